@@ -6,6 +6,7 @@
 import fs from "node:fs";
 import { FSWatcher } from "chokidar";
 import { systemCode } from "../core/errors.ts";
+import { EventFlood } from "./event-flood.ts";
 
 /**
  * A watch without listings: chokidar lists a directory only when its throttle allows it. Without the throttle it also sets no
@@ -26,6 +27,8 @@ export interface DoorbellEvents {
 
 /** How often the directory is polled when it cannot be watched (ms). */
 const POLL_MS = 100;
+/** How long it is polled after a flood of events, before it is watched again (ms). */
+const REST_MS = 2000;
 
 export class Doorbell {
   mode: "events" | "polling" = "events";
@@ -33,6 +36,7 @@ export class Doorbell {
   private readonly events: DoorbellEvents;
   private watcher: WatchOnly | undefined;
   private poll: NodeJS.Timeout | undefined;
+  private rest: NodeJS.Timeout | undefined;
   private watchedKey = "";
   private polledKey = "";
 
@@ -52,9 +56,11 @@ export class Doorbell {
       persistent: true,
       ignored: (path: string) => path !== this.dir,
     });
-    watcher.on("raw", (_event: string, path: string | null) =>
-      this.events.onRing(path ?? undefined),
-    );
+    const flood = new EventFlood();
+    watcher.on("raw", (_event: string, path: string | null) => {
+      this.events.onRing(path ?? undefined);
+      if (flood.note()) this.restFromEvents();
+    });
     watcher.on("error", (error) => this.fallBack(error));
     watcher.add(this.dir);
     this.watcher = watcher;
@@ -73,6 +79,7 @@ export class Doorbell {
     void this.watcher?.close();
     this.watcher = undefined;
     clearInterval(this.poll);
+    clearTimeout(this.rest);
   }
 
   /** Distinguishes a directory from its replacement, which may get the same inode number. */
@@ -85,15 +92,29 @@ export class Doorbell {
     const code = systemCode(error);
     if (code !== "ENOSPC" && code !== "EMFILE" && code !== "ENFILE" && code !== "ENOSYS") return;
     if (this.mode === "polling") return;
+    this.stop();
     this.mode = "polling";
-    void this.watcher?.close();
-    this.watcher = undefined;
+    this.startPoll();
+    this.events.onFallback(error);
+  }
+
+  private restFromEvents(): void {
+    this.stop();
+    this.startPoll();
+    this.rest = setTimeout(() => {
+      clearInterval(this.poll);
+      this.start();
+      // Events between the last poll and the new watch are lost.
+      this.events.onRing(undefined);
+    }, REST_MS);
+  }
+
+  private startPoll(): void {
     this.poll = setInterval(() => {
       const stats = fs.statSync(this.dir, { throwIfNoEntry: false });
       const key = `${stats?.ino}.${stats?.mtimeMs}.${stats?.ctimeMs}`;
       if (key !== this.polledKey) this.events.onRing(undefined);
       this.polledKey = key;
     }, POLL_MS);
-    this.events.onFallback(error);
   }
 }

@@ -1,5 +1,6 @@
 /** Waits for a change in a few directories: by file events where the system has them, and always by a slow poll. */
 import fs from "node:fs";
+import { EventFlood } from "../../host/event-flood.ts";
 
 /** Events can get lost, so the caller looks again after this time at the latest. */
 const POLL_MS = 500;
@@ -16,8 +17,12 @@ export class ChangeSignal {
     this.pollMs = pollMs;
     for (const path of new Set(paths)) {
       try {
-        const watcher = fs.watch(path, { persistent: false }, () => this.noteChange());
-        // No watches are left, or the directory is gone: the poll continues.
+        const flood = new EventFlood();
+        const watcher = fs.watch(path, { persistent: false }, () => {
+          this.noteChange();
+          if (flood.note()) watcher.close();
+        });
+        // No watches are left, the directory is gone, or events came in a flood: the poll continues.
         watcher.on("error", () => watcher.close());
         this.watchers.push(watcher);
       } catch {
