@@ -1,5 +1,5 @@
 # The `git` that counting-git.ts writes reads this. It counts its calls while $COUNTED/kills is there, and kills at those that a test has
-# chosen: $COUNTED/kills/<call>, or kills/first for the first call with the words of kills/words, holds "<moment> <victim> <step>".
+# chosen: $COUNTED/kills/<call>, or kills/named for the <nth> call with the words of kills/words, holds "<moment> <victim> <step>".
 [ -z "$BROKEN_GIT" ] || . "$BROKEN_GIT"
 [ -d "$COUNTED/kills" ] || exec "$REAL_GIT" "$@"
 if [ -e "$COUNTED/until" ]; then
@@ -9,7 +9,9 @@ fi
 call=$(($(ls "$COUNTED/calls" | wc -l) + 1))
 # A number of its own also for calls at the same time.
 while ! mkdir "$COUNTED/calls/$call" 2>/dev/null; do call=$((call + 1)); done
-echo "$*" > "$COUNTED/calls/$call/words"
+# What differs from run to run has one name.
+words=$(printf '%s' "$*" | tr '\n' ' ' | sed -E 's/[0-9a-f]{40,}/COMMIT/g; s#(^| |=)/[^ ]*#\1PATH#g; s/ +$//')
+printf '%s\n' "$words" > "$COUNTED/calls/$call/words"
 
 # Calls that change names in a folder: between two of them git is killed.
 STEPS=rename,renameat,renameat2,link,linkat,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,symlinkat
@@ -20,8 +22,13 @@ fi
 
 order=$COUNTED/kills/$call
 if [ -e "$COUNTED/kills/words" ]; then
-  read -r words < "$COUNTED/kills/words"
-  case " $* " in *" $words "*) order=$COUNTED/kills/first ;; esac
+  read -r nth wanted < "$COUNTED/kills/words"
+  case " $words " in
+    *" $wanted "*)
+      count=1
+      while ! mkdir "$COUNTED/named/$count" 2>/dev/null; do count=$((count + 1)); done
+      [ "$count" -ne "$nth" ] || order=$COUNTED/kills/named ;;
+  esac
 fi
 # One call has it, also of those at the same time.
 mv "$order" "$COUNTED/calls/$call/kill" 2>/dev/null || exec "$REAL_GIT" "$@"

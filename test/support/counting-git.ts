@@ -15,8 +15,10 @@ export type Moment = (typeof MOMENTS)[number];
 export type Victim = "git" | "caller" | "all";
 
 export interface GitKill {
-  /** Its number, from 1; or some of its arguments: then it is the first call that has them. */
+  /** Its number, from 1; or some of its arguments, as `GitCallMade.words` has them. */
   at: number | string;
+  /** Of the calls with these arguments: which one, from 1. Default 1. */
+  nth?: number;
   moment: Moment;
   victim: Victim;
   /** For `within`: which step, from 1. */
@@ -24,6 +26,7 @@ export interface GitKill {
 }
 
 export interface GitCallMade {
+  /** Its arguments in one line, with COMMIT for each object and PATH for each absolute path. */
   words: string;
   /** It was killed. */
   isKilled: boolean;
@@ -78,12 +81,13 @@ export function countingGit(dir: string, env: Record<string, string>, broken = "
   const arm = (kills: readonly GitKill[], until?: string): void => {
     disarm();
     fs.rmSync(at("calls"), { recursive: true, force: true });
-    for (const name of ["calls", "orders"]) fs.mkdirSync(at(name));
+    fs.rmSync(at("named"), { recursive: true, force: true });
+    for (const name of ["calls", "named", "orders"]) fs.mkdirSync(at(name));
     if (until !== undefined) fs.writeFileSync(at("until"), `${until}\n`);
-    for (const { at: call, moment, victim, step = 0 } of kills) {
-      const name = typeof call === "number" ? String(call) : "first";
+    for (const { at: call, nth = 1, moment, victim, step = 0 } of kills) {
+      const name = typeof call === "number" ? String(call) : "named";
       fs.writeFileSync(at("orders", name), `${moment} ${victim} ${step}\n`);
-      if (typeof call === "string") fs.writeFileSync(at("orders", "words"), `${call}\n`);
+      if (typeof call === "string") fs.writeFileSync(at("orders", "words"), `${nth} ${call}\n`);
     }
     // All of it at once: from here on it counts.
     fs.renameSync(at("orders"), at("kills"));

@@ -12,21 +12,26 @@ export type Walk = (kill: GitKill | "count" | "steps") => Promise<GitCallMade[]>
 /** A call with more steps is killed within only when it is the first one of its kind: a rebase, say, of the second round of a landing is not. */
 const STEPS_MAX = 30;
 
-/** Each kill of a step that makes these calls. A call that changes nothing is killed once: what it says is lost either way. */
+/**
+ * Each kill of a step that makes these calls. A call that changes nothing is killed once: what it says is lost either way. A kill names
+ * its call by its words, because processes run side by side and a busy machine makes some more calls.
+ */
 export function killsAt(calls: readonly GitCallMade[]): GitKill[] {
   const areStepsKnown = calls.some(({ steps }) => steps.length > 0);
   const kinds = new Set<string>();
   return calls.flatMap((call, index) => {
-    const at = index + 1;
+    const at = call.words;
+    const nth = calls
+      .slice(0, index + 1)
+      .filter(({ words }) => ` ${words} `.includes(` ${at} `)).length;
     const all = stepsThatMatter(call);
     const isReader = areStepsKnown && all.length === 0;
-    const kind = call.words.replace(/[0-9a-f]{40,}/g, "COMMIT");
-    const steps = all.length > STEPS_MAX && kinds.has(kind) ? [] : all;
-    kinds.add(kind);
+    const steps = all.length > STEPS_MAX && kinds.has(at) ? [] : all;
+    kinds.add(at);
     return (["git", "caller"] as const).flatMap((victim): GitKill[] => [
-      { at, moment: "before", victim },
-      ...steps.map((step): GitKill => ({ at, moment: "within", victim, step })),
-      ...(isReader ? [] : [{ at, moment: "after", victim } as const]),
+      { at, nth, moment: "before", victim },
+      ...steps.map((step): GitKill => ({ at, nth, moment: "within", victim, step })),
+      ...(isReader ? [] : [{ at, nth, moment: "after", victim } as const]),
     ]);
   });
 }
@@ -43,9 +48,11 @@ export async function walkAll(walk: Walk): Promise<{ kills: number; calls: numbe
   let missed = 0;
   const next = async (): Promise<void> => {
     for (let kill = left.shift(); kill !== undefined; kill = left.shift()) {
-      const what = JSON.stringify({ ...kill, words: calls[Number(kill.at) - 1]?.words });
+      const what = JSON.stringify(kill);
       try {
-        if ((await walk(kill)).every(({ isKilled }) => !isKilled)) missed++;
+        if ((await walk(kill)).some(({ isKilled }) => isKilled)) continue;
+        missed++;
+        process.stderr.write(`${what}: did not happen\n`);
       } catch (error) {
         faults.push(`${what}: ${(error as Error).message}`);
         process.stderr.write(`${faults.at(-1)}\n`);
