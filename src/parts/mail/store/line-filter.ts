@@ -55,6 +55,6 @@ export function isOurs(bytes: Buffer, from: number, to: number): boolean {
 }
 
 function isAt(bytes: Buffer, from: number, wanted: Buffer): boolean {
-  for (let at = 0; at < wanted.length; at++) if (bytes[from + at] !== wanted[at]) return false;
-  return true;
+  const to = from + wanted.length;
+  return to <= bytes.length && bytes.compare(wanted, 0, wanted.length, from, to) === 0;
 }

@@ -110,11 +110,11 @@ const KNOWN_MAX = 1000;
 
 /** Earlier versions keep one address, or a list as JSON text. */
 function addressesOf(value: unknown, scope: Scope): string[] {
+  // Most lines have what stands in many others.
+  if (Array.isArray(value) && value.every((one) => known.has(one))) return value;
   const isList = typeof value === "string" && value.startsWith("[");
   const texts = isList ? textsOf(parseObject(`{"list":${value}}`)?.["list"]) : textsOf(value);
   return texts.flatMap((text) => {
-    // Most lines have what stands in many others.
-    if (known.has(text)) return text;
     const address = parseAddress(text, scope);
     const whole = address && formatAddress(address);
     if (whole === text && known.size < KNOWN_MAX) known.add(text);

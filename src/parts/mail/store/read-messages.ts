@@ -105,7 +105,7 @@ export class MessageReader {
     const isNext = checked === undefined || (checked[0] === place[0] && checked[1] === place[1]);
     if (!isNext && findMessage(this.folder, message.id, place, checked) !== undefined)
       return undefined;
-    return { ...message, n };
+    return Object.assign(message, { n });
   }
 
   private *lines(filter: LineFilter | undefined): Generator<Line | undefined> {
@@ -119,6 +119,7 @@ export class MessageReader {
 
   /** The last segment whose messages are not all known, at its first message. */
   private begin(after: number): Place | undefined {
+    if (after === 0) return this.listAgain().startAfter(0);
     let found: Place | undefined;
     for (const segment of listSegments(this.folder).reverse()) {
       const place = startOf(segment);
@@ -154,7 +155,8 @@ export class MessageReader {
   /** @returns false when the next segment is not there yet */
   private goOn(place: Place): boolean {
     // Those of an earlier list may have been removed.
-    const next = this.startAfter(place) ?? this.listAgain().startAfter(place);
+    const { k } = place.segment;
+    const next = this.startAfter(k) ?? this.listAgain().startAfter(k);
     if (next === undefined) return false;
     Object.assign(place, next);
     return true;
@@ -165,7 +167,7 @@ export class MessageReader {
     return this;
   }
 
-  private startAfter({ segment: { k } }: Place): Place | undefined {
+  private startAfter(k: number): Place | undefined {
     for (const segment of this.segments) {
       const place = segment.k > k ? startOf(segment) : undefined;
       if (place !== undefined) return place;

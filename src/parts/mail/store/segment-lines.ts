@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { type LineFilter, lineTest } from "./line-filter.ts";
 import type { Checked } from "./message.ts";
-import { readAt, readInto } from "./read-bytes.ts";
+import { readInto } from "./read-bytes.ts";
 import { isSeal, type Segment, tryOpen } from "./segments.ts";
 
 /** A whole line. Its bytes are there until the next one is asked for. */
@@ -83,13 +83,16 @@ export function* linesAt(
   const fd = tryOpen(segment);
   if (fd === undefined) return;
   try {
-    let bytes: Buffer = Buffer.alloc(0);
+    // The same one for each read: a new one would make work for the garbage collector.
+    let span: Buffer = Buffer.allocUnsafe(SPAN_BYTES);
+    let bytes = span.subarray(0, 0);
     let start = 0;
     for (const { n, offset, length } of lines) {
       if (n < from) continue;
       if (offset + length > start + bytes.length) {
         start = offset;
-        bytes = readAt(fd, start, start + Math.max(length, SPAN_BYTES));
+        if (length > span.length) span = Buffer.allocUnsafe(length);
+        bytes = readInto(span, fd, start);
         yield undefined;
       }
       Object.assign(place, { n: n + 1, offset: offset + length + 1 });

@@ -42,7 +42,10 @@ export const command = defineCommand({
     for (;;) {
       // Watching begins before the read, so nothing is missed in between.
       const change = follow ? new ChangeSignal([folder.dir]) : undefined;
-      for (const message of reader.next(filter)) if (isWanted(message)) await printer.add(message);
+      for (const message of reader.next(filter)) {
+        const written = isWanted(message) ? printer.add(message) : undefined;
+        if (written !== undefined) await written;
+      }
       await printer.flush();
       if (change === undefined) break;
       await change.next();

@@ -18,14 +18,14 @@ export class Printer {
     this.folder = folder;
   }
 
-  /** Prints it now or with the next ones. */
-  async add(message: Numbered): Promise<void> {
+  /** Prints it with the next ones, when there are enough of them or at `flush`. @returns what to wait for, if anything */
+  add(message: Numbered): Promise<void> | undefined {
     const { folder } = this;
     const lines = this.ctx.json
       ? [visibleJson(documentOf(folder, message))]
       : linesOf(folder, message, localTime(message.created_at * 1000));
     this.text += `${lines.join("\n")}\n`;
-    if (this.text.length >= PRINTED_CHARS) await this.flush();
+    return this.text.length >= PRINTED_CHARS ? this.flush() : undefined;
   }
 
   /** Resolves when all is written. */
