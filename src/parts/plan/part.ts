@@ -13,6 +13,7 @@ import { PlanStore } from "./engine/store.ts";
 import { NodeWithdrawals } from "./engine/withdraw-nodes.ts";
 import { RoadmapFile } from "./file/roadmap-file.ts";
 import { RoadmapLoader } from "./read/loader.ts";
+import { OpenedByReset } from "./resets.ts";
 
 class PlanPart implements Part {
   readonly ports: PartPorts;
@@ -82,6 +83,7 @@ function makeEngine({ env, journal, control, limits }: PartHost): PlanEngine {
   const { tree, settings, trays, telemetry, alerts, wake } = env;
   const report = (key: string, message: string): void => alerts.report(key, message);
   const kv = new KvStore(tree.kv, trays.clock, trays.durability);
+  const opened = new OpenedByReset(tree.dir);
   const store = new PlanStore(
     new RoadmapFile(tree.roadmap, { durability: settings.durability }),
     new RoadmapLoader(),
@@ -104,8 +106,8 @@ function makeEngine({ env, journal, control, limits }: PartHost): PlanEngine {
       },
       isLive: (id) => engine.isLive(id),
       openedAgoMs: (id) => {
-        const atMs = openedAtMs(kv, id);
-        return atMs === undefined ? undefined : trays.clock.wallMs() - atMs;
+        const atMs = Math.max(opened.of(id) ?? 0, openedAtMs(kv, id) ?? 0);
+        return atMs === 0 ? undefined : trays.clock.wallMs() - atMs;
       },
       statusAfterRun: (node) => statusAfterRun(env, node),
       onEndRefused: (id, why) => engine.onEndRefused(id, why),

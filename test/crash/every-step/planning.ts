@@ -11,6 +11,7 @@ import {
   parseRoadmap,
   type RoadmapDocument,
 } from "../../../src/parts/plan/read/document.ts";
+import { resetPlan } from "../../../src/parts/plan/reset-plan.ts";
 import { escalate } from "../../../src/parts/plan/rules/escalation.ts";
 import { taskOfNode } from "../../../src/parts/plan/rules/node-task.ts";
 import { cleanDocuments } from "../../../src/supervisor/maintenance/clean-documents.ts";
@@ -40,8 +41,8 @@ interface Planning {
   /** How often each was escalated. */
   escalated?: Record<string, number>;
   act?: Operation["act"];
-  /** True: nodes that are still blocked in the end may be. */
-  mayStayBlocked?: boolean;
+  /** Nodes that have one of these statuses in the end may have it without a run. */
+  mayStay?: readonly string[];
   /** What is true at any instant. */
   check?(place: Place): string[];
 }
@@ -114,9 +115,7 @@ function checkPlanEnd(spec: Planning, place: Place, isExact: boolean): string[] 
     if (is !== status) faults.push(`${id} is ${is}, not ${status}`);
   }
   const odd = doc.nodes
-    .filter(
-      ({ id, status }) => id in ends || (spec.mayStayBlocked === true && status === "blocked"),
-    )
+    .filter(({ id, status }) => id in ends || spec.mayStay?.includes(status) === true)
     .map(({ id }) => id);
   const isOdd = (fault: string): boolean => odd.some((id) => fault.startsWith(`${id}:`));
   const isOfJournals = (fault: string): boolean =>
@@ -143,7 +142,7 @@ function checkEnded(place: Place, doc: RoadmapDocument): string[] {
     if (bundle !== undefined && bundle["status"] !== status)
       faults.push(`${id}: its evidence says ${String(bundle["status"])}, the plan ${status}`);
     const hasFailed = values !== undefined && "err.summary" in values;
-    if (hasFailed !== (status === "failed"))
+    if (bundle !== undefined && hasFailed !== (status === "failed"))
       faults.push(`${id} is ${status}, and kv ${hasFailed ? "has an" : "has no"} err.summary`);
     return faults;
   });
@@ -305,6 +304,43 @@ async function openBoth({ place, durability }: Parameters<Operation["act"]>[0]):
   acknowledge(place, "opened", "both");
 }
 
+const ended = (place: Place): string => `nodes:
+  - id: one
+    status: done # last night
+    payload: ${payloadOf(place)}
+  - { id: two, status: failed, dependencies: [one], payload: ${payloadOf(place)} } # both at once
+`;
+
+/** A reset that is repeated after a crash has the same key. */
+async function resetBoth({ place, trays }: Parameters<Operation["act"]>[0]): Promise<void> {
+  await resetPlan({ tree: place.tree, trays }, {}, { key: "nightly", check: () => {} });
+  acknowledge(place, "reset", "both");
+  const again = await resetPlan(
+    { tree: place.tree, trays },
+    {},
+    { key: "nightly", check: () => {} },
+  );
+  if (again.open.length > 0) throw new Error("a reset that was done is done once more");
+}
+
+/** Both nodes were opened, or none. */
+function checkReset(place: Place): string[] {
+  const doc = parseRoadmap(textOnDisk(place) ?? "");
+  const [isOne, isTwo] = (
+    [
+      ["one", "done"],
+      ["two", "failed"],
+    ] as const
+  ).map(
+    ([id, status]) =>
+      findNode(doc, id)?.status !== status || fs.existsSync(join(place.tree.evidence, id)),
+  );
+  if (isOne !== isTwo)
+    return [`one was ${isOne ? "" : "not "}opened, but two ${isTwo ? "" : "not "}`];
+  const isSaid = readLines(place.acks).includes("reset both");
+  return isSaid && isOne !== true ? ["they were reset, and are not"] : [];
+}
+
 /** Both were opened, or none; what was acknowledged is. */
 function checkOpened(place: Place): string[] {
   const doc = parseRoadmap(textOnDisk(place) ?? "");
@@ -404,14 +440,22 @@ export const PLANNING: readonly Operation[] = [
     durability: "power",
     plan: steered,
     act: openBoth,
-    mayStayBlocked: true,
+    mayStay: ["blocked"],
     check: checkOpened,
+  }),
+  planning({
+    name: "roadmap-reset",
+    durability: "power",
+    plan: ended,
+    act: resetBoth,
+    mayStay: ["done", "failed"],
+    check: checkReset,
   }),
   planning({
     name: "kv-put",
     plan: steered,
     act: putValues,
-    mayStayBlocked: true,
+    mayStay: ["blocked"],
     check: checkValues,
   }),
 ];

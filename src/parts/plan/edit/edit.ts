@@ -14,7 +14,8 @@ import { Draft } from "./draft.ts";
 import { getNode } from "./one-item.ts";
 import { addDependency, removeDependency } from "./set-dependency.ts";
 import { type SettableField, setField } from "./set-field.ts";
-import { setKey } from "./set-key.ts";
+import { setStatus } from "./set-status.ts";
+import { setStatuses } from "./set-statuses.ts";
 
 export type { NewNode, SettableField };
 
@@ -34,6 +35,30 @@ export type RoadmapEdit =
  *   ErrInvalidRoadmap the edit would also change other items, or the plan would break a rule that it kept before
  */
 export function applyEdits(doc: RoadmapDocument, edits: readonly RoadmapEdit[]): RoadmapDocument {
+  const many = manyStatuses(edits);
+  const after = many === undefined ? undefined : setStatuses(doc, many);
+  return after === undefined
+    ? applyOneByOne(doc, edits)
+    : applyOneByOne(
+        after,
+        edits.filter((edit) => edit.kind !== "status"),
+      );
+}
+
+/** The statuses that the edits set, by id, when there are many and nothing else is set before them; undefined otherwise. */
+function manyStatuses(edits: readonly RoadmapEdit[]): Map<string, NodeStatus> | undefined {
+  if (edits.length < MANY) return undefined;
+  const statuses = new Map<string, NodeStatus>();
+  let isBehind = false;
+  for (const edit of edits) {
+    if (edit.kind === "add" || (edit.kind === "status" && isBehind)) return undefined;
+    if (edit.kind === "status") statuses.set(edit.id, edit.status);
+    else isBehind = true;
+  }
+  return statuses.size < MANY ? undefined : statuses;
+}
+
+function applyOneByOne(doc: RoadmapDocument, edits: readonly RoadmapEdit[]): RoadmapDocument {
   const draft = new Draft(doc);
   for (const edit of edits) applyEdit(draft, edit);
   if (edits.every((edit) => edit.kind === "status")) return draft.finish(doc.problems);
@@ -50,6 +75,8 @@ export function applyEdits(doc: RoadmapDocument, edits: readonly RoadmapEdit[]):
   return refuseNewProblems(doc, draft.finish(checkPlan(draft.nodes, find)));
 }
 
+/** So many statuses are set together, because one by one each costs as much as the plan is long. */
+const MANY = 50;
 /** Finds a YAML anchor: `&name`, but not the `&&` of a shell. */
 const ANCHOR = /(?:^|[\s[{,])&[^\s,&[\]{}]/m;
 /** Properties that depend on the place of a node in the file, and not on the text of its item. */
@@ -103,10 +130,4 @@ function refuseNewProblems(before: RoadmapDocument, after: RoadmapDocument): Roa
   const fresh = after.problems.find((one) => !known.has(`${one.code} ${one.message}`));
   if (fresh === undefined) return after;
   throw new ErrInvalidRoadmap(fresh.message, { phase: "edit", hint: fresh.hint });
-}
-
-function setStatus(draft: Draft, node: RoadmapNode, status: NodeStatus): void {
-  const word = status === "open" && node.section === "epics" ? "pending" : status;
-  setKey(draft, node, "status", word, word);
-  draft.replaceNode(getNode(draft, node.id), { status });
 }

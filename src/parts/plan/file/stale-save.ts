@@ -20,16 +20,18 @@ const CHANGES_MAX = 20_000;
 
 export class StatusHistory {
   private changes: Change[] = [];
+  private readonly lastMs = new Map<string, number>();
 
   note(id: string, from: NodeStatus, to: NodeStatus, nowMs: number): void {
     if (from === to) return;
     this.changes.push({ id: foldId(id), from, to, atMs: nowMs });
+    this.lastMs.set(foldId(id), nowMs);
     if (this.changes.length > CHANGES_MAX) this.changes = this.changes.slice(-CHANGES_MAX / 2);
   }
 
   /** When the supervisor last set this node's status. */
   lastAtMs(id: string): number | undefined {
-    return this.changes.findLast((change) => change.id === foldId(id))?.atMs;
+    return this.lastMs.get(foldId(id));
   }
 
   /**
@@ -46,13 +48,16 @@ export class StatusHistory {
   ): Set<string> {
     this.changes = this.changes.filter((change) => nowMs - change.atMs < REMEMBERED_MS);
     const wanted = new Set([...differences.keys()].map(foldId));
-    const then = new Map<string, NodeStatus>();
+    const changed = new Set<string>();
     const unlike = new Set<string>();
-    let stale = new Set<string>();
+    /** Those of the wanted nodes that have changed since, the last first, and how many of them are old. */
+    const seen: string[] = [];
+    let oldCount = 0;
     let sinceMs = nowMs;
-    for (let i = this.changes.length - 1; i >= 0 && stale.size < wanted.size; i--) {
+    for (let i = this.changes.length - 1; i >= 0 && oldCount < wanted.size; i--) {
       const change = this.changes[i] as Change;
-      then.set(change.id, change.from);
+      if (wanted.has(change.id) && !changed.has(change.id)) seen.push(change.id);
+      changed.add(change.id);
       const found = statusIn(change.id);
       // A node that the text does not have proves nothing.
       if (found === undefined || found === change.from || isDuring(change, found))
@@ -60,10 +65,11 @@ export class StatusHistory {
       else unlike.add(change.id);
       // All nodes that changed since this change have their earlier status, so the copy may be from before it.
       if (unlike.size > 0) continue;
-      stale = new Set([...wanted].filter((id) => then.has(id)));
+      oldCount = seen.length;
       sinceMs = change.atMs;
     }
-    return stale.size === 1 && nowMs - sinceMs > SINGLE_STALE_MS ? new Set() : stale;
+    const isTooOld = oldCount === 1 && nowMs - sinceMs > SINGLE_STALE_MS;
+    return new Set(isTooOld ? [] : seen.slice(0, oldCount));
   }
 }
 

@@ -24,12 +24,16 @@ export type Escalation =
 /** @param failed the node that has just failed for good */
 export function escalate(failed: RoadmapNode, find: FindNode): Escalation {
   const plan = planAround(failed, find);
-  if (!failed.id.startsWith(PREFIX))
+  if (!isEscalation(failed.id))
     return plan === undefined
       ? { kind: "none", subject: failed.id, edits: [] }
       : raise(failed, plan, failed, find);
   if (plan === undefined) return stopped(failed.id, "it stands under no plan");
   return raise(plan, planAround(plan, find), failed, find);
+}
+
+export function isEscalation(id: string): boolean {
+  return id.startsWith(PREFIX);
 }
 
 export function escalationId(subjectId: string): string {
@@ -94,7 +98,7 @@ export function goOn(
   shown: readonly string[],
   find: FindNode,
 ): Escalation | undefined {
-  if (!node.id.startsWith(PREFIX)) return undefined;
+  if (!isEscalation(node.id)) return undefined;
   const late = node.inputs.filter(
     ({ nodeId }) => !shown.includes(nodeId) && find(nodeId)?.status === "failed",
   );

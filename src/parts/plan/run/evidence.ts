@@ -3,10 +3,12 @@ import fs from "node:fs";
 import { join } from "node:path";
 import type { LifecycleEvent } from "../../../core/events.ts";
 import { isObject } from "../../../core/json-object.ts";
+import { parseLease } from "../../../core/names.ts";
 import type { NodeStatus, RoadmapNode } from "../../../core/roadmap.ts";
 import type { ErrorRecord, ResultRecord } from "../../../core/task.ts";
 import { readDocument, replaceText } from "../../../host/documents.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
+import { keepEarlier } from "./phase-log.ts";
 
 export interface EvidenceFacts {
   node: RoadmapNode;
@@ -30,10 +32,20 @@ const MILESTONES = ["selected", "assigned", "started", "completed"] as const;
 export function writeEvidence(dir: string, facts: EvidenceFacts, isDurable: boolean): void {
   const bundle = join(dir, facts.node.id);
   makeDirs(bundle, 2);
+  keepEarlierRun(bundle, facts.record.lease);
   const options = { stagingDir: join(dir, ".tmp"), isDurable };
   const lifecycle = `${JSON.stringify(lifecycleOf(facts), null, 2)}\n`;
   replaceText(join(bundle, "lifecycle.json"), lifecycle, options);
   replaceText(join(bundle, "summary.md"), summaryOf(facts, artefacts(bundle)), options);
+}
+
+/** Moves what an earlier run has left beside its record, which the launch has moved there. */
+function keepEarlierRun(bundle: string, lease: string): void {
+  const before = readDocument<{ lease?: unknown }>(join(bundle, "lifecycle.json"))?.lease;
+  const submission = typeof before === "string" ? parseLease(before)?.submission : undefined;
+  if (submission === undefined || submission === parseLease(lease)?.submission) return;
+  // The document that names the run goes last: if this process dies before that, the next one moves the rest.
+  keepEarlier(bundle, submission, ["summary.md", "lifecycle.json"]);
 }
 
 /** The events in the evidence of a node that was written last. */

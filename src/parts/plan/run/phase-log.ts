@@ -116,7 +116,8 @@ function isPhase(value: unknown): boolean {
   return typeof phase === "string" && typeof artefact === "string" && PLAIN_NAME.test(artefact);
 }
 
-function keepEarlier(dir: string, name: string, files: readonly string[]): void {
+/** Moves files of an earlier run to `earlier/<name>/`. Those that are not there are passed over. @param dir `evidence/<node>` */
+export function keepEarlier(dir: string, name: string, files: readonly string[]): void {
   const to = join(dir, "earlier", name);
   makeDirs(to, 2);
   for (const file of files) {

@@ -3,9 +3,8 @@ import type { Context } from "../../../cli/shell/command-spec.ts";
 import { existingTree, openSettings, shortPath } from "../../../cli/shell/options.ts";
 import { ErrInvalidRoadmap } from "../../../core/errors.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
-import { applyEdits, type RoadmapEdit } from "../edit/edit.ts";
-import { withRoadmapLock } from "../file/lock.ts";
-import type { Settled } from "../file/replaced-files.ts";
+import { type ChangedPlan, changePlan } from "../change-plan.ts";
+import type { RoadmapEdit } from "../edit/edit.ts";
 import { RoadmapFile } from "../file/roadmap-file.ts";
 import { parseRoadmap, type RoadmapDocument } from "../read/document.ts";
 import type { RoadmapProblem } from "../read/problem.ts";
@@ -35,33 +34,33 @@ export async function readGoodPlan(ctx: PlanContext): Promise<ReadPlan> {
 }
 
 /**
- * Makes edits in the file, all or none. If a person saves it at the same time, they are made in that text.
- * @param plan returns the edits for a text; called again if a person saved in between
+ * Makes edits in the file, all or none: see `changePlan`.
  * @throws the errors of `applyEdits`; ErrInvalidRoadmap if nothing in the file can be read
  */
 export async function editPlan(
   ctx: PlanContext,
   plan: (doc: RoadmapDocument) => readonly RoadmapEdit[] | Promise<readonly RoadmapEdit[]>,
-): Promise<{ before: RoadmapDocument; after: RoadmapDocument }> {
+): Promise<ChangedPlan> {
   const tree = existingTree(ctx);
   const { settings } = await openSettings(ctx);
-  const file = new RoadmapFile(tree.roadmap, { durability: settings.durability });
-  return withRoadmapLock(tree.roadmap, async () => {
-    tellConflicts(ctx, file.recoverLeftovers());
-    let before = parseRoadmap("");
-    let after = before;
-    await file.update(async (text) => {
-      before = parseRoadmap(text);
-      const [first] = before.problems;
-      if (first !== undefined && before.nodes.length === 0) throw refusal(tree, before, first);
-      after = applyEdits(before, await plan(before));
-      return after.text;
-    });
-    tellConflicts(ctx, await file.settle());
-    if (after.problems.length > 0)
-      ctx.out.note(`the plan has ${count(after.problems.length)}; see \`mailchute roadmap check\``);
-    return { before, after };
+  const changed = await changePlan(tree.roadmap, settings.durability, (doc) => {
+    const [first] = doc.problems;
+    if (first !== undefined && doc.nodes.length === 0) throw refusal(tree, doc, first);
+    return plan(doc);
   });
+  tellChanged(ctx, changed);
+  return changed;
+}
+
+/** Says on stderr what a person should know of a change of the plan. */
+export function tellChanged(
+  ctx: Pick<Context, "out">,
+  { after, conflicts }: Pick<ChangedPlan, "after" | "conflicts">,
+): void {
+  for (const path of conflicts)
+    ctx.out.note(`two texts of the plan were saved at once; the other one is kept in ${path}`);
+  if (after.problems.length > 0)
+    ctx.out.note(`the plan has ${count(after.problems.length)}; see \`mailchute roadmap check\``);
 }
 
 /** A place in the file in the form that editors and terminals open: `state/roadmap.yaml:12:5`. */
@@ -96,9 +95,4 @@ export function refusal(
     hint: first.hint,
     found: lineAt(doc.text, first),
   });
-}
-
-function tellConflicts(ctx: PlanContext, { conflicts }: Settled): void {
-  for (const path of conflicts)
-    ctx.out.note(`two texts of the plan were saved at once; the other one is kept in ${path}`);
 }

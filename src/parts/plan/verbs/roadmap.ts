@@ -1,4 +1,4 @@
-/** `roadmap check|show|next`: shows the plan and its faults. Changes nothing. */
+/** `roadmap check|show|next|reset`: shows the plan and its faults, and opens nodes that have ended. */
 
 import { type Context, defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
@@ -33,18 +33,25 @@ const PAINTS: Readonly<Record<NodeStatus, Paint>> = {
 
 export const command = defineCommand({
   usage:
-    "check | show [ID] | next [--explain] [--epic ID] [--milestone ID] [--domain NAME] [--status WORD]",
-  args: { min: 0, max: 1 },
+    "check | show [ID] | next [--explain] [--epic ID] [--milestone ID] [--domain NAME] [--status WORD] | reset [NODE…] [--failed] [--downstream]",
+  args: { min: 0, max: Number.POSITIVE_INFINITY },
   subcommands: {
     check: "each fault of roadmap.yaml with its line and column",
     show: "the plan as a tree with its statuses; with ID, only that node and those under it",
     next: "the nodes that would be launched now, best first; --explain says why the others wait",
+    reset:
+      "open done and failed nodes again, all in one step: these, or all; --failed: only failed ones",
   },
   details: [
     "`roadmap check` exits with 1 if there are faults, `roadmap next` with 3 if nothing is ready.",
+    "`roadmap reset` changes nothing if one of the nodes is in flight. What the earlier runs have left stays, in evidence/NODE/earlier/. Blocked nodes and those that wait for an answer stay as they are.",
     "In the plan, `epics:` is a list of epics. Epics hold milestones and tasks, milestones hold tasks. `nodes:` is a flat list of nodes, where `parent` says where a node belongs.",
   ],
-  examples: ["roadmap check", "roadmap next --explain --epic EPIC-1"],
+  examples: [
+    "roadmap check",
+    "roadmap next --explain --epic EPIC-1",
+    "roadmap reset --failed --downstream",
+  ],
   options: {
     explain: { type: "flag", help: "next: say why each other node waits" },
     epic: { type: "text", value: "ID", help: "next, show: only what belongs to this epic" },
@@ -60,9 +67,29 @@ export const command = defineCommand({
       choices: [...NODE_STATUSES, "pending"],
       help: "next, show: only nodes with this status",
     },
+    failed: { type: "flag", help: "reset: only nodes that have failed" },
+    downstream: {
+      type: "flag",
+      help: "reset: also what depends on them, and what depends on that",
+    },
   },
   async run(ctx) {
-    const { epic, milestone, domain, status } = ctx.options;
+    const { epic, milestone, domain, status, explain, failed, downstream } = ctx.options;
+    if (ctx.subcommand === "reset") {
+      if (explain || [epic, milestone, domain, status].some((one) => one !== undefined))
+        throw new ErrUsage("roadmap reset takes no filters", "see `mailchute roadmap --help`");
+      const { reset } = await import("./reset.ts");
+      return reset(ctx, {
+        ...(ctx.positionals.length > 0 ? { ids: ctx.positionals } : {}),
+        onlyFailed: failed,
+        downstream,
+      });
+    }
+    if (failed || downstream)
+      throw new ErrUsage(
+        `${failed ? "--failed" : "--downstream"} goes with roadmap reset`,
+        "see `mailchute roadmap --help`",
+      );
     const wanted = status === undefined ? undefined : (readStatus(status) ?? "open");
     const filters: PlanFilters = compact({ epic, milestone, domain, status: wanted });
     if (ctx.subcommand !== "show" && ctx.positionals.length > 0)
@@ -70,9 +97,11 @@ export const command = defineCommand({
         `roadmap ${ctx.subcommand} takes no id`,
         "usage: mailchute roadmap show ID",
       );
+    if (ctx.positionals.length > 1)
+      throw new ErrUsage("roadmap show takes one id", "usage: mailchute roadmap show ID");
     if (ctx.subcommand === "check") return check(ctx);
     if (ctx.subcommand === "show") return show(ctx, filters);
-    return next(ctx, filters, ctx.options.explain);
+    return next(ctx, filters, explain);
   },
 });
 

@@ -1,0 +1,38 @@
+/** Changes the plan in its file, for processes that are no supervisor: a command, the run of a reset. People and a supervisor may do so, too. */
+import { applyEdits, type RoadmapEdit } from "./edit/edit.ts";
+import { withRoadmapLock } from "./file/lock.ts";
+import { RoadmapFile } from "./file/roadmap-file.ts";
+import { parseRoadmap, type RoadmapDocument } from "./read/document.ts";
+
+export interface ChangedPlan {
+  before: RoadmapDocument;
+  after: RoadmapDocument;
+  /** Paths of people's texts that lost to a later save. They are kept beside the plan. */
+  conflicts: readonly string[];
+}
+
+/**
+ * Makes edits in the file, all or none. If a person saves it at the same time, they are made in that text.
+ * @param path of the plan
+ * @param plan returns the edits for a text; called again if a person saved in between. Its errors are passed on
+ * @throws the errors of `applyEdits`, ErrIo
+ */
+export async function changePlan(
+  path: string,
+  durability: "power" | "process",
+  plan: (doc: RoadmapDocument) => readonly RoadmapEdit[] | Promise<readonly RoadmapEdit[]>,
+): Promise<ChangedPlan> {
+  const file = new RoadmapFile(path, { durability });
+  return withRoadmapLock(path, async () => {
+    const conflicts = [...file.recoverLeftovers().conflicts];
+    let before = parseRoadmap("");
+    let after = before;
+    await file.update(async (text) => {
+      before = parseRoadmap(text);
+      after = applyEdits(before, await plan(before));
+      return after.text;
+    });
+    conflicts.push(...(await file.settle()).conflicts);
+    return { before, after, conflicts };
+  });
+}

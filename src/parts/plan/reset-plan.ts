@@ -1,0 +1,100 @@
+/** Opens done and failed nodes of the plan again, all in one step: `roadmap reset`, and schedules that run the plan once more. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
+import { foldId } from "../../core/names.ts";
+import { isTerminal, type RoadmapNode } from "../../core/roadmap.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { findWaiting, liveIds } from "../../mailbox/locate.ts";
+import { randomToken } from "../../mailbox/random.ts";
+import type { Trays } from "../../mailbox/trays.ts";
+import { readUnlanded } from "../../view/landing.ts";
+import { type ChangedPlan, changePlan } from "./change-plan.ts";
+import { findNode, type RoadmapDocument } from "./read/document.ts";
+import { noteReset, type ResetNote, readResets } from "./resets.ts";
+import { chooseReset, type Reset, type ResetChoice } from "./rules/reset.ts";
+
+/** How many nodes in flight a refusal names. */
+const NAMED_MAX = 5;
+
+export type ResetDone = Pick<Reset, "open" | "left"> & Pick<ChangedPlan, "after" | "conflicts">;
+
+/**
+ * @param key of a run that may be repeated after a crash: nodes that have run since it was noted stay as they are then
+ * @param check refuses a plan that cannot be read
+ * @throws ErrInvalidTransition one of the nodes is in flight · ErrTaskNotFound no such node · the errors of `changePlan`
+ */
+export async function resetPlan(
+  { tree, trays }: { tree: StateTree; trays: Trays },
+  choice: ResetChoice,
+  { key, check }: { key?: string; check: (doc: RoadmapDocument) => void },
+): Promise<ResetDone> {
+  const isDurable = trays.durability === "power";
+  const earlier = readResets(tree.dir).find((one) => one.key === key);
+  const noteKey = key ?? `cli-${randomToken(8)}`;
+  let reset: Pick<Reset, "open" | "left"> = { open: [], left: [] };
+  const changed = await changePlan(tree.roadmap, trays.durability, (doc) => {
+    check(doc);
+    const find = (id: string): RoadmapNode | undefined => findNode(doc, id);
+    for (const id of choice.ids ?? []) if (find(id) === undefined) throw notThere(id);
+    if (earlier !== undefined) {
+      const ids = stillClosed(tree, earlier, find);
+      const { open, edits } = chooseReset(doc.nodes, find, { ids });
+      reset = { open, left: [] };
+      return edits;
+    }
+    const chosen = chooseReset(doc.nodes, find, choice);
+    refuseInFlight(tree, trays, chosen);
+    reset = chosen;
+    // A text that a person saved in between is judged anew, and the note replaced.
+    const ids = chosen.open.map(({ id }) => id);
+    if (ids.length > 0) noteReset(tree.dir, { key: noteKey, at_ms: Date.now(), ids }, isDurable);
+    return chosen.edits;
+  });
+  return { ...reset, after: changed.after, conflicts: changed.conflicts };
+}
+
+/** The nodes of a reset that died before the plan changed: those that have run since then are left out. */
+function stillClosed(
+  tree: StateTree,
+  { ids, at_ms: atMs }: ResetNote,
+  find: (id: string) => RoadmapNode | undefined,
+): string[] {
+  return ids.filter((id) => {
+    if (!isTerminal(find(id)?.status ?? "open")) return false;
+    const told = fs.statSync(join(tree.evidence, id, "lifecycle.json"), { throwIfNoEntry: false });
+    return (told?.mtimeMs ?? 0) <= atMs;
+  });
+}
+
+/** A task of the node may be there while the plan says that it has ended: a retry, or work on its way into its target. */
+function refuseInFlight(tree: StateTree, trays: Trays, { open, inFlight }: Reset): void {
+  const live = liveIds(trays);
+  const unlanded = readUnlanded(tree);
+  const busy = [
+    ...inFlight.map(({ id }) => id),
+    ...open.flatMap(({ id }) => {
+      if (live.has(foldId(id)) || findWaiting(trays, id) !== undefined) return [id];
+      return unlanded.get(foldId(id))?.is === "moving" ? [`${id} (its work lands)`] : [];
+    }),
+  ];
+  if (busy.length === 0) return;
+  const more = busy.length > NAMED_MAX ? ` and ${busy.length - NAMED_MAX} more` : "";
+  const names = `${busy.slice(0, NAMED_MAX).join(", ")}${more}`;
+  throw new ErrInvalidTransition(
+    `nothing was reset, because ${names} ${busy.length === 1 ? "is" : "are"} in flight`,
+    {
+      id: busy[0]?.split(" ")[0] ?? "",
+      phase: "reset",
+      hint: "wait for the end (mailchute wait ID), or take it back first: mailchute cancel --requeue ID",
+    },
+  );
+}
+
+function notThere(id: string): ErrTaskNotFound {
+  return new ErrTaskNotFound(`the roadmap has no node ${JSON.stringify(id)}`, {
+    id,
+    phase: "reset",
+    hint: "see `mailchute roadmap show`",
+  });
+}
