@@ -4,6 +4,7 @@ import { landing } from "../parts/landing/runner.ts";
 import { mailBriefing } from "../parts/mail/briefing/load.ts";
 import { wakes } from "../parts/mail/delivery/wake-runner.ts";
 import { mailRequests } from "../parts/mail/requests/taker.ts";
+import { resets } from "../parts/plan/reset-runner.ts";
 import { node } from "../parts/plan/runner.ts";
 import { worktrees } from "../parts/worktrees/load.ts";
 import type { MakeBriefing } from "../worker/briefing.ts";
@@ -12,7 +13,7 @@ import type { MakeRunner, WorkerParts } from "../worker/runner.ts";
 import type { LoadWorkspaces } from "../worker/workspace.ts";
 import { AGENT_KINDS } from "./agent-kinds.ts";
 
-const RUNNERS: readonly MakeRunner[] = [batch, node, landing, wakes];
+const RUNNERS: readonly MakeRunner[] = [batch, node, landing, wakes, resets];
 const WORKSPACES: readonly LoadWorkspaces[] = [worktrees];
 const REQUESTS: readonly RequestTaker[] = [mailRequests];
 const BRIEFINGS: readonly MakeBriefing[] = [mailBriefing];

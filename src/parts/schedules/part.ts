@@ -13,6 +13,7 @@ const LOOK_MS = 1000;
 class SchedulesPart implements Part, WorkSource {
   readonly ports = { work: this };
   private readonly env: PartHost["env"];
+  private readonly parts: PartHost["parts"];
   private scheduler: Scheduler | undefined;
   private busy: Promise<void> | undefined;
   private lookAtMs = 0;
@@ -20,8 +21,9 @@ class SchedulesPart implements Part, WorkSource {
   /** False until what is due at the start is submitted. */
   private hasLooked = false;
 
-  constructor({ env }: Pick<PartHost, "env">) {
+  constructor({ env, parts }: Pick<PartHost, "env" | "parts">) {
     this.env = env;
+    this.parts = parts;
     this.isThere = this.look();
   }
 
@@ -66,7 +68,8 @@ class SchedulesPart implements Part, WorkSource {
     try {
       if (this.scheduler === undefined) {
         const { Scheduler: Opened } = await import("./scheduler.ts");
-        this.scheduler = new Opened(this.env);
+        await this.parts.started;
+        this.scheduler = new Opened(this.env, () => this.parts.isIdleBut(this));
       }
       await this.scheduler.look();
       const leftMs = this.scheduler.nextMs - this.env.trays.clock.wallMs();

@@ -43,6 +43,8 @@ export interface Schedule extends Rhythm {
   isPaused: boolean;
   /** Each task starts up to so much later. */
   jitterMs: number;
+  /** True if its tasks reset the plan: then a time finds an earlier one at work as long as the plan is. */
+  isOfPlan: boolean;
   /** The fields of its tasks. */
   task: Readonly<Record<string, unknown>>;
   /** Changes when its times change. */
@@ -52,7 +54,7 @@ export interface Schedule extends Rhythm {
 export const NAME_CHARS_MAX = 64;
 const EVERY_MS_MIN = 1000;
 const FIELDS =
-  "cron every at timezone start end missed missed_max missed_within grace overlap paused jitter task".split(
+  "cron every at timezone start end missed missed_max missed_within grace overlap paused jitter task roadmap".split(
     " ",
   );
 const ALIASES_MAX = 100;
@@ -92,7 +94,9 @@ export function readSchedule(
   const rhythm = readRhythm(read, timezone, instant, fail);
   const never = findNever(rhythm);
   if (never !== undefined) fail(never);
-  const task = values["task"];
+  const isOfPlan = read.has("roadmap");
+  if (isOfPlan && read.has("task")) fail("task and roadmap exclude each other");
+  const task = isOfPlan ? readReset(values["roadmap"], fail) : values["task"];
   if (!isObject(task))
     return fail("task: what is to run is missing", "for example task: {exec: [./backup.sh]}");
   for (const own of ["id", "created_at", "not_before"])
@@ -103,6 +107,9 @@ export function readSchedule(
   } catch (error) {
     fail(`task: ${messageOf(error)}`, "see mailchute schema task");
   }
+  const overlap = read.word("overlap", OVERLAP) ?? "skip";
+  if (isOfPlan && (overlap === "replace" || overlap === "allow"))
+    fail(`overlap: a plan that is at work cannot be reset, so ${overlap} does not go with roadmap`);
   return {
     name,
     ...rhythm,
@@ -110,11 +117,35 @@ export function readSchedule(
     missedMax: read.count("missed_max", 1, 1000) ?? 100,
     missedWithinMs: read.duration("missed_within") ?? 7 * DAY_MS,
     graceMs: read.duration("grace") ?? 60_000,
-    overlap: read.word("overlap", OVERLAP) ?? "skip",
+    overlap,
     isPaused: read.flag("paused") ?? false,
     jitterMs: read.duration("jitter") ?? 0,
+    isOfPlan,
     task,
     timesDigest: createHash("sha256").update(JSON.stringify(rhythm)).digest("hex").slice(0, 16),
+  };
+}
+
+/** `roadmap: reset`, or `roadmap: {reset: failed}`, `{reset: [NODE…], downstream: true}`: the task that does it. */
+function readReset(value: unknown, fail: Fail): Record<string, unknown> {
+  const hint = "roadmap: reset, or {reset: all | failed | [NODE…], downstream: true}";
+  const given = typeof value === "string" ? { [value]: "all" } : value;
+  if (!isObject(given) || Object.keys(given).some((key) => key !== "reset" && key !== "downstream"))
+    return fail("roadmap: it does not say what to reset", hint);
+  const { reset, downstream = false } = given;
+  const isList = Array.isArray(reset) && reset.length > 0 && reset.every((one) => isId(one));
+  if ((reset !== "all" && reset !== "failed" && !isList) || typeof downstream !== "boolean")
+    return fail("roadmap: it does not say what to reset", hint);
+  const nodes = isList ? (reset as string[]) : [];
+  return {
+    exec: [
+      ...["mailchute", "roadmap", "reset", ...nodes],
+      ...(reset === "failed" ? ["--failed"] : []),
+      ...(downstream ? ["--downstream"] : []),
+    ],
+    metadata: {
+      roadmap_reset: { ...(isList ? { nodes } : {}), failed: reset === "failed", downstream },
+    },
   };
 }
 

@@ -48,8 +48,12 @@ export class Scheduler {
   /** Names whose file cannot be used, with its stamp. */
   private readonly bad = new Map<string, string>();
 
-  constructor(env: SchedulerEnvironment) {
+  private readonly isPlanIdle: () => boolean;
+
+  /** @param isPlanIdle whether nothing of the plan runs or will by itself */
+  constructor(env: SchedulerEnvironment, isPlanIdle: () => boolean) {
     this.env = env;
+    this.isPlanIdle = isPlanIdle;
   }
 
   /** When the next time is due (epoch ms); Infinity without one. */
@@ -123,7 +127,8 @@ export class Scheduler {
     if (nowMs >= one.nextMs) {
       const isPaused = control.paused || schedule.isPaused;
       const live = this.findLive(one, fromMs, nowMs);
-      const decision = decide(schedule, fromMs, nowMs, live !== undefined, isPaused);
+      const isBusy = live !== undefined || (schedule.isOfPlan && !this.isPlanIdle());
+      const decision = decide(schedule, fromMs, nowMs, isBusy, isPaused);
       if (decision !== undefined) await this.carryOut(one, decision, live);
     }
     const decidedMs = one.log.decided_to_ms;

@@ -175,4 +175,9 @@ export class Parts implements Service, Gates {
   isIdle(): boolean {
     return this.works.every((work) => work.isIdle());
   }
+
+  /** Whether all work but that of one part has ended. */
+  isIdleBut(own: WorkSource): boolean {
+    return this.works.every((work) => work === own || work.isIdle());
+  }
 }

@@ -24,18 +24,22 @@ function newPlace() {
   const controlTrays = openTrays(tree.control, { durability: "process", clock });
   const told: string[] = [];
   const skipped: string[] = [];
+  let isPlanIdle = true;
   const newScheduler = (): Scheduler =>
-    new Scheduler({
-      tree,
-      trays,
-      controlTrays,
-      telemetry: {
-        note: (_: string, { count, reason }: { count: number; reason: string }) =>
-          skipped.push(`${reason} ${count}`),
-      },
-      alerts: { report: (_: string, text: string) => told.push(text) },
-      facts: new EventEmitter(),
-    } as never);
+    new Scheduler(
+      {
+        tree,
+        trays,
+        controlTrays,
+        telemetry: {
+          note: (_: string, { count, reason }: { count: number; reason: string }) =>
+            skipped.push(`${reason} ${count}`),
+        },
+        alerts: { report: (_: string, text: string) => told.push(text) },
+        facts: new EventEmitter(),
+      } as never,
+      () => isPlanIdle,
+    );
   const log = join(tree.dir, "schedules", ".log", "s.json");
   return {
     dir: tree.dir,
@@ -43,6 +47,8 @@ function newPlace() {
     skipped,
     newScheduler,
     controlTrays,
+    setPlanIdle: (isIdle: boolean) => (isPlanIdle = isIdle),
+    writeWhole: (text: string) => fs.writeFileSync(join(tree.dir, "schedules", "s.yaml"), text),
     write: (text: string, name = "s") =>
       fs.writeFileSync(
         join(tree.dir, "schedules", `${name}.yaml`),
@@ -303,4 +309,41 @@ test("with overlap replace a decision that was not noted does not cancel its own
   await place.newScheduler().look();
   expect(place.waiting()).toEqual([10]);
   expect(claimNextCommand(place.controlTrays, "o")).toBeUndefined();
+});
+
+test("a schedule of the plan passes over a time, or waits, as long as the plan is at work", async () => {
+  for (const [overlap, waiting, skipped] of [
+    ["skip", [10], ["overlap 1"]],
+    ["wait", [5, 10], []],
+  ] as const) {
+    const place = newPlace();
+    place.writeWhole(
+      `every: 5m\noverlap: ${overlap}\nroadmap: {reset: [a, b], downstream: true}\n`,
+    );
+    const scheduler = place.newScheduler();
+    await scheduler.look();
+    place.setPlanIdle(false);
+    place.set(START + 5 * MIN);
+    await scheduler.look();
+    expect(place.waiting()).toEqual([]);
+    place.setPlanIdle(true);
+    await scheduler.look();
+    const inbox = join(place.dir, "mailbox", "inbox");
+    const [first = ""] = fs.readdirSync(inbox);
+    if (overlap === "wait") {
+      expect(JSON.parse(fs.readFileSync(join(inbox, first), "utf8"))).toMatchObject({
+        exec: ["mailchute", "roadmap", "reset", "a", "b", "--downstream"],
+        metadata: {
+          roadmap_reset: { nodes: ["a", "b"], downstream: true },
+          schedule: { name: "s" },
+        },
+      });
+      fs.renameSync(join(inbox, first), join(place.dir, first));
+    }
+    place.set(START + 10 * MIN);
+    await scheduler.look();
+    const before = overlap === "wait" ? [5] : [];
+    expect([...before, ...place.waiting()], overlap).toEqual(waiting);
+    expect(place.skipped, overlap).toEqual(skipped);
+  }
 });

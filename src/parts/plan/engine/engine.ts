@@ -22,6 +22,8 @@ import { tellBudget } from "./tell-budget.ts";
 
 /** The planner node that `replan` opens again. */
 const PLANNER_ID = "plan-000";
+/** The ids of schedules' tasks: such a task may have reset the plan. */
+const MAY_RESET = /\.(?:\d{8}T\d{6}Z|manual-[0-9a-v]+)$/;
 const LOOK_AGAIN_MS = 5;
 const FLUSH_TRIES_MAX = 200;
 
@@ -99,6 +101,7 @@ export class PlanEngine {
 
   noteSettled(id: string): void {
     if (this.active.has(id)) this.finisher.noteSettled(id);
+    else if (MAY_RESET.test(id)) this.p.store.expectSave();
   }
 
   /** True if the node's task is in the mailbox or about to be. */

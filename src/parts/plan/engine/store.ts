@@ -114,6 +114,12 @@ export class PlanStore {
     await this.load();
   }
 
+  /** Makes the next look find a save, however young the current plan is. Without it a drain might end before that is read. */
+  expectSave(): void {
+    this.lookAtMs = 0;
+    this.adoptedAtMs = Number.NEGATIVE_INFINITY;
+  }
+
   /** Notices that another writer saved the file, and loads it in the background. Calls `wake` at the end. */
   look(nowMs: number): void {
     if (this.isLoading || nowMs < this.lookAtMs) return;
