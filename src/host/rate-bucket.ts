@@ -77,6 +77,27 @@ export class RateBucket {
     return fullUs;
   }
 
+  /** How long no start is allowed; 0: one is allowed now. @throws a system error when the folder cannot be used */
+  waitMs(rate: Rate): number {
+    const fullUs = this.read(rate);
+    const nowUs = this.clock.nowUs();
+    return allows(rate, fullUs, nowUs) ? 0 : waitMsOf(rate, fullUs, nowUs);
+  }
+
+  /**
+   * Takes back the charge of a start that does not happen. When others are faster each time, it stays charged: no start is ever gained.
+   * @throws a system error when the folder cannot be used
+   */
+  giveBack(rate: Rate): void {
+    for (let tries = 0; tries < TRIES_MAX; tries++) {
+      const state = this.list();
+      const nowUs = this.clock.nowUs();
+      // A charge on another boot is none here.
+      if (state === undefined || state.boot !== this.clock.boot) return;
+      if (this.replace(state, Math.max(0, state.fullUs - rate.intervalUs), nowUs)) return;
+    }
+  }
+
   /** Charges a start, if one is allowed now. @throws a system error when the folder cannot be used */
   take(rate: Rate): Charge {
     for (let tries = 0; tries < TRIES_MAX; tries++) {

@@ -1,5 +1,6 @@
 /** Charges the rates of a task's limits before its run begins. A task whose rate is used up is held, and uses up no attempt. */
 
+import type { Rate } from "../core/rate.ts";
 import type { Task } from "../core/task.ts";
 import type { LimitChanges, LimitSource } from "../core/task-limits.ts";
 import { TaskLimits } from "../core/task-limits.ts";
@@ -41,17 +42,47 @@ export class Rates {
       this.changes = changes;
       this.limits = new TaskLimits(this.settings, changes);
     }
-    const rates: Record<string, number> = {};
-    let hasRates = false;
-    for (const name of this.limits.namesOf(group, own)) {
-      const rate = this.limits.rateOf(name);
-      if (rate === undefined) continue;
-      const bucket = new RateBucket(this.dir, name, systemBucketClock(), this.isDurable);
-      const { waitMs, atUs }: Charge = bucket.take(rate);
-      if (waitMs > 0) return { may: false, limit: name, waitMs };
-      rates[name] = atUs;
-      hasRates = true;
-    }
-    return hasRates ? { may: true, rates } : FREE;
+    const buckets = this.limits.namesOf(group, own).flatMap((name) => this.bucketOf(name) ?? []);
+    if (buckets.length === 0) return FREE;
+    // The others must not be charged for a start that one of them does not allow.
+    const late = buckets.length > 1 ? longest(buckets) : undefined;
+    return late ?? take(buckets);
   }
+
+  /** Undefined for a limit without a rate. */
+  private bucketOf(limit: string): LimitBucket | undefined {
+    const rate = this.limits.rateOf(limit);
+    if (rate === undefined) return undefined;
+    const bucket = new RateBucket(this.dir, limit, systemBucketClock(), this.isDurable);
+    return { limit, rate, bucket };
+  }
+}
+
+interface LimitBucket {
+  limit: string;
+  rate: Rate;
+  bucket: RateBucket;
+}
+
+/** The limit that allows a start last; undefined if all allow one now. */
+function longest(buckets: readonly LimitBucket[]): Charged | undefined {
+  const waits = buckets.map(({ limit, rate, bucket }) => ({ limit, waitMs: bucket.waitMs(rate) }));
+  const [late] = waits.sort((a, b) => b.waitMs - a.waitMs);
+  return late === undefined || late.waitMs === 0 ? undefined : { may: false, ...late };
+}
+
+/** Charges all or none. A process that dies in between loses what it has charged. */
+function take(buckets: readonly LimitBucket[]): Charged {
+  const rates: Record<string, number> = {};
+  for (const [index, { limit, rate, bucket }] of buckets.entries()) {
+    const { waitMs, atUs }: Charge = bucket.take(rate);
+    if (waitMs === 0) {
+      rates[limit] = atUs;
+      continue;
+    }
+    // Another process was faster since we looked.
+    for (const taken of buckets.slice(0, index)) taken.bucket.giveBack(taken.rate);
+    return { may: false, limit, waitMs };
+  }
+  return { may: true, rates };
 }
