@@ -100,7 +100,7 @@ export function assemble(
   const commandRescuer = makeCommandRescuer(env, newOwner, (file) => commands.takeReady(file));
 
   for (const make of makeParts)
-    parts.add(make({ env, journal, control, queue, limits, parts, commands: table }));
+    parts.add(make({ env, journal, control, queue, limits, commands: table }));
 
   // Services that look around, report the state, clean up, and end the run.
   const recovery = { rescuer, commandRescuer, commands, control };

@@ -4,7 +4,6 @@ import type { ControlFile } from "./documents/control-file.ts";
 import type { Environment } from "./environment/environment.ts";
 import type { JournalReader } from "./environment/journal-reader.ts";
 import type { Part } from "./environment/part.ts";
-import type { Parts } from "./environment/parts.ts";
 import type { Queue } from "./queue/queue.ts";
 import type { StartLimits } from "./queue/start-limits.ts";
 
@@ -14,8 +13,6 @@ export interface PartHost {
   readonly control: ControlFile;
   readonly queue: Pick<Queue, "backlog" | "dispatcher">;
   readonly limits: StartLimits;
-  /** What the other parts do. It is known once they have started. */
-  readonly parts: Pick<Parts, "started" | "isIdleBut">;
   /** The table to which the part adds its commands. */
   readonly commands: CommandTable;
 }

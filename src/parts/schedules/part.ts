@@ -13,7 +13,7 @@ const LOOK_MS = 1000;
 class SchedulesPart implements Part, WorkSource {
   readonly ports = { work: this };
   private readonly env: PartHost["env"];
-  private readonly parts: PartHost["parts"];
+  private readonly limits: PartHost["limits"];
   private scheduler: Scheduler | undefined;
   private busy: Promise<void> | undefined;
   private lookAtMs = 0;
@@ -21,9 +21,9 @@ class SchedulesPart implements Part, WorkSource {
   /** False until what is due at the start is submitted. */
   private hasLooked = false;
 
-  constructor({ env, parts }: Pick<PartHost, "env" | "parts">) {
+  constructor({ env, limits }: Pick<PartHost, "env" | "limits">) {
     this.env = env;
-    this.parts = parts;
+    this.limits = limits;
     this.isThere = this.look();
   }
 
@@ -68,8 +68,7 @@ class SchedulesPart implements Part, WorkSource {
     try {
       if (this.scheduler === undefined) {
         const { Scheduler: Opened } = await import("./scheduler.ts");
-        await this.parts.started;
-        this.scheduler = new Opened(this.env, () => this.parts.isIdleBut(this));
+        this.scheduler = new Opened(this.env, () => this.limits.isIdleBut(this));
       }
       await this.scheduler.look();
       const leftMs = this.scheduler.nextMs - this.env.trays.clock.wallMs();

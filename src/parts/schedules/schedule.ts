@@ -139,7 +139,10 @@ function readReset(value: unknown, fail: Fail): Record<string, unknown> {
   const nodes = isList ? (reset as string[]) : [];
   return {
     exec: [
-      ...["mailchute", "roadmap", "reset", ...nodes],
+      "mailchute",
+      "roadmap",
+      "reset",
+      ...nodes,
       ...(reset === "failed" ? ["--failed"] : []),
       ...(downstream ? ["--downstream"] : []),
     ],

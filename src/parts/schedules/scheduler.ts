@@ -48,10 +48,10 @@ export class Scheduler {
   /** Names whose file cannot be used, with its stamp. */
   private readonly bad = new Map<string, string>();
 
-  private readonly isPlanIdle: () => boolean;
+  private readonly isPlanIdle: () => Promise<boolean>;
 
   /** @param isPlanIdle whether nothing of the plan runs or will by itself */
-  constructor(env: SchedulerEnvironment, isPlanIdle: () => boolean) {
+  constructor(env: SchedulerEnvironment, isPlanIdle: () => Promise<boolean>) {
     this.env = env;
     this.isPlanIdle = isPlanIdle;
   }
@@ -127,7 +127,7 @@ export class Scheduler {
     if (nowMs >= one.nextMs) {
       const isPaused = control.paused || schedule.isPaused;
       const live = this.findLive(one, fromMs, nowMs);
-      const isBusy = live !== undefined || (schedule.isOfPlan && !this.isPlanIdle());
+      const isBusy = live !== undefined || (schedule.isOfPlan && !(await this.isPlanIdle()));
       const decision = decide(schedule, fromMs, nowMs, isBusy, isPaused);
       if (decision !== undefined) await this.carryOut(one, decision, live);
     }

@@ -2,7 +2,7 @@
 import { laneOf } from "../../core/waiting-task.ts";
 import type { ControlFile } from "../documents/control-file.ts";
 import type { Environment } from "../environment/environment.ts";
-import type { Choice, Unlanded } from "../environment/part.ts";
+import type { Choice, Unlanded, WorkSource } from "../environment/part.ts";
 import type { Parts } from "../environment/parts.ts";
 import type { DiskLimit } from "./disk-limit.ts";
 import type { Queue } from "./queue.ts";
@@ -96,6 +96,13 @@ export class StartLimits {
   /** See `DependencySource`. */
   unlanded(): Unlanded {
     return this.limits.parts.unlanded();
+  }
+
+  /** Whether nothing runs or will start by itself but the work of this part. Resolves when the parts have started. */
+  async isIdleBut(own: WorkSource): Promise<boolean> {
+    const { parts } = this.limits;
+    await parts.started;
+    return parts.isIdleBut(own);
   }
 
   /** What all parts say about groups of tasks. */

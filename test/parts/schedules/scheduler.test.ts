@@ -38,7 +38,7 @@ function newPlace() {
         alerts: { report: (_: string, text: string) => told.push(text) },
         facts: new EventEmitter(),
       } as never,
-      () => isPlanIdle,
+      () => Promise.resolve(isPlanIdle),
     );
   const log = join(tree.dir, "schedules", ".log", "s.json");
   return {
