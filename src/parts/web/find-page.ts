@@ -164,7 +164,13 @@ export class Pages {
       case "plan":
         return this.hasPlan() ? await plan.make(query) : notHere("this tree has no plan");
       case "agents":
-        return await agentsPage({ tree, agents, overview: this.look(), verbs });
+        return await agentsPage({
+          tree,
+          agents,
+          overview: this.look(),
+          verbs,
+          thread: query.get("thread"),
+        });
       case "work":
         return await workPage(verbs, route.id);
       default:

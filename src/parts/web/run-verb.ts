@@ -43,7 +43,12 @@ function collect({ documents, notes }: Said): Output {
   return {
     line: () => undefined,
     json: (value) => documents.push(value as Record<string, unknown>),
-    raw: async () => undefined,
+    // Verbs that print a stream write lines of JSON so.
+    raw: async (text) => {
+      if (typeof text !== "string") return;
+      for (const line of text.split("\n"))
+        if (line !== "") documents.push(JSON.parse(line) as Record<string, unknown>);
+    },
     note: (text) => notes.push(text),
   };
 }

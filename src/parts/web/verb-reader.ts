@@ -21,7 +21,7 @@ export interface Asked {
 }
 
 interface Kept {
-  document: Promise<Json | undefined>;
+  documents: Promise<Json[]>;
   stamp: string | undefined;
   untilMs: number;
   untilNewsMs: number;
@@ -41,18 +41,23 @@ export class VerbReader {
   }
 
   /** Undefined when it prints nothing. @throws what the verb throws */
-  read(asked: Asked): Promise<Json | undefined> {
+  async read(asked: Asked): Promise<Json | undefined> {
+    return (await this.readAll(asked))[0];
+  }
+
+  /** Of a verb that prints several documents. @throws what the verb throws */
+  readAll(asked: Asked): Promise<Json[]> {
     const { againMs, stamp, ...line } = asked;
     const key = JSON.stringify(line);
     const nowMs = performance.now();
     const before = this.kept.get(key);
     if (before !== undefined) {
       const { untilMs, untilNewsMs } = before;
-      if (nowMs < (stamp === before.stamp ? untilMs : untilNewsMs)) return before.document;
+      if (nowMs < (stamp === before.stamp ? untilMs : untilNewsMs)) return before.documents;
     }
     const never = Number.POSITIVE_INFINITY;
-    const document = this.run(asked);
-    const kept: Kept = { document, stamp, untilMs: never, untilNewsMs: never };
+    const documents = this.run(asked);
+    const kept: Kept = { documents, stamp, untilMs: never, untilNewsMs: never };
     this.kept.delete(key);
     this.kept.set(key, kept);
     const [oldest] = this.kept.keys();
@@ -63,18 +68,12 @@ export class VerbReader {
       kept.untilMs = doneMs + Math.max(againMs, tookMs / SHARE);
       kept.untilNewsMs = doneMs + tookMs / NEWS_SHARE;
     };
-    kept.document.then(note, note);
-    return kept.document;
+    documents.then(note, note);
+    return documents;
   }
 
-  private async run({
-    verb,
-    subcommand,
-    positionals = [],
-    options = {},
-  }: Asked): Promise<Json | undefined> {
+  private async run({ verb, subcommand, positionals = [], options = {} }: Asked): Promise<Json[]> {
     const line = { verb, positionals, options, ...(subcommand !== undefined && { subcommand }) };
-    const { documents } = await runVerb(this.ctx, line);
-    return documents[0];
+    return (await runVerb(this.ctx, line)).documents;
   }
 }

@@ -2,6 +2,11 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { createAgent } from "../../../src/parts/mail/agents/agents.ts";
+import { OUTSIDE } from "../../../src/parts/mail/scope/scope.ts";
+import { send } from "../../../src/parts/mail/send/send.ts";
+import { moveCursor } from "../../../src/parts/mail/store/cursors.ts";
+import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import type { Page } from "../../../src/parts/web/page.ts";
 import { QuestionStore } from "../../../src/questions/question-store.ts";
 import { newPool, type Pool } from "../../support/pool.ts";
@@ -141,4 +146,51 @@ it("the agents are there when one is a coding agent", async () => {
     ["mine", "five_hour", "used up", { at_ms: 5000 }, "used up"],
     ["mine", "seven_day", "24 %", { at_ms: 9000 }, ""],
   ]);
+});
+
+it("mail is there by its threads: who has not read it, and what was said in one", async () => {
+  const pool = newPool({
+    config: JSON.stringify({ data: ".", agents: [{ name: "ada", kind: "claude" }] }),
+  });
+  const folder = new MailFolder({ dataDir: pool.state, isDurable: false }, OUTSIDE);
+  for (const name of ["ada", "bob"]) await createAgent(folder, { name, type: "claude" }, 1);
+  const say = (id: string, from: string, to: string, text: string, replyTo?: string): void => {
+    const draft = { id, scope: OUTSIDE, from, via: "cli", to: [to], text } as const;
+    send(
+      { dataDir: pool.state, isDurable: false },
+      { ...draft, ...(replyTo === undefined ? {} : { replyTo }) },
+      2000,
+    );
+  };
+  say("m1", "human", "ada", "use the old name\nof the <b>cookie</b>\u202e");
+  say("m2", "ada", "bob", "is it merged?");
+  say("m3", "bob", "ada", "yes", "m2");
+  say("m4", "ada", "bob", "good", "m3");
+  moveCursor(folder, "bob", 4, { by: "ack", atMs: 3000 });
+  const env = { MAILCHUTE_SCOPE: "unknown:main" };
+  const web = await openWeb(pool.state, undefined, undefined, false, env);
+  const at = { at_ms: 2000 };
+  const { rows } = blockOf(await web.page("/agents"), "table", "Mail threads");
+  expect(rows).toEqual([
+    [{ text: "is it merged?", to: "/agents?thread=m2" }, "ada, bob", "3", "ada: good", at, "read"],
+    [
+      { text: "use the old name", to: "/agents?thread=m1" },
+      "human, ada",
+      "1",
+      "",
+      at,
+      "not yet by ada",
+    ],
+  ]);
+  const thread = await web.page("/agents?thread=m2");
+  expect(thread.command).toBe("mailchute messages --thread m2");
+  const title = "What was said in this thread";
+  expect(blockOf(thread, "table", title).rows.map((row) => [row[0], row[3], row[4]])).toEqual([
+    ["ada", "is it merged?", "read"],
+    ["bob", "yes", "not yet by ada"],
+    ["ada", "good", "read"],
+  ]);
+  const [[, , , text] = []] = blockOf(await web.page("/agents?thread=m1"), "table", title).rows;
+  expect(text).toBe("use the old name\nof the <b>cookie</b>\\u{202e}");
+  expect(blockOf(await web.page("/agents?thread=none"), "text").text).toContain("no thread");
 });

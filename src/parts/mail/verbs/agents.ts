@@ -4,6 +4,7 @@ import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { localTime } from "../../../text/local-time.ts";
 import { safe, table } from "../../../text/render.ts";
 import { listAgents } from "../agents/agents.ts";
+import { readCursor } from "../store/cursors.ts";
 import { unreadOf } from "../store/inbox.ts";
 import { readWakes } from "../store/wake-log.ts";
 import { nameIn, openMail, SCOPE_OPTION } from "./open-mail.ts";
@@ -34,6 +35,7 @@ export const command = defineCommand({
     }
     const agents = listAgents(folder, ctx.options.archived).map((agent) => ({
       ...agent,
+      read_upto: readCursor(folder, agent.name).upto,
       unread: agent.archived_at === null ? unreadOf(folder, agent.name).messages.length : 0,
       last_woken_at: readWakes(folder, agent.name).at(-1)?.at ?? null,
     }));

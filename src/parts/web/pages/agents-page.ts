@@ -11,6 +11,7 @@ import { countText, duration } from "../../../text/render.ts";
 import type { Overview } from "../../../view/overview.ts";
 import { type Block, type Cell, linkToTask, type Page, say, shown, timeOf } from "../page.ts";
 import type { VerbReader } from "../verb-reader.ts";
+import { type MailAgent, readMail, threadBlocks } from "./mail-threads.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const COST_AGAIN_MS = 2000;
@@ -21,14 +22,19 @@ export interface AgentSources {
   agents: readonly AgentSettings[];
   overview: Overview;
   verbs: VerbReader;
+  /** The thread of mail that is open. */
+  thread: string | null;
 }
 
 export async function agentsPage(sources: AgentSources): Promise<Page> {
-  const { tree, overview } = sources;
+  const { tree, overview, thread } = sources;
   const paused = pausedAgents(tree.dir).map((one) => say(shown(pauseText(one)), true));
   return {
     title: "Agents",
-    command: "mailchute agents; mailchute cost --since 24h",
+    command:
+      thread === null
+        ? "mailchute agents; mailchute cost --since 24h"
+        : `mailchute messages --thread ${shown(thread)}`,
     at_ms: overview.at_ms,
     health: { state: overview.health.state, text: shown(overview.health.text) },
     blocks: [
@@ -138,26 +144,19 @@ function quotaBlock({ agents, verbs }: AgentSources): Block {
   };
 }
 
-interface MailAgent {
-  name: string;
-  type: string;
-  status: string;
-  task: string;
-  task_id?: string | null;
-  unread: number;
-  last_woken_at: number | null;
-  archived_at: number | null;
-}
-
 /** None where there is no scope of mail, as outside a repository. */
-async function mailBlocks({ verbs }: AgentSources): Promise<Block[]> {
-  let agents: MailAgent[];
+async function mailBlocks({ verbs, thread }: AgentSources): Promise<Block[]> {
   try {
     const found = await verbs.read({ verb: "agents", againMs: MAIL_AGAIN_MS });
-    agents = (found?.["agents"] ?? []) as MailAgent[];
+    const agents = (found?.["agents"] ?? []) as MailAgent[];
+    const mail = await readMail(verbs);
+    return [...readersBlock(agents), ...threadBlocks(mail, agents, thread)];
   } catch {
     return [];
   }
+}
+
+function readersBlock(agents: readonly MailAgent[]): Block[] {
   if (agents.length === 0) return [];
   return [
     {
