@@ -68,6 +68,8 @@ export interface Choice {
   next: string | undefined;
   /** False for a tray with more names than were looked at: some files may be in no choice, and a task that ended twice may be in two. */
   isAll: boolean;
+  /** How many names match; when `isAll` is false, more than these do. */
+  count: number;
 }
 
 export interface ChosenFile extends Found {
@@ -104,7 +106,12 @@ export function* chooseFiles(
     if (file?.id.startsWith(idPrefix) !== true || files.has(file.name)) continue;
     files.set(file.name, file);
     if (files.size === limit)
-      return { files: [...files.values()], next: cursorText(file, searched), isAll };
+      return {
+        files: [...files.values()],
+        next: cursorText(file, searched),
+        isAll,
+        count: ids.size,
+      };
   }
   const rest: ChosenFile[] = [];
   for (const [name, id] of ids) {
@@ -118,6 +125,7 @@ export function* chooseFiles(
     files: [...files.values(), ...more].sort(inOrder),
     next: more.length < rest.length ? cursorText(more.at(-1) ?? start, SEARCHED) : undefined,
     isAll,
+    count: ids.size,
   };
 }
 

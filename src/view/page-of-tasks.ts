@@ -28,11 +28,11 @@ export async function pageOfTasks(tree: StateTree, query: PageQuery): Promise<Pa
   const choosing = chooseFiles(tree, state, { ...query, lookedAtMax: LOOKED_AT_MAX });
   let step = choosing.next();
   for (; step.done !== true; step = choosing.next()) await othersTurn();
-  const { files, next, isAll } = step.value;
+  const { files, next, isAll, count } = step.value;
   const rows = files.map((file) =>
     state === "waiting" ? waitingRow(file) : settledRow(file, state),
   );
-  return { rows, next, isAll };
+  return { rows, next, isAll, count };
 }
 
 function pageOfAccepted(
@@ -50,5 +50,6 @@ function pageOfAccepted(
     rows: shown.map((place) => placeRow(tree, place)),
     next: places.length > limit ? shown.at(-1)?.path : undefined,
     isAll: true,
+    count: places.length,
   };
 }

@@ -1,11 +1,14 @@
 /** The buttons of the pages: for a task, a list, the pool, a question, a review. Pure. */
 import type { ControlDocument } from "../../core/documents.ts";
 import type { Question } from "../../questions/question-file.ts";
-import { counted } from "../../text/render.ts";
+import { counted, countText } from "../../text/render.ts";
 import type { TaskState } from "../../view/find-task.ts";
 import type { Count } from "../../view/scan.ts";
 import { type Act, shown } from "./page.ts";
 import { type All, IDS_MAX } from "./verbs.ts";
+
+/** From so many tasks on, their number is in the question, and a person types it: see `acts.js`. */
+const MANY = 50;
 
 /** @param after what is lost when its run ends: "12 min and $1.22" */
 export function actsOnTask(id: string, state: TaskState, after = ""): Act[] {
@@ -44,33 +47,35 @@ export function retryThese(ids: readonly string[]): Act[] {
   return [{ text, what: `retry ${name}`, verb: "retry", ids: some }];
 }
 
-/** For all tasks of a list, as it is filtered. */
-export function actsOnList({ state, q }: Pick<All, "state" | "q">, count?: Count): Act[] {
-  const number = count?.is_exact === true ? { count: count.count } : {};
+/** For all tasks of a list, as it is filtered. @param count how many they are, or at least how many */
+export function actsOnList({ state, q }: Pick<All, "state" | "q">, count: Count): Act[] {
+  if (state === "done") return [];
   const which = `all that are ${state}${q === "" ? "" : ` and begin with ${shown(q)}`}`;
-  const all = { state, q };
+  const more = { all: { state, q }, count: count.count };
+  const named = `${which}${count.count > MANY ? ` (${numberOf(count)})` : ""}`;
   if (state === "failed")
     return [
       {
         text: "Retry all of these…",
         what: `retry ${which}`,
         verb: "retry",
-        all,
-        ask: `Retry ${which}?`,
-        ...number,
+        ask: `Retry ${named}?`,
+        ...more,
       },
     ];
-  if (state === "done") return [];
   return [
     {
       text: "Cancel all of these…",
       what: `cancel ${which}`,
       verb: "cancel",
-      all,
-      ask: `End ${which} for good? They stay as failed, and can be retried.`,
-      ...number,
+      ask: `End ${named} for good? They stay as failed, and can be retried.`,
+      ...more,
     },
   ];
+}
+
+function numberOf({ count, is_exact: isExact }: Count): string {
+  return isExact ? counted(count, "task") : `more than ${countText(count)} tasks`;
 }
 
 /** @param slots of all worker processes @param isPaused nothing new starts */

@@ -35,7 +35,7 @@ export interface Act {
   ask?: string;
   /** In place of `ids`: all tasks of a list. */
   all?: { state: ListedState; q: string };
-  /** How many tasks that are, as far as it is known. */
+  /** How many tasks these are; there may be more, when there are very many. */
   count?: number;
 }
 

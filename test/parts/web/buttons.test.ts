@@ -15,7 +15,7 @@ import { LISTED_STATES } from "../../../src/view/page-of-tasks.ts";
 const many = Array.from({ length: 250 }, (_, n) => `task-${n}`);
 const ACTS: readonly Act[] = [
   ...LISTED_STATES.flatMap((state) => actsOnTask("a", state)),
-  ...LISTED_STATES.flatMap((state) => actsOnList({ state, q: "a" })),
+  ...LISTED_STATES.flatMap((state) => actsOnList({ state, q: "a" }, { count: 3, is_exact: true })),
   ...retryThese(["a"]),
   ...retryThese(many),
   ...actsOnPool({ paused: true }, 0),
@@ -43,4 +43,12 @@ it("no text is taken for an option of the command line", () => {
     positionals: ["--failed", "--json"],
     options: {},
   });
+});
+
+it("the question of a long list names how many tasks it has, or at least how many", () => {
+  const askOf = (count: number, isExact: boolean): string | undefined =>
+    actsOnList({ state: "failed", q: "" }, { count, is_exact: isExact })[0]?.ask;
+  expect(askOf(50, true)).toBe("Retry all that are failed?");
+  expect(askOf(51, true)).toBe("Retry all that are failed (51 tasks)?");
+  expect(askOf(10_000, false)).toBe("Retry all that are failed (more than 10,000 tasks)?");
 });

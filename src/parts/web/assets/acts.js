@@ -8,11 +8,24 @@ const TOO_SOON_MS = 300;
 /** From so many tasks on, their number is to be typed. */
 const MANY = 50;
 
+/** What the buttons of a box do. */
+const shown = new WeakMap();
+
 /** The buttons of a cell or a block. */
 export function buttons(acts) {
   const box = element("span", undefined, { class: "acts" });
+  shown.set(box, acts);
   box.append(...acts.map((act) => (act.field === undefined ? button(act) : field(act))));
   return box;
+}
+
+/** The same buttons, for what has changed: such as how many tasks a list has. One with the focus keeps it. False: they are others. */
+export function updateButtons(box, acts) {
+  const before = shown.get(box);
+  const isSame = (act, at) => act.text === before[at].text && act.field === before[at].field;
+  if (before?.length !== acts.length || !acts.every(isSame)) return false;
+  for (const [at, act] of acts.entries()) Object.assign(before[at], act);
+  return true;
 }
 
 function button(act) {
@@ -128,15 +141,18 @@ function isSure({ ask, what, count }) {
   document.body.append(dialog);
   return new Promise((resolve) => {
     let isYes = false;
-    dialog.addEventListener("close", () => {
+    // The browser tells of a closed dialog some time later: until then there would be two, one of them invisible.
+    const end = () => {
+      dialog.close();
       dialog.remove();
       resolve(isYes);
-    });
-    no.addEventListener("click", () => dialog.close());
+    };
+    dialog.addEventListener("close", end);
+    no.addEventListener("click", end);
     yes.addEventListener("click", () => {
       if (count > MANY && typed.value.trim() !== String(count)) return typed.focus();
       isYes = true;
-      dialog.close();
+      end();
     });
     dialog.showModal();
     setTimeout(() => {

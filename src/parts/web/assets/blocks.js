@@ -1,5 +1,5 @@
 /** Draws the blocks of a page: one maker for each kind, and what changes an old one in its place. */
-import { buttons } from "./acts.js";
+import { buttons, updateButtons } from "./acts.js";
 import { goTo } from "./ask.js";
 import { chart, updateChart } from "./chart.js";
 import { cell, element, fill, holding, link, made } from "./dom.js";
@@ -140,7 +140,9 @@ export function updateBlock(node, block) {
   else if (block.kind === "table" && before.columns.join() === block.columns.join()) {
     node.querySelector("caption").textContent = block.title;
     fillRows(node.querySelector("tbody"), block);
-  } else if (block.kind === "graph") return updateGraph(node, before, block);
+  } else if (block.kind === "acts" && before.label === block.label)
+    return updateButtons(node.firstElementChild, block.acts);
+  else if (block.kind === "graph") return updateGraph(node, before, block);
   else if (block.kind === "charts")
     fill(node, block.charts, (one) => MAKERS.chart(one), updateBlock);
   else if (block.kind === "chart" && before.title === block.title) {

@@ -23,7 +23,8 @@ export async function tasksPage(tree: StateTree, query: URLSearchParams): Promis
   const state = LISTED_STATES.find((one) => one === query.get("state")) ?? "waiting";
   const idPrefix = query.get("q") ?? "";
   const after = query.get("after") ?? undefined;
-  const { rows, next, isAll } = await pageOfTasks(tree, { state, limit: ROWS, idPrefix, after });
+  const wanted = { state, limit: ROWS, idPrefix, after };
+  const { rows, next, isAll, count } = await pageOfTasks(tree, wanted);
   const blocks: Block[] = [
     {
       kind: "links",
@@ -47,7 +48,7 @@ export async function tasksPage(tree: StateTree, query: URLSearchParams): Promis
           {
             kind: "acts",
             label: "all of these",
-            acts: actsOnList({ state, q: idPrefix }),
+            acts: actsOnList({ state, q: idPrefix }, { count, is_exact: isAll }),
           } as const,
         ]),
     {

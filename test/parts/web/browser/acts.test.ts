@@ -19,7 +19,9 @@ async function opened(web: Web, path: string): Promise<Tab> {
   return tab;
 }
 
-async function said(tab: Tab, text: RegExp): Promise<void> {
+/** Waits for the outcome of an action. */
+async function said(tab: Tab, what: string, outcome = ""): Promise<void> {
+  const text = new RegExp(`^${what}: (?!sent )${outcome}`);
   await tab.locator("#said").getByText(text).first().waitFor();
 }
 
@@ -37,7 +39,7 @@ it("a failed task is put back by a button, and runs again", async () => {
   const tab = await opened(await openWeb(pool.state), "/tasks/bad");
   fs.writeFileSync(go, "");
   await tab.getByRole("button", { name: "Retry" }).click();
-  await said(tab, /^retry bad: /);
+  await said(tab, "retry bad");
   await tab.locator("dd").getByText("done").first().waitFor();
   await pool.result("bad");
 });
@@ -59,7 +61,7 @@ it("a run is cancelled only after a yes", async () => {
   await dialog.waitFor();
   // Soon after the question it cannot be clicked yet: the click waits for it.
   await tab.getByRole("button", { name: /^Yes, / }).click();
-  await said(tab, /^cancel long: /);
+  await said(tab, "cancel long");
   await tab.locator("dd").getByText("failed").first().waitFor();
   expect((await pool.error("long")).kind).toBe("cancelled");
 });
@@ -70,12 +72,12 @@ it("the pool is paused and goes on", async () => {
   // The buttons for slots go on from what is shown.
   await tab.getByText("0 of 2 busy").waitFor();
   await tab.getByRole("button", { name: "Pause" }).click();
-  await said(tab, /^pause: /);
+  await said(tab, "pause");
   await tab.getByRole("button", { name: "Resume" }).click();
-  await said(tab, /^resume: /);
+  await said(tab, "resume");
   await tab.getByRole("button", { name: "Pause" }).waitFor();
   await tab.getByRole("button", { name: "One slot more" }).click();
-  await said(tab, /^set slots to 3: /);
+  await said(tab, "set slots to 3");
   await tab.getByText("0 of 3 busy").waitFor();
 });
 
@@ -92,7 +94,7 @@ it("a question is answered with one click, and leaves the page", async () => {
   store.ask({ id: "q.1", question: "May it?", context: "", ...more });
   const tab = await opened(await openWeb(pool.state), "/questions");
   await tab.getByRole("button", { name: "yes" }).click();
-  await said(tab, /^answer q\.1: /);
+  await said(tab, "answer q.1");
   await tab.getByText("No question waits for an answer.").waitFor();
   expect(store.answerOf("q.1")).toBe("yes");
 });
