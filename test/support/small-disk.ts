@@ -29,7 +29,9 @@ export function canMount(): boolean {
       fs.rmdirSync(dir);
     }
   }
-  process.stderr.write("\nSKIPPED: tests of a full disk need the right to mount a tmpfs (root)\n");
+  process.stderr.write(
+    "\nSKIPPED: tests of a full or read-only disk need the right to mount a tmpfs (root)\n",
+  );
   return false;
 }
 
@@ -41,6 +43,9 @@ export interface SmallDisk {
   fillFiles(filesFree: number): void;
   /** Gives the space back. */
   free(): void;
+  /** From now on nothing can be written, as after a fault of a disk. */
+  setReadOnly(): void;
+  setWritable(): void;
 }
 
 /** Mounts one for the running test. @param inodesMax so many files it takes; 0 = as many as there is room for */
@@ -48,6 +53,9 @@ export function smallDisk(inodesMax = 0): SmallDisk {
   const dir = tempDir();
   mount(dir, inodesMax);
   onTestFinished(() => unmount(dir));
+  const remount = (how: "ro" | "rw"): void => {
+    execFileSync("mount", ["-o", `remount,${how}`, dir], { stdio: "pipe" });
+  };
   const filler = join(dir, "filler");
   const names = join(dir, "names");
   return {
@@ -75,5 +83,11 @@ export function smallDisk(inodesMax = 0): SmallDisk {
       fs.rmSync(filler, { force: true });
       fs.rmSync(names, { recursive: true, force: true });
     },
+    setReadOnly() {
+      remount("ro");
+      // What the test has made there is removed before it is unmounted.
+      onTestFinished(() => remount("rw"));
+    },
+    setWritable: () => remount("rw"),
   };
 }

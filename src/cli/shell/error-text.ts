@@ -42,7 +42,11 @@ const MORE_ADVICE = "check the path, its rights and the disk";
 export function describeError(error: unknown, where?: string): ErrorReport {
   if (error instanceof MailchuteError) {
     const { code, message, id, path, phase } = error;
-    const hint = error.hint ?? (code === "ErrIo" ? adviceFor(error.cause) : undefined);
+    // Of a read-only disk neither rights nor owners are the reason, whatever was tried.
+    const isReadOnly = systemCode(error.cause) === "EROFS";
+    const hint = isReadOnly
+      ? ADVICE["EROFS"]
+      : (error.hint ?? (code === "ErrIo" ? adviceFor(error.cause) : undefined));
     return compact({ code, message, id, path, phase, hint });
   }
   if (exitCodeOf(error) === EXIT.bug) {

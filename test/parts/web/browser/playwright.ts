@@ -15,6 +15,8 @@ export interface Place {
 }
 
 export interface Tab {
+  /** Runs in each document that is opened from now on, before its own scripts. */
+  addInitScript(script: string): Promise<void>;
   close(): Promise<void>;
   evaluate<T, A = undefined>(run: string | ((given: A) => T | Promise<T>), given?: A): Promise<T>;
   getByLabel(text: string | RegExp): Place;
