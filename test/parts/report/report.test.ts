@@ -108,6 +108,33 @@ describe("report", () => {
       events,
     ) as Record<string, number>;
     expect(report.counts).toMatchObject(found);
+    const more = jq(
+      `def at($share): if length == 0 then null else sort | .[(length * $share | ceil) - 1] end;
+      [inputs | fromjson?] | {
+        waits: [.[] | select(.event == "selected") | .queue_ms | numbers],
+        ends: [.[] | select(.event == "completed")],
+        why: map(select(.event == "failed") | {key: .task_id, value: .kind}) | from_entries
+      } | {
+        waited: [(.waits | at(0.5)), (.waits | at(0.95))],
+        ran: [([.ends[].duration_ms | numbers] | at(0.5)), ([.ends[].duration_ms | numbers] | at(0.95))],
+        slowest: [.ends[] | select(.duration_ms != null)] | sort_by(-.duration_ms) | .[:5] | map([.task_id, .duration_ms]),
+        completed: [.ends[] | select(.status == "completed") | [.task_id, .attempt]],
+        kinds: (.why as $why | [.ends[] | select(.status == "failed") | $why[.task_id] // empty] | group_by(.) | map([.[0], length]))
+      }`,
+      events,
+    ) as Record<"waited" | "ran" | "slowest" | "completed" | "kinds", unknown[]>;
+    // Percentiles are at most 2 % off.
+    for (const [name, exact] of [
+      ["waited_ms", more.waited],
+      ["ran_ms", more.ran],
+    ] as const)
+      for (const [at, share] of (["p50", "p95"] as const).entries())
+        expect(Math.abs((report[name][share] ?? -1) / Number(exact[at]) - 1), name).toBeLessThan(
+          0.021,
+        );
+    expect(report.slowest.map(({ id, duration_ms: ms }) => [id, ms])).toEqual(more.slowest);
+    expect(report.completed.map(({ id, attempts }) => [id, attempts])).toEqual(more.completed);
+    expect(report.failures.map(({ kind, count }) => [kind, count])).toEqual(more.kinds);
   });
 
   it("gives the same page for the same files and period, in each format", async () => {
