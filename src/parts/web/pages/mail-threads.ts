@@ -134,7 +134,7 @@ function recipients({ to, mentions, project, branch }: Message): string[] {
   );
 }
 
-/** Who has not provably read it; of people it is not known. */
+/** The agents that have not provably read it; of people it is not known. */
 function readText(message: Message, agents: readonly MailAgent[]): string {
   const names = new Set(recipients(message));
   const readers = agents.filter(({ name }) => names.has(name));
