@@ -2,13 +2,15 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { OUTSIDE } from "../../../../src/parts/mail/scope/scope.ts";
+import { send } from "../../../../src/parts/mail/send/send.ts";
 import { newPool, type Pool } from "../../../support/pool.ts";
 import { canMount, smallDisk } from "../../../support/small-disk.ts";
 import { timeLimitMs } from "../../../support/time-limit.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 import { newPlace } from "../../worktrees/place.ts";
 import { openWeb, type Web } from "../open-web.ts";
-import { newProfile, until } from "./browser.ts";
+import { expectAccessible, expectFits, newProfile, until } from "./browser.ts";
 import type { Place, Tab } from "./playwright.ts";
 
 const CONFIG = "workers: 2\ndurability: process\ngrace_ms: 500\nretry: {max_attempts: 1}\n";
@@ -94,6 +96,25 @@ it("a list of more than 50 tasks is retried only after their number is typed, an
   await said(tab, "cancel all that are waiting and begin with sync-1", "11 done$");
   const waits = join(pool.state, "control", "inbox");
   await waitFor(() => fs.readdirSync(waits).length > 0, { what: "the commands" });
+});
+
+it("a thread of mail is opened by a click, follows what is said, and has no fault for axe-core", async () => {
+  const agents = [{ name: "ada", kind: "claude" }];
+  const pool = newPool({ config: JSON.stringify({ data: ".", agents }) });
+  const store = { dataDir: pool.state, isDurable: false };
+  const say = (id: string, from: string, to: string, text: string, replyTo: string): void => {
+    const draft = { id, scope: OUTSIDE, from, via: "run", to: [to], text, replyTo } as const;
+    send(store, draft, Date.now());
+  };
+  say("m1", "lead", "ada", "use the old name\nof the cookie", "m0");
+  const env = { MAILCHUTE_SCOPE: "unknown:main" };
+  const tab = await opened(await openWeb(pool.state, undefined, undefined, false, env), "/agents");
+  await tab.getByRole("link", { name: "use the old name", exact: true }).click();
+  await tab.getByText("of the cookie").first().waitFor();
+  say("m2", "ada", "lead", "it is done", "m1");
+  await tab.getByText("it is done").first().waitFor();
+  await expectAccessible(tab);
+  await expectFits(tab);
 });
 
 /** Presses the first button whose text begins so as soon as it is there, and notes when its question is open. */
