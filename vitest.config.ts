@@ -29,7 +29,7 @@ const SEARCHES = [
   "test/parts/landing/{builds-on,full-disk,histories,killed-git,kills,land,plan,review,review-by,ten}.test.ts",
   "test/parts/worktrees/{any-git,clean,killed-save,kills}.test.ts",
   "test/parts/top/terminal.test.ts",
-  "test/parts/web/{acts,hostile,listen-on}.test.ts",
+  "test/parts/web/{acts,hostile,listen-on,read-only-disk}.test.ts",
   "test/parts/mail/{killed-delivery,killed-worker,three-agents}.test.ts",
   "test/soak/*.test.ts",
   "test/supervisor/control/races.test.ts",
