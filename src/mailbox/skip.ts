@@ -83,10 +83,16 @@ function newSkip(trays: Trays, claim: Claim, why: Skip, decoded: DecodedTask): S
 /**
  * Puts a task that was just skipped back into the inbox if its dependency has not failed any more. Call it when the record is
  * visible. The marker has to stay until it has resolved: a power cut may bring the record back.
+ * @param isFailed whether the dependency has its error record still, by a look that was made when the record was visible
  * @returns undefined when the task stays skipped
  */
-export function recheckSkip(trays: Trays, id: string, cause: string): Promise<void> | undefined {
-  return hasErrorRecord(trays, cause) ? undefined : putBack(trays, id);
+export function recheckSkip(
+  trays: Trays,
+  id: string,
+  cause: string,
+  isFailed = hasErrorRecord(trays, cause),
+): Promise<void> | undefined {
+  return isFailed ? undefined : putBack(trays, id);
 }
 
 async function putBack(trays: Trays, id: string): Promise<void> {

@@ -9,9 +9,16 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const PARTS = ["src", "test/crash/every-step", "test/crash/mail", "test/support", "templates"];
+const PARTS = [
+  "src",
+  "test/crash/every-step",
+  "test/crash/mail",
+  "test/crash/schedules",
+  "test/support",
+  "templates",
+];
 
-/** @returns {string} the directory that holds src/, test/crash/every-step/ and test/crash/mail/ as JavaScript */
+/** @returns {string} the directory that holds src/, test/crash/every-step/, mail/ and schedules/ as JavaScript */
 export function buildOnce() {
   const hash = createHash("sha256");
   for (const part of PARTS)

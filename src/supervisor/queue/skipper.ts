@@ -210,11 +210,15 @@ export class Skipper implements Service {
     await settleAll(trays, settlements, (published) => {
       const putBack: Promise<unknown>[] = [];
       const faults: unknown[] = [];
+      // All records are visible now, so one look at each dependency is enough.
+      const isFailed = new Map<string, boolean>();
       for (const settlement of published) {
         const why = byMarker.get(settlement.marker)?.why;
         if (why === undefined) continue;
         this.record(settlement, why);
-        const again = recheckSkip(trays, settlement.claim.name.id, why.cause);
+        const isStill = isFailed.get(why.cause) ?? hasErrorRecord(trays, why.cause);
+        isFailed.set(why.cause, isStill);
+        const again = recheckSkip(trays, settlement.claim.name.id, why.cause, isStill);
         // Handled at once: a later one may throw before all are waited for.
         if (again !== undefined) putBack.push(again.catch((error) => faults.push(error)));
       }
