@@ -137,6 +137,13 @@ export function parseOwner(owner: string): ProcessIdentity | undefined {
   return { place, pid: Number.parseInt(pid, 36), startTicks: Number.parseInt(start, 36) };
 }
 
+/** The name of the machine on which the process of this owner string ran; of another one four hex digits, because owners have no more. */
+export function hostOf(owner: string): string {
+  const host = parseOwner(owner)?.place.slice(0, 4);
+  if (host === undefined) return "";
+  return host === thisPlace().slice(0, 4) ? os.hostname() : host;
+}
+
 /** Whether the process of this owner string ran on this machine since it started, and in our pid namespace. */
 export function isOfThisBoot(owner: string): boolean {
   return parseOwner(owner)?.place === thisPlace();

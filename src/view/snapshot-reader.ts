@@ -18,6 +18,7 @@ import { Kept, stampOf } from "./kept.ts";
 import { findObstacles } from "./obstacles.ts";
 import { RunningTasks } from "./running-tasks.ts";
 import { countNames, findFiles, readJsonObject, textOf } from "./scan.ts";
+import { SkippedCount } from "./skipped-count.ts";
 import type { FailureView, Snapshot, SupervisorView, WorkerView } from "./snapshot.ts";
 import { readSupervisor } from "./supervisor.ts";
 import { TrayCount } from "./tray-count.ts";
@@ -59,6 +60,7 @@ export class SnapshotReader {
   private readonly inbox: TrayCount;
   private readonly outbox: TrayCount;
   private readonly failed: TrayCount;
+  private readonly skipped: SkippedCount;
   private readonly accepted = new Kept<Accepted>();
   private readonly waiting = new Kept<WaitingCounts>();
   private readonly failures = new Kept<FailureView[]>();
@@ -70,7 +72,8 @@ export class SnapshotReader {
     this.questions = new QuestionStore(tree.dir);
     this.inbox = new TrayCount(tree, "waiting", undefined, namesPerLook);
     this.outbox = new TrayCount(tree, "done", batchOfResults, namesPerLook);
-    this.failed = new TrayCount(tree, "failed", undefined, namesPerLook);
+    this.skipped = new SkippedCount(tree);
+    this.failed = new TrayCount(tree, "failed", undefined, namesPerLook, this.skipped);
   }
 
   /** Closes what stays open between two snapshots. */
@@ -108,7 +111,7 @@ export class SnapshotReader {
         running: running.length,
         settling: places.filter((place) => place.state === "settling").length,
         done: this.outbox.look(),
-        failed: this.failed.look(),
+        ...this.countFailed(),
         commands_waiting: countCommands(tree),
       },
       unreadable,
@@ -126,6 +129,13 @@ export class SnapshotReader {
     };
     this.isPlanNewer = mtimeMsOf(tree.roadmap) > mtimeMsOf(tree.supervisor);
     return { ...snapshot, obstacles: findObstacles(snapshot, this.isPlanNewer) };
+  }
+
+  private countFailed(): Pick<Snapshot["counts"], "failed" | "skipped"> {
+    const all = this.failed.look();
+    const skipped = all.count === 0 ? { count: 0, is_exact: true } : this.skipped.look();
+    const count = Math.max(0, all.count - skipped.count);
+    return { failed: { ...all, count, is_exact: all.is_exact && skipped.is_exact }, skipped };
   }
 
   /** The supervisor, with its report of waiting tasks, which may be old by now. */

@@ -80,7 +80,10 @@ export interface Snapshot {
     running: number;
     settling: number;
     done: Count;
+    /** Without the skipped ones. */
     failed: Count;
+    /** Did not run, because a task that they depend on has failed. */
+    skipped: Count;
     commands_waiting: number;
   };
   /** Ids of accepted tasks that wait because their files cannot be read. */

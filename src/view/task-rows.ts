@@ -36,6 +36,8 @@ export interface TaskRow {
   failed_lines: number;
   /** The gate at which a held task waits, such as `quota-default`. */
   gate: string | null;
+  /** The field `group` of the task. */
+  group: string | null;
 }
 
 /** The row of a task that waits in the inbox. */
@@ -117,6 +119,7 @@ function rowOf(
     error: null,
     failed_lines: 0,
     gate: null,
+    group: typeof task?.["group"] === "string" ? task["group"] : null,
     ...more,
   };
 }

@@ -9,6 +9,13 @@ import { COUNT_MAX, type Count, namesIn } from "./scan.ts";
 const LATER_LOOK_NAMES = 10_000;
 const PICKED_MAX = 1000;
 
+/** Sees the names of tasks as they are counted, from the begin of each count to its end, which may come some looks later. */
+export interface Observer {
+  begin(): void;
+  see(name: string): void;
+  end(): void;
+}
+
 const OLD = { is_exact: false, is_old: true } as const;
 
 export class TrayCount {
@@ -18,6 +25,7 @@ export class TrayCount {
   private readonly state: TrayState;
   private readonly pick: (name: string) => string | undefined;
   private readonly laterLookNames: number;
+  private readonly observer: Observer | undefined;
   private last: Count | undefined;
   private walk: Generator<string> | undefined;
   private stamp: string | undefined;
@@ -29,7 +37,9 @@ export class TrayCount {
     state: TrayState,
     pick: (name: string) => string | undefined = () => undefined,
     laterLookNames = LATER_LOOK_NAMES,
+    observer?: Observer,
   ) {
+    this.observer = observer;
     this.laterLookNames = laterLookNames;
     this.dir = join(tree.mailbox, TRAYS[state].name);
     this.state = state;
@@ -46,6 +56,7 @@ export class TrayCount {
       this.stamp = stamp;
       this.count = 0;
       this.found = [];
+      this.observer?.begin();
     }
     const isThrough = this.goOn(this.walk ?? namesIn(this.dir), namesMax);
     const { count, last } = this;
@@ -67,8 +78,15 @@ export class TrayCount {
     this.walk = undefined;
     for (let left = namesMax; left > 0; left--) {
       const { value: name, done } = walk.next();
-      if (done === true) return true;
-      if (taskIn(TRAYS[this.state], name) !== undefined) this.count++;
+      if (done === true) {
+        this.observer?.end();
+        return true;
+      }
+      const isTask = taskIn(TRAYS[this.state], name) !== undefined;
+      if (isTask) {
+        this.count++;
+        this.observer?.see(name);
+      }
       const picked = this.found.length < PICKED_MAX ? this.pick(name) : undefined;
       if (picked !== undefined) this.found.push(picked);
     }

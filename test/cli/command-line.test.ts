@@ -36,7 +36,10 @@ test("an unknown command is refused with exit code 2 and a suggestion", async ()
 });
 
 test.each([
-  [["ls", "--status", "failed"], "did you mean --state-is waiting|ready|held|running|done|failed?"],
+  [
+    ["ls", "--status", "failed"],
+    "did you mean --state-is waiting|ready|held|running|done|failed|skipped?",
+  ],
   [["ls", "--state", "failed"], "did you mean --state-is failed?"],
   [["ls", "--state-is"], "--state-is needs a value: waiting|ready|held|running|done|failed"],
 ])("%j is refused, and the option that was meant is named with its values", async (args, hint) => {

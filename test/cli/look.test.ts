@@ -162,6 +162,42 @@ test("ls shows each state and keeps to its limit", async () => {
   expect((await cli(["ls", "--state-is", "dne"])).code).toBe(2);
 });
 
+test("skipped tasks are counted and listed by themselves, and tasks are chosen by group and time, and sorted", async () => {
+  const cli = newCli();
+  const skip = (id: string, payload: unknown = null): object => ({
+    ...ERROR,
+    task_id: id,
+    kind: "dependency_failed",
+    error: `skipped, because bad1 failed (bad1 > ${id})`,
+    task: { id, exec: ["true"], group: "gpu", payload },
+  });
+  put(cli, "mailbox/inbox/w1.json", { exec: ["true"], group: "gpu", priority: 3, title: "b" });
+  put(cli, "mailbox/inbox/w2.json", { exec: ["true"], group: "gpu", priority: 9, title: "a" });
+  put(cli, "mailbox/failed/bad1_error.json", {
+    ...ERROR,
+    task: { id: "bad1", exec: ["true"], payload: { kind: "dependency_failed" } },
+  });
+  put(cli, "mailbox/failed/s1_error.json", skip("s1"));
+  put(cli, "mailbox/failed/s2_error.json", skip("s2"));
+  const hourAgo = Date.now() / 1000 - 3600;
+  fs.utimesSync(join(cli.dir, "state/mailbox/failed/s1_error.json"), hourAgo, hourAgo);
+  const ids = async (...args: string[]) =>
+    JSON.parse((await cli(["ls", "--json", ...args])).stdout).tasks.map(
+      ({ id }: { id: string }) => id,
+    );
+  expect(await ids("--state-is", "skipped")).toEqual(["s2", "s1"]);
+  expect(await ids("--state-is", "skipped", "--since", "10m")).toEqual(["s2"]);
+  expect(await ids("--group", "gpu", "--sort", "priority")).toEqual(["w2", "w1", "s2", "s1"]);
+  expect(await ids("--group", "gpu", "--sort", "title", "--limit", "1")).toEqual(["w2"]);
+  expect((await ids("--sort", "time")).at(-1)).toBe("s1");
+  expect((await cli(["ls", "--group", "none"])).stderr).toContain("there are no such tasks");
+  expect((await cli(["ls", "--sort", "size"])).code).toBe(2);
+  const status = await cli(["status"]);
+  expect(status.stdout).toMatch(/failed +skipped\n.* 1 +2\n/);
+  const { counts } = JSON.parse((await cli(["status", "--json"])).stdout);
+  expect([counts.failed.count, counts.skipped.count]).toEqual([1, 2]);
+});
+
 test("show tells the record, the run and the events of a task, and exits with 3 for one that is unknown", async () => {
   const cli = newCli();
   put(cli, "mailbox/outbox/ok1_result.json", RESULT);

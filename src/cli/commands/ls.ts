@@ -6,40 +6,127 @@ import type { StateTree } from "../../core/state-tree.ts";
 import { ago, countText, safe, table } from "../../text/render.ts";
 import { LISTED_STATES, type ListedState, pageOfTasks } from "../../view/page-of-tasks.ts";
 import { failedBatchRows, type TaskRow } from "../../view/task-rows.ts";
-import { type Context, defineCommand, ErrUsage, numberOption } from "../shell/command-spec.ts";
+import {
+  type Context,
+  defineCommand,
+  ErrUsage,
+  numberOption,
+  textOption,
+} from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree, existsTree, treeOf } from "../shell/options.ts";
+import { readPast } from "../shell/past-time.ts";
 import { idColumn } from "./status.ts";
 
+const STATES = [...LISTED_STATES, "skipped"] as const;
+type ShownState = (typeof STATES)[number];
+const SORTS = ["time", "priority", "id", "group", "title"] as const;
+type Sort = (typeof SORTS)[number];
+const LIMIT = 50;
+/** So many rows are read to choose among them. */
+const READ_MAX = 10_000;
+
 export const command = defineCommand({
-  usage: "[--state-is STATE] [--limit N]",
+  usage: "[--state-is STATE] [--group NAME] [--since TIME] [--sort WHAT] [--limit N]",
   details: [
     "Waiting tasks are listed oldest first, settled ones latest first. If a tray has more than 10,000 files, only 10,000 of them are looked at, and the latest that the events name.",
+    "TIME is a time of the day (22:00: the last time the clock showed it), a duration (12h: so long ago), or a date as 2026-03-01T22:00. It is compared with the time at which a task has ended, or came; those at work always count.",
   ],
+  examples: ["ls --state-is skipped", "ls --group gpu --since 22:00 --sort priority"],
   options: {
     "state-is": {
       type: "text",
       value: "STATE",
-      choices: LISTED_STATES,
+      choices: STATES,
       alsoCalled: ["status", "is", "filter", "only"],
-      help: "only tasks in this state; failed includes completed batches with failed lines",
+      help: "only tasks in this state; failed includes skipped tasks, and completed batches with failed lines",
+    },
+    group: textOption("NAME", "only tasks of this group"),
+    since: textOption(
+      "TIME",
+      "only tasks that have ended since then, or came since then and have not ended",
+    ),
+    sort: {
+      type: "text",
+      value: "WHAT",
+      choices: SORTS,
+      help: "time: latest first; priority: highest first; id, group and title: by the alphabet",
     },
     limit: numberOption("N", "list at most N tasks (default 50)", { min: 1, max: 100_000 }),
   },
   async run(ctx) {
     refuseStateAsPlace(ctx);
     const tree = existingTree(ctx);
-    const wanted = ctx.options["state-is"] as ListedState | undefined;
-    const { rows, hasMore } = await chooseRows(tree, wanted, ctx.options.limit ?? 50);
+    const { since, group, sort } = ctx.options;
+    const wanted = ctx.options["state-is"] as ShownState | undefined;
+    const nowMs = Date.now();
+    const sinceMs = since === undefined ? undefined : readPast(since, nowMs, "--since");
+    const limit = ctx.options.limit ?? LIMIT;
+    const isChosen = [since, group, sort].some((one) => one !== undefined) || wanted === "skipped";
+    const { rows, hasMore } = isChosen
+      ? await chooseAmongAll(
+          tree,
+          { wanted, sinceMs, group, sort: sort as Sort | undefined },
+          limit,
+        )
+      : await chooseRows(tree, wanted as ListedState | undefined, limit);
     if (ctx.json) ctx.out.json({ tasks: rows, has_more: hasMore });
     else if (rows.length === 0)
       ctx.out.note(
-        wanted === undefined ? "there are no tasks" : `there are no tasks that are ${wanted}`,
+        wanted !== undefined
+          ? `there are no tasks that are ${wanted}`
+          : isChosen
+            ? "there are no such tasks"
+            : "there are no tasks",
       );
     else print(ctx, rows, hasMore);
     return EXIT.ok;
   },
 });
+
+interface Wanted {
+  wanted: ShownState | undefined;
+  sinceMs: number | undefined;
+  group: string | undefined;
+  sort: Sort | undefined;
+}
+
+/** Reads as many rows of each state as may be read, and chooses among them. */
+async function chooseAmongAll(
+  tree: StateTree,
+  { wanted, sinceMs = Number.NEGATIVE_INFINITY, group, sort }: Wanted,
+  limit: number,
+): Promise<{ rows: TaskRow[]; hasMore: boolean }> {
+  const tray = wanted === "skipped" ? "failed" : wanted;
+  const all = await chooseRows(tree, tray, READ_MAX);
+  const rows = all.rows.filter(
+    (row) =>
+      (wanted !== "skipped" || row.state === "skipped") &&
+      (group === undefined || row.group === group) &&
+      (row.time_ms === null || row.time_ms >= sinceMs),
+  );
+  if (sort !== undefined) rows.sort(ORDERS[sort]);
+  return { rows: rows.slice(0, limit), hasMore: rows.length > limit || all.hasMore };
+}
+
+const byText =
+  (of: (row: TaskRow) => string) =>
+  (a: TaskRow, b: TaskRow): number =>
+    of(a) < of(b) ? -1 : Number(of(a) > of(b));
+
+/** What has no time is at work now. */
+const ORDERS: Readonly<Record<Sort, (a: TaskRow, b: TaskRow) => number>> = {
+  time: (a, b) =>
+    compareNumbers(b.time_ms ?? Number.POSITIVE_INFINITY, a.time_ms ?? Number.POSITIVE_INFINITY),
+  priority: (a, b) => compareNumbers(b.priority ?? 0, a.priority ?? 0),
+  id: byText(({ id }) => id),
+  group: byText(({ group }) => group ?? ""),
+  title: byText(({ title }) => title),
+};
+
+function compareNumbers(a: number, b: number): number {
+  return a < b ? -1 : Number(a > b);
+}
 
 async function chooseRows(
   tree: StateTree,
@@ -88,7 +175,7 @@ function stateText({ state, failed_lines: failedLines, gate }: TaskRow): string 
 /** @throws ErrUsage for `ls --state failed`: --state names the tree, and no tree has this name */
 function refuseStateAsPlace(ctx: Pick<Context, "stateDir" | "env" | "cwd">): void {
   const word = basename(ctx.stateDir);
-  if (!LISTED_STATES.some((state) => state === word) || existsTree(treeOf(ctx))) return;
+  if (!STATES.some((state) => state === word) || existsTree(treeOf(ctx))) return;
   throw new ErrUsage(
     `--state names a directory, and there is no ${JSON.stringify(word)} here`,
     `did you mean --state-is ${word}?`,

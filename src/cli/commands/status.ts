@@ -234,6 +234,7 @@ function countLines(s: Snapshot, ctx: StatusContext): string[] {
     ...onlyIfAny("settling", c.settling),
     ["done", trayText(c.done)],
     ["failed", trayText(c.failed)],
+    ...(c.skipped.count > 0 ? [["skipped", trayText(c.skipped)] as [string, string]] : []),
     ...onlyIfAny("commands waiting", c.commands_waiting),
   ];
   const padded = cells.map(([name, value]) => {

@@ -4,6 +4,7 @@ import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree } from "../../cli/shell/options.ts";
 import { readPast } from "../../cli/shell/past-time.ts";
 import type { StateTree } from "../../core/state-tree.ts";
+import { hostOf } from "../../host/identity.ts";
 import { readJournal } from "../../journal/read.ts";
 import { rotatedOf } from "../../journal/rotated.ts";
 import { localTime } from "../../text/local-time.ts";
@@ -14,16 +15,16 @@ import { type Row, Tally, type Times } from "../../view/tally.ts";
 import { describeTask } from "../../view/task-rows.ts";
 
 const DEFAULT_MS = 24 * 60 * 60 * 1000;
-const GROUPINGS = ["agent", "group", "type", "title"] as const;
+const GROUPINGS = ["agent", "group", "type", "title", "host"] as const;
 type Grouping = (typeof GROUPINGS)[number];
 type Line = Readonly<Record<string, unknown>>;
 
 export const command = defineCommand({
-  usage: "[--by agent|group|type|title] [--since TIME] [--until TIME]",
+  usage: "[--by agent|group|type|title|host] [--since TIME] [--until TIME]",
   details: [
     "TIME is a time of the day (22:00: the last time the clock showed it), a duration (12h: so long ago), or a date as 2026-03-01T22:00. Without --since: the last 24 hours.",
     "WAIT is the time in the inbox, RUN the time of the last run: half of the tasks took at most p50, 95 of 100 at most p95.",
-    "What counts are the lines of the journal, which are kept for retention.journal_days. Groups, types and titles are read from the records; tasks whose record is gone are in a row of their own.",
+    "What counts are the lines of the journal, which are kept for retention.journal_days. Groups, types and titles are read from the records; tasks whose record is gone are in a row of their own. Of another host than this one the journal has only four digits.",
   ],
   examples: ["stats --since 7d", "stats --by agent --since 22:00 --json | jq .rows"],
   options: {
@@ -69,6 +70,7 @@ export const command = defineCommand({
 function groupBy(by: Grouping | undefined, tree: StateTree): (line: Line) => string {
   if (by === undefined) return () => "all";
   if (by === "agent") return ({ agent_id: id }) => (typeof id === "string" ? id : "");
+  if (by === "host") return ({ owner }) => (typeof owner === "string" ? hostOf(owner) : "");
   return ({ task_id: id }) => {
     const place = lookForRecord(tree, String(id));
     const record = place === undefined ? undefined : readJsonObject(place.path);

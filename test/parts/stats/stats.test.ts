@@ -1,7 +1,9 @@
 /** `stats` against journals made by hand, and against what jq counts in the journal of a real pool. */
 import { execFileSync } from "node:child_process";
+import os from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { ownerSequence } from "../../../src/host/identity.ts";
 import type { Row } from "../../../src/view/tally.ts";
 import { newCli, put } from "../../cli/run-cli.ts";
 import { newPool } from "../../support/pool.ts";
@@ -132,4 +134,19 @@ test("agrees with what jq counts in the journal of a real pool", async () => {
   const [row] = JSON.parse((await pool.run(["stats", "--json"])).stdout).rows as Row[];
   expect(counted).toMatchObject({ completed: 15, failed: 5 });
   expect({ completed: row?.completed, failed: row?.failed, max: row?.ran_ms.max }).toEqual(counted);
+});
+
+test("counts by host, by the owners of the leases", async () => {
+  const cli = newCli();
+  const end = (id: string, owner?: string): string =>
+    `${JSON.stringify({ event: "completed", task_id: id, submission: id, t: Date.now() - 5, status: "completed", attempt: 1, duration_ms: 1, owner })}\n`;
+  const own = ownerSequence()();
+  const other = own.replace(/^..../, own.startsWith("beef") ? "dead" : "beef");
+  put(cli, JOURNAL, end("a", own) + end("b", own) + end("c", other) + end("d"));
+  const { rows } = JSON.parse((await cli(["stats", "--by", "host", "--json"])).stdout);
+  expect(rows.map(({ group, completed }: Row) => [group, completed])).toEqual([
+    [os.hostname(), 2],
+    ["", 1],
+    [other.slice(0, 4), 1],
+  ]);
 });

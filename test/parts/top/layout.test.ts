@@ -198,7 +198,15 @@ it("an empty pool says so in each pane", () => {
   const { counts } = overview();
   const zero = { count: 0, is_exact: true };
   const empty = overview({
-    counts: { ...counts, waiting: zero, ready: 0, running: 0, done: zero, failed: zero },
+    counts: {
+      ...counts,
+      waiting: zero,
+      ready: 0,
+      running: 0,
+      done: zero,
+      failed: zero,
+      skipped: zero,
+    },
     running: [],
     waiting: [],
     failures: { causes: [], grouped: 0, is_all: true },

@@ -44,6 +44,7 @@ export function overview(more: Partial<Overview> = {}): Overview {
       settling: 0,
       done: { count: 100_000, is_exact: false },
       failed: count(5),
+      skipped: count(0),
       commands_waiting: 0,
     },
     minutes: {

@@ -3,6 +3,7 @@ import { countText, duration, safe } from "../../../text/render.ts";
 import type { MinuteCounts } from "../../../view/done-rate.ts";
 import type { Overview, RunningRow, WaitingGroup } from "../../../view/overview.ts";
 import type { Count } from "../../../view/scan.ts";
+import { allFailed } from "../../../view/skipped-count.ts";
 import { progressText } from "../../../view/task-progress.ts";
 import { actsOnPool, answersTo, retryThese } from "../buttons.ts";
 import {
@@ -158,7 +159,7 @@ function failuresOf({ failures, counts }: Overview): Block {
     kind: "table",
     title: isAll
       ? "Failed, by cause"
-      : `Failed, by cause (the latest ${countText(grouped)} of ${countOf(counts.failed)})`,
+      : `Failed, by cause (the latest ${countText(grouped)} of ${countOf(allFailed(counts))})`,
     columns: ["times", "kind", "error", "last", "tasks", "again"],
     rows: causes.map(({ count, kind, error, last_ms: lastMs, tasks }) => [
       countText(count),

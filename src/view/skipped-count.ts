@@ -1,0 +1,86 @@
+/**
+ * Counts the skipped tasks among the records in `failed/`. Their names do not say it, so each record is opened once, and only its beginning
+ * is read. The cost of a look is bounded: what is left is read by the next ones. Reads only.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import type { StateTree } from "../core/state-tree.ts";
+import { TRAYS } from "./choose-files.ts";
+import { COUNT_MAX, type Count } from "./scan.ts";
+import type { Observer } from "./tray-count.ts";
+
+/** How many records the first look opens (15 µs each), and each later one. */
+const FIRST_MAX = 20_000;
+const LATER_MAX = 100;
+/** The record of a skipped task names its kind within so many bytes: see `chain` in `core/dependencies.ts`. */
+const HEAD_BYTES = 4096;
+const MARK = '"kind":"dependency_failed"';
+/** Behind this the task itself begins, which may say anything. */
+const TASK = '"task":';
+
+export class SkippedCount implements Observer {
+  private readonly dir: string;
+  /** Whether the records of the last walk are of skipped tasks; undefined for those that are not read yet. */
+  private known = new Map<string, boolean | undefined>();
+  private walked = new Map<string, boolean | undefined>();
+  private unread: string[] = [];
+  private isFirst = true;
+  /** False until all names were seen once. */
+  private isWalked = false;
+
+  constructor({ mailbox }: StateTree) {
+    this.dir = join(mailbox, TRAYS.failed.name);
+  }
+
+  begin(): void {
+    this.walked = new Map();
+  }
+
+  /** A record that is retried leaves the tray, and is read again when it comes back. */
+  see(name: string): void {
+    if (this.walked.size < COUNT_MAX) this.walked.set(name, this.known.get(name));
+  }
+
+  end(): void {
+    this.isWalked = true;
+    this.known = this.walked;
+    this.unread = [...this.known].flatMap(([name, isOne]) => (isOne === undefined ? [name] : []));
+  }
+
+  /** Reads some more of the records that the last whole walk has seen. */
+  look(): Count {
+    const max = this.isFirst ? FIRST_MAX : LATER_MAX;
+    this.isFirst = false;
+    for (const name of this.unread.splice(0, max))
+      this.known.set(name, isSkipped(join(this.dir, name)));
+    let count = 0;
+    for (const isOne of this.known.values()) if (isOne === true) count++;
+    return {
+      count,
+      is_exact: this.isWalked && this.unread.length === 0 && this.known.size < COUNT_MAX,
+    };
+  }
+}
+
+const head = Buffer.alloc(HEAD_BYTES);
+
+/** False also for a record that cannot be read. */
+function isSkipped(path: string): boolean {
+  let fd: number | undefined;
+  try {
+    fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+    const text = head.subarray(0, fs.readSync(fd, head)).toString("latin1");
+    const at = text.indexOf(MARK);
+    const taskAt = text.indexOf(TASK);
+    return at >= 0 && (taskAt < 0 || at < taskAt);
+  } catch {
+    return false;
+  } finally {
+    if (fd !== undefined) fs.closeSync(fd);
+  }
+}
+
+/** All that has an error record. */
+export function allFailed({ failed, skipped }: { failed: Count; skipped: Count }): Count {
+  return { ...failed, count: failed.count + skipped.count };
+}
