@@ -16,6 +16,7 @@ import {
   type SupervisorOptions,
   Supervisor as SupervisorWithoutParts,
 } from "../supervisor/supervisor.ts";
+import { FOLLOW } from "./follow.ts";
 
 const PARTS: readonly MakePart[] = [
   plan,
@@ -35,6 +36,6 @@ const PARTS: readonly MakePart[] = [
 export class Supervisor extends SupervisorWithoutParts {
   /** @throws ErrMailboxDir when the state tree cannot be used */
   constructor(options: SupervisorOptions) {
-    super(options, PARTS);
+    super(options, PARTS, FOLLOW[0]);
   }
 }

@@ -12,6 +12,7 @@ import type { RequestTaker } from "../worker/request-taker.ts";
 import type { MakeRunner, WorkerParts } from "../worker/runner.ts";
 import type { LoadWorkspaces } from "../worker/workspace.ts";
 import { AGENT_KINDS } from "./agent-kinds.ts";
+import { FOLLOW } from "./follow.ts";
 
 const RUNNERS: readonly MakeRunner[] = [batch, node, landing, wakes, resets];
 const WORKSPACES: readonly LoadWorkspaces[] = [worktrees];
@@ -24,4 +25,5 @@ export const WORKER_PARTS: WorkerParts = {
   workspaces: WORKSPACES,
   requests: REQUESTS,
   briefings: BRIEFINGS,
+  follow: FOLLOW,
 };

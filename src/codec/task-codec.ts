@@ -1,5 +1,6 @@
 /** Decodes and checks tasks. Holds the JSON Schema of tasks. */
 
+import { CALLBACK_EVENTS, type Callback } from "../core/callback.ts";
 import { readDependencies } from "../core/dependencies.ts";
 import { ErrInvalidTask } from "../core/errors.ts";
 import { LAND_MODES, type LandMode } from "../core/landing.ts";
@@ -105,6 +106,20 @@ export const LAND_FIELDS = {
   }),
 };
 
+const CallbackSchema = (when: string) =>
+  Type.Unsafe<Callback>(
+    Type.Union([Argv, Type.Object({}, { additionalProperties: true }), Type.Literal("none")], {
+      description: `a program with its arguments, or a task, that runs when it ${when}; or none`,
+    }),
+  );
+
+/** What runs when a task has settled: in a task, in the settings of a group, and for all tasks. */
+export const CALLBACK_FIELDS = {
+  on_success: CallbackSchema("has completed"),
+  on_failure: CallbackSchema("has failed for good"),
+  on_settled: CallbackSchema("has ended, well or not"),
+};
+
 const OwnedList = Type.Array(
   Type.String({ minLength: 1, maxLength: 1024, pattern: "^[^\\u0000]*$" }),
   {
@@ -202,6 +217,8 @@ export const TaskSchema = Type.Object(
         "files that it reads and writes; tasks that would meet there run one after the other",
     }),
     dedup_key: Text,
+    ...CALLBACK_FIELDS,
+    callback_of: Text,
   }),
   { $id: "task", title: "mailchute task", additionalProperties: true },
 );
@@ -323,6 +340,15 @@ export function checkBody(
   const badOf = typeof other === "string" ? explainBadId(other) : undefined;
   if (badOf !== undefined)
     throw new ErrInvalidTask(`metadata.worktree_of: ${shorten(other)}: ${badOf}`, where);
+  for (const event of CALLBACK_EVENTS) {
+    const callback = task[event];
+    const fault = callback === undefined ? undefined : explainBadCallback(callback);
+    if (fault !== undefined)
+      throw new ErrInvalidTask(`${event}: ${fault}`, {
+        ...where,
+        hint: "a callback is a program with its arguments, or the fields of a task",
+      });
+  }
   if (task.review_by !== undefined && task.review_by === task.agent)
     throw new ErrInvalidTask(`review_by: ${shorten(task.review_by)} would review its own work`, {
       ...where,
@@ -337,6 +363,25 @@ export function checkBody(
       throw new ErrInvalidTask("metadata.dependencies: the task depends on itself", where);
   }
   return task;
+}
+
+/** What is wrong with a callback that fits the schema; undefined when it can run. */
+export function explainBadCallback(callback: Callback): string | undefined {
+  if (callback === "none") return undefined;
+  if (Array.isArray(callback))
+    return callback[0] === "" ? "the program's name is empty" : undefined;
+  const own = CALLBACK_EVENTS.find((event) => Object.hasOwn(callback, event));
+  if (own !== undefined) return `a callback has no callbacks: take ${own} out`;
+  const given = ["id", "callback_of"].find((name) => Object.hasOwn(callback, name));
+  if (given !== undefined) return `mailchute gives it its ${given}: take that out`;
+  try {
+    // The lists of programs in it are read in a copy: this one stays as it was written.
+    checkBody(structuredClone(callback), "callback");
+    return undefined;
+  } catch (error) {
+    if (error instanceof ErrInvalidTask) return error.message;
+    throw error;
+  }
 }
 
 /** Reads a value that may be one program or a list of programs. */

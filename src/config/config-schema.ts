@@ -2,6 +2,7 @@
 
 import { optional, shapeOf } from "../codec/schema.ts";
 import {
+  CALLBACK_FIELDS,
   CHECK_FIELDS,
   LAND_FIELDS,
   LimitNames,
@@ -132,7 +133,10 @@ const AccountSchema = Settings({
 });
 
 const Slots = Count(0, WORKERS_MAX, "how many of its tasks may be in work at once");
-const GroupSchema = Type.Object(optional({ slots: Slots, limits: LimitNames }), Strict);
+const GroupSchema = Type.Object(
+  optional({ slots: Slots, limits: LimitNames, ...CALLBACK_FIELDS }),
+  Strict,
+);
 
 const LimitSchema = Type.Union(
   [
@@ -274,6 +278,7 @@ export const ConfigSchema = Settings(
     limits: Type.Record(Type.String({ pattern: LIMIT_NAME }), LimitSchema, {
       description: "by name, as tasks and groups give them in limits",
     }),
+    ...CALLBACK_FIELDS,
     budgets: Settings(DAY_BUDGET, {
       description: "how much all coding agents of this tree may spend",
     }),

@@ -1,6 +1,8 @@
 /** Makes the settings from `config.yaml`, the environment and flags, and notes the source of each value. Pure. */
 
+import { explainBadCallback } from "../codec/task-codec.ts";
 import type { TSchema } from "../codec/typebox.ts";
+import { CALLBACK_EVENTS, type CallbackFields } from "../core/callback.ts";
 import { ErrInvalidConfig } from "../core/errors.ts";
 import {
   DEFAULT_SETTINGS,
@@ -80,7 +82,7 @@ export function decodeSettings({ path, text, env, flags }: SettingsSaid): Loaded
   }
 
   const whole = settings as unknown as Settings;
-  const fault = explainBadSettings(whole);
+  const fault = explainBadSettings(whole) ?? explainBadCallbacks(whole);
   if (fault !== undefined) {
     throw new ErrInvalidConfig(fault, {
       ...(text === undefined ? {} : { path }),
@@ -95,6 +97,19 @@ export function decodeSettings({ path, text, env, flags }: SettingsSaid): Loaded
     mailboxDir: mailboxDirFrom(env),
     file: text === undefined ? undefined : path,
   };
+}
+
+function explainBadCallbacks(settings: Settings): string | undefined {
+  const fields: [string, CallbackFields][] = Object.entries(settings.groups).map(
+    ([name, group]) => [`groups.${name}.`, group],
+  );
+  for (const [where, from] of [["", settings] as [string, CallbackFields], ...fields])
+    for (const event of CALLBACK_EVENTS) {
+      const callback = from[event];
+      const fault = callback === undefined ? undefined : explainBadCallback(callback);
+      if (fault !== undefined) return `${where}${event}: ${fault}`;
+    }
+  return undefined;
 }
 
 /** The environment variables of a setting. The first that is set is used. */

@@ -83,7 +83,8 @@ export function landingGroupOf(repository: string): string {
 
 export const LANDING_GROUP = /^land-[0-9a-f]{16}$/;
 
-function withEnding(id: string, ending: string): string {
+/** An id that is made from another one. It has a hash in it when it would be too long. */
+export function withEnding(id: string, ending: string): string {
   if (id.length + ending.length <= ID_CHARS_MAX) return id + ending;
   const hash = hashOf(id.toLowerCase());
   return `${id.slice(0, ID_CHARS_MAX - ending.length - hash.length - 1)}-${hash}${ending}`;

@@ -1,5 +1,6 @@
 /** The shapes, units and default values of all settings. Pure. `config/` reads them from files and the environment. */
 
+import type { CallbackFields } from "./callback.ts";
 import type { LandFields } from "./landing.ts";
 import { WORKERS_MAX } from "./limits.ts";
 import { explainBadNotify, type NotifySettings } from "./notify-settings.ts";
@@ -100,7 +101,8 @@ export interface AccountSettings {
   reserve_pct?: number;
 }
 
-export interface Settings {
+/** The callbacks of tasks that have none of their own, and whose group has none. */
+export interface Settings extends Required<CallbackFields> {
   /** Slots in all worker processes of this supervisor together. */
   workers: number;
   processes: number;
@@ -238,6 +240,9 @@ export const DEFAULT_SETTINGS: Settings = {
   accounts: {},
   groups: {},
   limits: {},
+  on_success: "none",
+  on_failure: "none",
+  on_settled: "none",
   budgets: {
     day_usd: 0,
     day_hard_usd: 0,

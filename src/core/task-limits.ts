@@ -2,10 +2,11 @@
  * The limits of tasks: groups, and limits that several groups share. The settings name them; commands change them while the pool
  * runs, and these changes stand in `control.json`. Pure.
  */
+import type { CallbackFields } from "./callback.ts";
 import { parseRate, type Rate } from "./rate.ts";
 
 /** A group of tasks, which name it in `group`. */
-export interface GroupSettings {
+export interface GroupSettings extends CallbackFields {
   /** How many of them may be in work at once, a task of weight 2 for two. Left out: no limit. */
   slots?: number;
   /** The shared limits that hold for all its tasks. */

@@ -24,6 +24,7 @@
  * - agent: what runs a task: a program, or a function of a module. worker: a process with slots in which agents run.
  */
 import type { BatchCounts } from "./batch.ts";
+import type { CallbackFields } from "./callback.ts";
 import type { DependencyField } from "./dependencies.ts";
 import type { LandMode, WorkFacts } from "./landing.ts";
 import type { OwnedPaths } from "./owned-paths.ts";
@@ -37,7 +38,7 @@ export interface TaskMetadata {
 }
 
 /** A task as dropped into `inbox/`. It must say what to run; all other fields are optional. Unknown fields are kept. */
-export interface Task {
+export interface Task extends CallbackFields {
   id: string;
   title?: string;
   description?: string;
@@ -102,6 +103,8 @@ export interface Task {
   /** The files that it reads and writes: tasks that would meet there do not run together. */
   owns?: OwnedPaths;
   dedup_key?: string;
+  /** Set in a callback: the task that has settled. A callback has no callbacks. */
+  callback_of?: string;
   [key: string]: unknown;
 }
 

@@ -23,6 +23,7 @@ import type { ErrorRecord, FailureKind, ResultRecord, Task } from "../core/task.
 import type { WaitingTask } from "../core/waiting-task.ts";
 import { judgeOwner, ownerSequence } from "../host/identity.ts";
 import { endTree } from "../host/process-tree.ts";
+import { Alerts } from "../journal/alerts.ts";
 import { hasStarted } from "../journal/lookup.ts";
 import {
   type Claim,
@@ -35,6 +36,7 @@ import {
 import { findClaimable } from "../mailbox/claimable.ts";
 import { newDeadLetter } from "../mailbox/dead-letter.ts";
 import { dropIdentical } from "../mailbox/duplicates.ts";
+import type { FollowPlace, MakeFollow } from "../mailbox/follow.ts";
 import { isInFlight } from "../mailbox/locate.ts";
 import { refuseClaim } from "../mailbox/quarantine.ts";
 import { newId } from "../mailbox/random.ts";
@@ -116,7 +118,7 @@ export class Mailbox {
   private readonly excused = new Map<string, number>();
   private readonly held = new Map<string, Held>();
 
-  private constructor(trays: Trays, options: MailboxOptions) {
+  protected constructor(trays: Trays, options: MailboxOptions, makeFollow?: MakeFollow) {
     this.dir = trays.dir;
     this.trays = trays;
     this.o = {
@@ -130,15 +132,30 @@ export class Mailbox {
     this.observer = new LeaseObserver(this.o.leaseTtlMs);
     this.waits = new ReadyWaits(trays, this.o.backoffMaxMs);
     this.journal = new LeaseJournal(trays, this.o.agentId, this.o.leaseTtlMs);
+    if (makeFollow !== undefined) this.trays.follow = makeFollow(this.followPlace());
+  }
+
+  /** What a task says itself follows from it. The settings of a pool are not read here. */
+  private followPlace(): FollowPlace {
+    const { tree } = this.journal;
+    const { clock } = this.trays;
+    return {
+      trays: this.trays,
+      runs: tree?.runs ?? join(dirname(resolve(this.dir)), "runs"),
+      settings: DEFAULT_SETTINGS,
+      tell: (message) => {
+        if (tree !== undefined) new Alerts(tree.alerts, clock, () => {}).raise("callback", message);
+      },
+    };
   }
 
   /**
    * Opens the mailbox in `dir`, and makes its trays if they are missing.
    * @throws ErrMailboxDir when it cannot be used safely, or the state tree around it needs a newer program
    */
-  static open(dir: string, options: MailboxOptions = {}): Mailbox {
+  static open(dir: string, options: MailboxOptions = {}, makeFollow?: MakeFollow): Mailbox {
     checkFormat(dirname(resolve(dir)));
-    return new Mailbox(openTrays(dir, options), options);
+    return new Mailbox(openTrays(dir, options), options, makeFollow);
   }
 
   /**
@@ -245,8 +262,9 @@ export class Mailbox {
       run: null,
     };
     const bytes = encodeRecord(record, held.decoded.text);
-    const { claim } = held;
-    await this.settle(task, newSettlement(claim, "completed", bytes, claim.name.token));
+    const { claim, decoded } = held;
+    const settler = claim.name.token;
+    await this.settle(task, newSettlement(claim, "completed", bytes, settler, decoded.task));
   }
 
   /**

@@ -69,6 +69,7 @@ export function newDeadLetter(
     ...(facts.output === undefined ? {} : { output: facts.output }),
     ...(keptAs === undefined ? {} : { file: keptAs }),
   };
-  const settlement = newSettlement(claim, "failed", encodeRecord(record, task?.text), settler);
+  const bytes = encodeRecord(record, task?.text);
+  const settlement = newSettlement(claim, "failed", bytes, settler, task?.task);
   return keptAs === undefined ? settlement : { ...settlement, keptAs };
 }

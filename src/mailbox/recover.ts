@@ -471,6 +471,7 @@ async function publishCommitted(r: Recoverer, marker: Claim): Promise<void> {
     else settlement.outcome = "settled";
   }
   settlement.record = bytes;
+  settlement.task = decoded.record.task as Task | undefined;
   // Retention counts from now, when the record becomes visible, however long the machine was off in between.
   if (!wasPublished) touchIfThere(trays, staged);
   await finishSettlement(r, settlement, decoded.record, wasPublished);
@@ -496,6 +497,7 @@ async function tidySettled(r: Recoverer, claim: Claim): Promise<boolean> {
     record: bytes,
     marker: claim.file,
     phase: "published",
+    task: record.task as Task | undefined,
     outcome: "settled",
   };
   if (path === besidePath(trays, settlement)) noteBeside(trays, settlement);

@@ -5,6 +5,7 @@
  *   commit   ~w-… → ~ok-… or ~err-…    the fence: only the lease holder can → recovery rolls forward from here on
  *   publish  link to the final name    the result is visible               → recovery sees the same inode: done
  *   record   journal lines             telemetry                           → recovery looks whether they are there
+ *   follow   submit callbacks          see follow.ts                       → recovery submits them again, which changes nothing
  *   clean    unlink marker, staged     nothing left to do
  *
  * The results and the file of a batch are published before its record, beside it. See batch-settle.ts.
@@ -21,6 +22,7 @@ import {
   resultName,
   withStage,
 } from "../core/names.ts";
+import type { Task } from "../core/task.ts";
 import {
   dropOwnResults,
   dropStagedResults,
@@ -31,6 +33,7 @@ import {
   resultsOf,
 } from "./batch-settle.ts";
 import type { Claim } from "./claim.ts";
+import type { Follow } from "./follow.ts";
 import { createAnew, moved, unlinkIfThere } from "./steps.ts";
 import { makeTrays, pathIn, type Trays } from "./trays.ts";
 
@@ -44,6 +47,8 @@ export interface Settlement {
   /** File name of the marker and of the staged record; its `token` names the settler. */
   marker: string;
   phase: Phase;
+  /** What follows from it is looked up there. Undefined for a batch, and for a file that holds no task. */
+  task?: Task | undefined;
   /** Final path of the claimed file, relative to the mailbox, when it holds no task that could be put into the record. */
   keptAs?: string;
   /**
@@ -64,20 +69,24 @@ export interface Settlement {
 /** No process takes a settlement over earlier than this after its commit (ms), so we need not check before. */
 const TAKEOVER_MS_MIN = 50;
 
-/** @param settler owner string of the process that settles: recovery reads from it whether to wait for that process */
+/**
+ * @param settler owner string of the process that settles: recovery reads from it whether to wait for that process
+ * @param task see `Settlement.task`
+ */
 export function newSettlement(
   claim: Claim,
   status: Settlement["status"],
   record: Buffer,
   settler: string,
+  task?: Task,
 ): Settlement {
   const marker = formatName(withStage(claim.name, status === "completed" ? "ok" : "err", settler));
-  return { claim, status, record, marker, phase: "new" };
+  return { claim, status, record, marker, phase: "new", task };
 }
 
 /**
  * Takes each settlement as far as possible. Never throws: a failure is kept in `error`, and a later call continues. With durability
- * `process` all of it happens before this returns.
+ * `process` all of it happens before this returns, unless callbacks follow or `onPublished` returns a promise.
  * @param onPublished writes the journal lines of settlements that are now visible; called at most once for each. If it throws, a
  *   later call calls it again for them. Their markers stay until what it returns has resolved
  */
@@ -102,7 +111,14 @@ export async function settleAll(
   const nowMs = trays.clock.monotonicMs();
   for (const s of settlements) if (s.phase === "staged") attempt(s, () => commit(trays, s, nowMs));
   const publishing = settlements.filter((s) => s.phase === "committed");
-  for (const s of publishing) attempt(s, () => publish(trays, s));
+  const { follow } = trays;
+  if (isDurable && follow !== undefined) {
+    // Without its marker, what follows would be forgotten when the power goes after the record is on the disk.
+    const followed = publishing.filter((s) => follow(s) !== undefined);
+    if (followed.length > 0)
+      await barrier(followed, () => trays.storage.syncDirs([trays.processing]));
+  }
+  for (const s of publishing) if (s.error === undefined) attempt(s, () => publish(trays, s));
   const visible = publishing.filter(
     (s) => s.error === undefined && (s.outcome === "settled" || s.outcome === "conflict"),
   );
@@ -115,10 +131,24 @@ export async function settleAll(
   const published = settlements.filter((s) => s.phase === "published");
   const recorded = record(trays, published, onPublished);
   if (recorded !== undefined) await recorded;
-  for (const s of settlements) if (s.phase === "recorded") attempt(s, () => clean(trays, s));
+  const following = follow === undefined ? [] : whatFollows(settlements, follow);
+  if (following.length > 0) await Promise.all(following);
+  for (const s of settlements)
+    if (s.phase === "recorded" && s.error === undefined) attempt(s, () => clean(trays, s));
 
   const anew = publishing.filter((s) => s.error === undefined && s.phase === "new");
   if (anew.length > 0) await settleAll(trays, anew, onPublished);
+}
+
+/** Begins what follows from those that are visible. @returns promises that never reject */
+function whatFollows(settlements: readonly Settlement[], follow: Follow): Promise<void>[] {
+  return settlements.flatMap((s) => {
+    const begin = s.phase === "recorded" ? follow(s) : undefined;
+    if (begin === undefined) return [];
+    return begin().catch((error: unknown) => {
+      s.error = error;
+    });
+  });
 }
 
 /** The files that must be durable before the commit: the record, and the results of a batch. */

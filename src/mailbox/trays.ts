@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";
 import { ErrMailboxDir, messageOf, systemCode } from "../core/errors.ts";
 import { systemClock } from "../host/system-clock.ts";
+import type { Follow } from "./follow.ts";
 import { nodeStorage } from "./node-storage.ts";
 import type { Storage } from "./storage.ts";
 
@@ -25,6 +26,8 @@ export interface Trays {
   durability: Durability;
   /** Owners whose files may be run, besides our own uid and root. */
   uids: readonly number[];
+  /** What follows from a settled task; undefined: nothing. */
+  follow?: Follow;
 }
 
 export interface OpenOptions {

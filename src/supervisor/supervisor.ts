@@ -6,6 +6,7 @@ import { messageOf } from "../core/errors.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { systemClock } from "../host/system-clock.ts";
+import type { MakeFollow } from "../mailbox/follow.ts";
 import { assemble, type Services } from "./assemble.ts";
 import { type Environment, openEnvironment } from "./environment/environment.ts";
 import { Lifecycle } from "./environment/lifecycle.ts";
@@ -32,7 +33,11 @@ export class Supervisor {
   private readonly timer: TickTimer;
 
   /** @throws ErrMailboxDir when the state tree cannot be used */
-  constructor(options: SupervisorOptions, parts: readonly MakePart[] = []) {
+  constructor(
+    options: SupervisorOptions,
+    parts: readonly MakePart[] = [],
+    makeFollow?: MakeFollow,
+  ) {
     const { tree, settings } = options;
     this.tree = tree;
     this.settings = settings;
@@ -43,7 +48,7 @@ export class Supervisor {
       (error) => this.env.alerts.report("tick", `unexpected: ${messageOf(error)}`),
     );
     this.lifecycle = new Lifecycle(() => this.s.pool.hurry(stopLimitMs(settings)));
-    this.env = openEnvironment(options, () => this.timer.wake());
+    this.env = openEnvironment(options, () => this.timer.wake(), makeFollow);
     this.s = assemble(this.env, options, this.lifecycle, parts);
   }
 

@@ -283,7 +283,8 @@ function settlementOf(
       ...attempt.work,
       ...batch,
     };
-    return newSettlement(claim, "completed", encodeRecord(record, decoded?.text), claim.name.token);
+    const bytes = encodeRecord(record, decoded?.text);
+    return newSettlement(claim, "completed", bytes, claim.name.token, decoded?.task);
   }
   if (outcome.kind !== "failed")
     throw new Error(`an outcome of kind ${outcome.kind} is not settled`);

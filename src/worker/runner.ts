@@ -10,6 +10,7 @@ import type { AttemptOutcome, Decision } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { Claim } from "../mailbox/claim.ts";
+import type { MakeFollow } from "../mailbox/follow.ts";
 import type { Settlement } from "../mailbox/settle.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import type { MakeBriefing } from "./briefing.ts";
@@ -100,6 +101,8 @@ export interface WorkerParts {
   readonly requests?: readonly RequestTaker[];
   /** The first one is used. */
   readonly briefings?: readonly MakeBriefing[];
+  /** The first one is used. */
+  readonly follow?: readonly MakeFollow[];
 }
 
 export interface AssignedAgent {

@@ -52,18 +52,20 @@ export class Settler {
   }
 
   /**
-   * Ends all decided attempts before it returns; for durability `process`.
+   * Ends all decided attempts before it returns, unless callbacks follow from one of them; for durability `process`.
    * @param claim called between publishing and cleaning up, so that one write of journal lines serves both. It is not called when
    *   nothing is published, and is called again for a settlement that began anew
    */
   settleNow(claim: () => void): void {
     const settling = this.takeSettling();
-    void settleAll(this.p.trays, [...settling.keys()], (published) => {
+    const settled = settleAll(this.p.trays, [...settling.keys()], (published) => {
       this.notePublished(settling, published);
       claim();
       this.p.journal.flush();
     });
-    this.afterSettling(settling);
+    const isOver = [...settling.keys()].every((s) => s.phase === "done" || s.error !== undefined);
+    if (isOver) this.afterSettling(settling);
+    else void settled.then(() => this.afterSettling(settling));
   }
 
   /** For durability `power`: one group settles while the next one gathers, so that they share each wait for the disk. */

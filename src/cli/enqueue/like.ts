@@ -30,6 +30,7 @@ const OWN_FIELDS = [
   "verdict_reason",
   "not_before",
   "dedup_key",
+  "callback_of",
 ];
 const NOT_WITH = ["file", "each", "batch", "null", "payload", "dedup"] as const;
 

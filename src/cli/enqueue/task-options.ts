@@ -13,6 +13,9 @@ import {
 import { describeTree, type OpenMailbox, openMailbox } from "../shell/options.ts";
 import { checkSize, inheritedFrom, readEnvFile, readReferences } from "./surroundings.ts";
 
+const callbackOption = (when: string) =>
+  textOption("TEXT", `a command line for /bin/sh that runs when it ${when}`);
+
 const TASK_OPTIONS = {
   id: textOption("ID", "the task's id; left out = a fresh one"),
   title: textOption("TEXT", "what people see in lists"),
@@ -42,6 +45,9 @@ const TASK_OPTIONS = {
     many: true,
     help: "a command line for /bin/sh that must succeed after the run",
   },
+  "on-success": callbackOption("has completed"),
+  "on-failure": callbackOption("has failed for good"),
+  "on-settled": callbackOption("has ended, well or not"),
   group: textOption("NAME", "the group whose slots it takes"),
   weight: numberOption("N", "how many slots of its group it takes (default 1)", {
     min: 1,
@@ -153,6 +159,10 @@ export function fieldsOf(
     "verify",
     options.verify.map((line) => shellOf(line)),
   );
+  for (const event of ["success", "failure", "settled"] as const) {
+    const line = options[`on-${event}`];
+    put(`on_${event}`, line === undefined ? undefined : shellOf(line));
+  }
   if (options.cwd !== undefined || exec !== undefined) put("cwd", resolve(cwd, options.cwd ?? "."));
   put("env", environmentOf(options, env, cwd));
   put("env_from", readReferences(options["env-from"]));

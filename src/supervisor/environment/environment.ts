@@ -4,6 +4,7 @@ import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { Alerts, SpokenAlerts } from "../../journal/alerts.ts";
 import { SilentTelemetry, Telemetry } from "../../journal/telemetry.ts";
+import type { MakeFollow } from "../../mailbox/follow.ts";
 import {
   checkStateDir,
   makeStateDir,
@@ -36,7 +37,11 @@ export interface Environment {
  * missing `control/` is made.
  * @throws ErrMailboxDir when the state tree cannot be used
  */
-export function openEnvironment(options: SupervisorOptions, wake: () => void): Environment {
+export function openEnvironment(
+  options: SupervisorOptions,
+  wake: () => void,
+  makeFollow?: MakeFollow,
+): Environment {
   const { tree, settings } = options;
   const { durability, uids, mailbox_enabled: isOn } = settings;
   const { dryRun: isDryRun = false, once: isOnePass = false } = options;
@@ -52,13 +57,17 @@ export function openEnvironment(options: SupervisorOptions, wake: () => void): E
   const onNotice = (notice: string): void => options.onNotice?.(notice);
   const OpenTelemetry = isDryRun ? SilentTelemetry : Telemetry;
   const OpenAlerts = isDryRun ? SpokenAlerts : Alerts;
+  const alerts = new OpenAlerts(tree.alerts, clock, onNotice);
+  const tell = (message: string): void => alerts.alert("callback", message);
+  if (makeFollow !== undefined)
+    trays.follow = makeFollow({ trays, runs: tree.runs, settings, tell });
   return {
     tree,
     settings,
     trays,
     controlTrays,
     telemetry: new OpenTelemetry(journals, "supervisor", settings.lease_ttl_ms, clock),
-    alerts: new OpenAlerts(tree.alerts, clock, onNotice),
+    alerts,
     facts: new EventEmitter<FactMap>(),
     wake,
   };

@@ -1,9 +1,7 @@
 /** The task that wakes an agent for its mail. The mail itself is in the messages of this task. Pure. */
+import { WAKE_TYPE } from "../../../core/callback.ts";
 import type { Task } from "../../../core/task.ts";
 import type { Scope } from "../scope/scope.ts";
-
-/** The type of such a task. The worker looks at the mail before it starts the program. */
-export const WAKE_TYPE = "wake";
 
 export interface Wake {
   id: string;

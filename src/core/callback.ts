@@ -1,0 +1,28 @@
+/** What runs when a task has settled: the words that tasks, groups and settings share. Pure. */
+
+/** `on_settled` runs also beside one of the other two. */
+export const CALLBACK_EVENTS = ["on_success", "on_failure", "on_settled"] as const;
+export type CallbackEvent = (typeof CALLBACK_EVENTS)[number];
+
+/** A program with its arguments, or the fields of a task. `none`: nothing, whatever the group and the settings say. */
+export type Callback = string[] | Record<string, unknown> | "none";
+
+export interface CallbackFields {
+  on_success?: Callback;
+  on_failure?: Callback;
+  on_settled?: Callback;
+}
+
+/** The group of callbacks that name none. */
+export const CALLBACK_GROUP = "callbacks";
+
+/**
+ * The type of tasks that wake an agent for its mail: the worker looks at the mail before it starts the program. They call nothing, because
+ * what is called might write mail.
+ */
+export const WAKE_TYPE = "wake";
+
+/** What this status calls. */
+export function eventsOf(status: "completed" | "failed"): CallbackEvent[] {
+  return [status === "completed" ? "on_success" : "on_failure", "on_settled"];
+}

@@ -1,0 +1,55 @@
+/**
+ * Submits the callbacks of a settled task, in the process that settles it: after its record is visible, and before its marker goes. A crash
+ * in between leaves the marker, and recovery comes here again; `submitOnce` lets each callback get into the inbox once.
+ */
+import { resolve } from "node:path";
+import { decodeRecord } from "../../codec/records.ts";
+import { eventsOf, WAKE_TYPE } from "../../core/callback.ts";
+import { ErrInvalidTask, ErrTaskExists } from "../../core/errors.ts";
+import type { Task } from "../../core/task.ts";
+import type { Ended, FollowPlace, MakeFollow } from "../../mailbox/follow.ts";
+import { submitOnce } from "../../mailbox/submit-once.ts";
+import { type Call, callbackTask } from "./callback-task.ts";
+
+export const callbacks: MakeFollow = (place) => (ended) => {
+  const calls = callsOf(ended, place.settings);
+  return calls.length === 0 ? undefined : () => submitCalls(place, ended, calls);
+};
+
+/** What the task says counts, then what its group says, then what the settings say. */
+function callsOf({ status, task, claim }: Ended, settings: FollowPlace["settings"]): Call[] {
+  const calls: Call[] = [];
+  for (const event of eventsOf(status)) {
+    const own = task?.[event];
+    const what = own ?? settings.groups[task?.group ?? ""]?.[event] ?? settings[event];
+    if (what !== "none" && what !== undefined)
+      calls.push({ event, what, isOwn: own !== undefined });
+  }
+  return calls.length === 0 || isSilent(task, claim.name.id) ? [] : calls;
+}
+
+/** A callback calls nothing: it would go on for ever. */
+function isSilent(task: Task | undefined, id: string): boolean {
+  return (
+    task?.callback_of !== undefined || (task?.type === WAKE_TYPE && id.startsWith(`${WAKE_TYPE}.`))
+  );
+}
+
+/** @throws a system error: the settlement then stays unfinished, and this is done again */
+async function submitCalls(place: FollowPlace, ended: Ended, calls: readonly Call[]): Promise<void> {
+  const { trays, runs } = place;
+  const record = decodeRecord(ended.record)?.record;
+  if (record === undefined) return;
+  // One failed, and all that depend on it end with it: what holds for all tasks is called for that one only.
+  const isSkipped = record.status === "failed" && record.kind === "dependency_failed";
+  const where = { mailbox: resolve(trays.dir), runs: resolve(runs) };
+  for (const call of isSkipped ? calls.filter(({ isOwn }) => isOwn) : calls) {
+    const task = callbackTask(ended, record, call, where);
+    try {
+      await submitOnce(trays, { id: task.id, bytes: Buffer.from(`${JSON.stringify(task)}\n`) });
+    } catch (error) {
+      if (!(error instanceof ErrInvalidTask || error instanceof ErrTaskExists)) throw error;
+      place.tell(`${call.event} of ${ended.claim.name.id} does not run: ${error.message}`);
+    }
+  }
+}
