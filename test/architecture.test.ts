@@ -63,7 +63,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "cli/commands": [...SHELL, ...CLI_ROOMS, ...BY_HAND, "supervisor"],
   cli: [...SHELL, "cli/shell"],
   // Lists of parts: see LISTS.
-  app: ["agents", "cli/shell", "cli/enqueue", "supervisor", "view", "worker"],
+  app: ["agents", "cli/shell", "cli/enqueue", "library", "mailbox", "supervisor", "view", "worker"],
   // A part imports what is below it, and no other part.
   "parts/groups": [
     ...SHELL,
@@ -74,6 +74,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     "supervisor/control",
   ],
   "parts/accounts": [...TASKS, "agents", "supervisor", ...QUEUE_BELOW],
+  "parts/callbacks": ["codec", "core", "mailbox"],
   "parts/batch": [...TASKS, "agents", "worker"],
   "parts/breaker": [...TASKS, "agents", "supervisor", ...QUEUE_BELOW],
   "parts/chat": [...SHELL, ...CLI_ROOMS, "cli/commands"],

@@ -33,16 +33,25 @@ export async function submitOnce(
   const { id } = submission;
   let token = readNote(trays, id);
   if (token === undefined) {
-    throwRefusal(clashNow(trays, submission));
-    const waiting = pathIn(trays.inbox, inboxName(submission));
-    const isOther = readIfThere(trays, waiting)?.equals(submission.bytes) === false;
-    if (isOther) throw exists(id, waiting, "waits in the inbox");
-    const ticket = await stage(trays, submission);
-    token = await decide(trays, ticket);
+    const taken = otherTask(trays, submission);
+    // Another process may have submitted this very task while we looked.
+    if (taken !== undefined) token = readNote(trays, id);
+    if (taken !== undefined && token === undefined) throw taken;
+    token ??= await decide(trays, await stage(trays, submission));
   }
   // Also when the note is another process's: a caller that goes on may rely on it.
   await makeDurable(trays, [onceDir(trays)]);
   return publish(trays, { id, token });
+}
+
+/** Why the id is not free; undefined when it is, or when this very task has it. */
+function otherTask(trays: Trays, submission: Submission): Error | undefined {
+  const known = clashNow(trays, submission);
+  if (known?.outcome === "refused") return known.error;
+  const { id, bytes } = submission;
+  const waiting = pathIn(trays.inbox, inboxName({ id }));
+  const isOther = readIfThere(trays, waiting)?.equals(bytes) === false;
+  return isOther ? exists(id, waiting, "waits in the inbox") : undefined;
 }
 
 /** Goes on where processes have died: publishes the tickets that are left. Throws the first error, after all were tried. */
@@ -123,7 +132,7 @@ function linkTicket(trays: Trays, id: string, path: string): boolean | undefined
   const bytes = readIfThere(trays, path);
   if (bytes === undefined) return undefined;
   const known = clashNow(trays, { id, bytes });
-  throwRefusal(known);
+  if (known?.outcome === "refused") return orClosed(trays, path, known.error);
   if (known !== undefined) return false;
   const target = pathIn(trays.inbox, inboxName({ id }));
   try {
@@ -133,7 +142,13 @@ function linkTicket(trays: Trays, id: string, path: string): boolean | undefined
     throw error;
   }
   if (isThere(trays, target, facts.ino, bytes)) return false;
-  throw exists(id, target, "waits in the inbox");
+  return orClosed(trays, path, exists(id, target, "waits in the inbox"));
+}
+
+/** What seemed to be another task may be this one, which went on while we looked: then its ticket is closed. */
+function orClosed(trays: Trays, path: string, refusal: Error): undefined {
+  if (trays.storage.look(path) === undefined) return undefined;
+  throw refusal;
 }
 
 /** Whether the file at this path is the ticket, or the same task under one name. One with two names may be taken back. */

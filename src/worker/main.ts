@@ -12,7 +12,6 @@ import { addressSpaceMax } from "../host/memory-room.ts";
 import { say } from "../host/say.ts";
 import { makeThreads } from "../host/threads.ts";
 import { judgeIn, treeIdOf } from "../host/tree-id.ts";
-import { Alerts } from "../journal/alerts.ts";
 import { checkStateDir, openTrays, type Trays } from "../mailbox/trays.ts";
 import { checkFormat } from "../mailbox/tree-format.ts";
 import type { ToSupervisor, ToWorker, WorkerBoot } from "./protocol.ts";
@@ -43,13 +42,6 @@ export async function runWorker(boot: WorkerBoot, parts: WorkerParts): Promise<n
   checkStateDir(tree.dir, uids);
   checkFormat(tree.dir);
   const trays = openTrays(tree.mailbox, { durability, uids });
-  const makeFollow = parts.follow?.[0];
-  if (makeFollow !== undefined) {
-    const { settings } = boot;
-    const tell = (message: string): void =>
-      new Alerts(tree.alerts, trays.clock, say).alert("callback", message);
-    trays.follow = makeFollow({ trays, runs: tree.runs, settings, tell });
-  }
   return await new Promise((resolve) => {
     new WorkerProcess(boot, parts, tree, trays, () => resolve(0)).start();
   });

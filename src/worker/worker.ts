@@ -9,6 +9,7 @@ import { unwritable } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { say } from "../host/say.ts";
+import { Alerts } from "../journal/alerts.ts";
 import { Telemetry } from "../journal/telemetry.ts";
 import type { Trays } from "../mailbox/trays.ts";
 import { decideAttempt, leaveTrace, runAttempt } from "./attempt.ts";
@@ -69,7 +70,12 @@ export class Worker {
     const { tree, trays, settings } = place;
     this.o = options;
     const agents = new AgentRegistry(settings.agents, options.parts.kinds);
-    const { briefings, requests = [], workspaces } = options.parts;
+    const { briefings, follow, requests = [], workspaces } = options.parts;
+    const tell = (message: string): void =>
+      new Alerts(tree.alerts, trays.clock, say).alert("callback", message);
+    const makeFollow = follow?.[0];
+    if (makeFollow !== undefined)
+      trays.follow = makeFollow({ trays, runs: tree.runs, settings, tell });
     this.tools = {
       ...place,
       agents,

@@ -34,6 +34,8 @@ function after(id: string, on: string): Dropped {
   return task(id, "after", { metadata: { dependencies: [on] } });
 }
 
+const CALLS = { on_settled: { title: "called" } };
+
 export interface SmallCase {
   name: string;
   /** States that `npm test` walks, where that is not as many as of the others. */
@@ -160,6 +162,37 @@ export const SMALL_CASES: readonly SmallCase[] = [
       supervisor("s", 2, 1),
       worker("w", ["complete"], 2),
     ],
+  },
+  {
+    name: "a task that calls another one, with a recoverer that suspects the living",
+    statesMax: 600,
+    kills: 1,
+    durability: "process",
+    before: { inbox: [task("a", "1", CALLS)] },
+    programs: () => [
+      supervisor("s", 2),
+      worker("w", ["complete"], 2),
+      worker("v", ["complete"], 2),
+      recoverer("r", 1, 1),
+    ],
+  },
+  {
+    name: "a task that calls another one, with the power going at any moment",
+    kills: 0,
+    durability: "power",
+    before: { inbox: [task("a", "1", CALLS)] },
+    programs: () => [supervisor("s", 1), worker("w", ["complete"], 2)],
+  },
+  {
+    name: "a task that is skipped calls another one, and is recovered",
+    statesMax: 600,
+    kills: 1,
+    durability: "process",
+    before: {
+      failed: [task("a", "1")],
+      inbox: [task("b", "after", { metadata: { dependencies: ["a"] }, ...CALLS })],
+    },
+    programs: () => [supervisor("s", 2), recoverer("r", 1, 1)],
   },
   {
     name: "two recoverers with false suspicions and two workers for one task",

@@ -157,6 +157,16 @@ function noteOnceSettled(world: World, who: string, id: string, lease: string, t
   world.ledger = { ...world.ledger, once: new Map(once).set(id, { ...known, submission }) };
 }
 
+/** A record of a callback: it runs once, and only for a task that has settled. */
+function noteCallback(world: World, who: string, id: string, text = ""): void {
+  if (!text.includes('"callback_of"')) return;
+  const { callback_of: of = "" } = JSON.parse(text) as { callback_of?: string };
+  noteOnce(world, id, text);
+  const lease = world.ledger.settled.get(`/m ${of}`)?.lease ?? "";
+  if (!id.startsWith(`${of}.${submissionOf(lease)}.`))
+    world.faults.push(`${who} settled ${id}, and ${of} has not settled like that`);
+}
+
 /** Somebody was told that the record is out of its tray: what came of this submission is dealt with. */
 export function noteArchived(world: World, id: string, submission: string): void {
   const archived = new Set(world.ledger.archived).add(`/m ${id}@${submission}`);
@@ -324,7 +334,10 @@ function noteRecords(world: World, who: string, change: Change, from: string, to
     const settled = new Map(world.ledger.settled);
     settled.set(key, { ino: facts.ino, lease: record.lease });
     world.ledger = { ...world.ledger, settled };
-    if (root === "/m") noteOnceSettled(world, who, record.id, record.lease, taskText);
+    if (root === "/m") {
+      noteCallback(world, who, record.id, taskText);
+      noteOnceSettled(world, who, record.id, record.lease, taskText);
+    }
   }
 }
 
@@ -525,6 +538,7 @@ export function checkRest(world: World): void {
   checkSkips(world);
   checkOneRecord(world);
   checkOnce(world);
+  checkCallbacks(world);
   checkBatches(world);
   for (const [key, lease] of world.ledger.reported)
     if (world.ledger.settled.get(key)?.lease !== lease)
@@ -556,6 +570,18 @@ function checkOnce({ disk, ledger, faults }: World): void {
     if (file.includes("~")) faults.push(`/m/.once/${file}: left over at rest`);
     else if (submission === "") faults.push(`${id}: noted as submitted, and never ran`);
   }
+}
+
+/** What a settled task calls has settled, too. */
+function checkCallbacks({ disk, faults, ledger }: World): void {
+  for (const dir of ["/m/outbox", "/m/failed"])
+    for (const [file, ino] of disk.entriesOf(dir)) {
+      const { record, taskText } = contentOf(disk.bytesOf(ino));
+      if (record === undefined || taskText?.includes('"on_settled":') !== true) continue;
+      const called = `${record.id}.${submissionOf(record.lease)}.on_settled`;
+      if ((ledger.once.get(called)?.submission ?? "") === "")
+        faults.push(`${file}: it has settled, and ${called} never ran`);
+    }
 }
 
 /** A task is skipped when, and only when, one that it depends on has failed. */

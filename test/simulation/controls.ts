@@ -36,6 +36,8 @@ const ONCE_OPEN = "the sender of a task that is submitted once died before it cl
 const ONCE_POWER = "a task that is submitted once, with the power going at any moment";
 const SKIPS = "two tasks are skipped, while the one that failed is retried";
 const SKIP = "a task is skipped, and recovered";
+const CALLS = "a task that calls another one, with a recoverer that suspects the living";
+const CALLS_POWER = "a task that calls another one, with the power going at any moment";
 const CLOCKS = "a retry that a worker puts off whose clock is a day ahead";
 
 export const CONTROLS: Readonly<Record<string, Control>> = {
@@ -413,6 +415,26 @@ export const CONTROLS: Readonly<Record<string, Control>> = {
         const note = path.replace(/~[^~]+\.json$/, ".note");
         if (trayOf(path) === ".once" && isThere(port, note)) port.unlink(note);
       },
+    })),
+  },
+  "the marker goes before what it calls is submitted": {
+    shownBy: CALLS,
+    variant: change((port) => ({
+      create(path, bytes) {
+        if (/\.on_settled-[^/]+\.json\.tmp$/.test(path))
+          for (const name of port.list("/m/processing"))
+            if (name.includes("~ok-")) port.unlink(`/m/processing/${name}`);
+        port.create(path, bytes);
+      },
+    })),
+  },
+  "the record of a task that calls another one is published before its marker is synced": {
+    shownBy: CALLS_POWER,
+    variant: change((port) => ({
+      syncDirs: (paths) =>
+        paths.length === 1 && paths[0] === "/m/processing"
+          ? Promise.resolve()
+          : port.syncDirs(paths),
     })),
   },
   "a recovery does not look at markers": {

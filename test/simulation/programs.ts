@@ -4,6 +4,7 @@
  */
 import { encodeLineResult } from "../../src/codec/batch-codec.ts";
 import { encodeRecord } from "../../src/codec/records.ts";
+import { decodeTask } from "../../src/codec/task-codec.ts";
 import type { BatchCounts } from "../../src/core/batch.ts";
 import { ErrInvalidTask, systemCode } from "../../src/core/errors.ts";
 import { inboxName, isUnclaimed, leaseOf, parseName, submissionOf } from "../../src/core/names.ts";
@@ -329,7 +330,9 @@ async function settle(
           kind: "exit" as const,
           signal: null,
         };
-  const settlement = newSettlement(claim, status, encodeRecord(record, text), name.token);
+  const its = text === undefined ? undefined : decodeTask(Buffer.from(text), name.id).task;
+  const bytes = encodeRecord(record, text);
+  const settlement = newSettlement(claim, status, bytes, name.token, its);
   await settleAll(trays, [settlement], () => {});
   const { outcome } = settlement;
   if (settlement.error !== undefined) return;

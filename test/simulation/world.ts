@@ -6,6 +6,7 @@
 import type { Clock } from "../../src/core/clock.ts";
 import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
 import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
+import { callbacks } from "../../src/parts/callbacks/follow.ts";
 import { type Ledger, newLedger, observe } from "./checker.ts";
 import { type Port, usePort } from "./descriptors.ts";
 import { type MemoryDisk, memoryStorage, type TornData, walkNames } from "./memory-storage.ts";
@@ -302,8 +303,11 @@ async function runTurn(
     monotonicMs: () => nowMs,
     random: () => 0.5,
   };
+  const trays: Trays = { ...world.base.trays, storage, clock };
+  const tell = (message: string): void => void world.faults.push(message);
+  trays.follow = callbacks({ trays, runs: "/r", settings: DEFAULT_SETTINGS, tell });
   const api: Api = {
-    trays: { ...world.base.trays, storage, clock },
+    trays,
     control: { ...world.base.control, storage, clock },
     turn: actor.turn,
     backoffMaxMs: world.backoffMaxMs,

@@ -20,6 +20,7 @@ export const TEXT_FIELDS = [
   "cwd",
   "group",
   "dedup_key",
+  "callback_of",
 ];
 /** In unix seconds. */
 export const TIME_FIELDS = ["claimed_at", "created_at", "updated_at", "not_before"];

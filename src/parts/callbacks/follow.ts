@@ -36,7 +36,11 @@ function isSilent(task: Task | undefined, id: string): boolean {
 }
 
 /** @throws a system error: the settlement then stays unfinished, and this is done again */
-async function submitCalls(place: FollowPlace, ended: Ended, calls: readonly Call[]): Promise<void> {
+async function submitCalls(
+  place: FollowPlace,
+  ended: Ended,
+  calls: readonly Call[],
+): Promise<void> {
   const { trays, runs } = place;
   const record = decodeRecord(ended.record)?.record;
   if (record === undefined) return;

@@ -194,6 +194,10 @@ function checkConflict(
       faults.push(`${id}: ${ack}, but ${kept[0]} is of ${record?.lease}`);
 }
 
+function isCallOf(id: string, file: string): boolean {
+  return file.startsWith(`${id}.`) && /\.on_(?:success|failure|settled)_result\.json$/.test(file);
+}
+
 function isBeside(id: string, file: string): boolean {
   return file.startsWith(`${id}~`) && /~[a-z0-9]+_(?:result|error)\.json$/.test(file);
 }
@@ -269,6 +273,7 @@ function checkStrangers(place: Place, book: Book, seen: Seen, faults: string[]):
     const id = /^(.+)~[a-z0-9]+_batch\.ndjson$/.exec(file)?.[1];
     if (id !== undefined && id in book.batches) known.add(file);
     if (book.foreignLease !== undefined && isBeside(book.foreignLease.id, file)) known.add(file);
+    if (book.calling !== undefined && isCallOf(book.calling, file)) known.add(file);
   }
   for (const file of seen.outbox) if (!known.has(file)) faults.push(`stranger in outbox: ${file}`);
   const texts = new Map<string, number>();

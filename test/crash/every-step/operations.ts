@@ -1,7 +1,9 @@
 /** The operations whose every step is killed: what the tree looks like before, what the victim does, what must come of it. */
 import fs from "node:fs";
 import { join } from "node:path";
+import { Mailbox } from "../../../src/app/mailbox.ts";
 import { encodeRecord } from "../../../src/codec/records.ts";
+import { decodeTask } from "../../../src/codec/task-codec.ts";
 import {
   errorName,
   formatName,
@@ -17,7 +19,6 @@ import { systemClock } from "../../../src/host/system-clock.ts";
 import { rotate } from "../../../src/journal/journal.ts";
 import { recordSettled } from "../../../src/journal/settled.ts";
 import { Telemetry } from "../../../src/journal/telemetry.ts";
-import { Mailbox } from "../../../src/library/mailbox.ts";
 import {
   accept,
   type Claim,
@@ -42,6 +43,7 @@ import { newSettlement, settleAll } from "../../../src/mailbox/settle.ts";
 import { submitAll } from "../../../src/mailbox/submit.ts";
 import { sweepAll } from "../../../src/mailbox/sweep.ts";
 import type { Trays } from "../../../src/mailbox/trays.ts";
+import { callbacks } from "../../../src/parts/callbacks/follow.ts";
 import type { Supervisor } from "../../../src/supervisor/supervisor.ts";
 import { batchOperations } from "./batch-operations.ts";
 import {
@@ -235,7 +237,9 @@ async function settleAndTell(
   const { name } = held.claim;
   const lease = leaseOf(name);
   const record = status === "completed" ? resultOf(name, lease) : errorOf(name, lease);
-  const settlement = newSettlement(held.claim, status, encodeRecord(record, held.text), name.token);
+  const { task } = decodeTask(Buffer.from(held.text), name.id);
+  const bytes = encodeRecord(record, held.text);
+  const settlement = newSettlement(held.claim, status, bytes, name.token, task);
   const telemetry = telemetryOf(place);
   // A full disk, or a broken one: a worker keeps its settlement and tries again.
   for (let tries = 0; ; tries++) {
@@ -324,6 +328,92 @@ function settling(name: string, durability: Durability, status: "completed" | "f
       if (held !== undefined) await settleAndTell(tools, held, status);
     },
   };
+}
+
+/** The handler completes it when the victim has not settled it: then it calls what that calls, and nothing else. */
+function calling(name: string, durability: Durability, status: "completed" | "failed"): Operation {
+  return {
+    ...settling(name, durability, status),
+    prepare(place) {
+      const book = makeTree(place);
+      const payload = { do: "ok", runs: place.runs };
+      putAccepted(
+        place,
+        book,
+        ready("a"),
+        { ends: ["completed", "failed"] },
+        { on_success: { payload }, on_failure: { payload }, on_settled: { payload } },
+      );
+      book.calling = "a";
+      return book;
+    },
+    async act(tools) {
+      const { place, trays } = tools;
+      const settings = quickSettings(durability);
+      trays.follow = callbacks({ trays, runs: place.tree.runs, settings, tell: notTold });
+      const held = claimAndTell(tools, ready("a"));
+      if (held !== undefined) await settleAndTell(tools, held, status);
+    },
+    checkInstant: (place) =>
+      callsOf(place).length > 0 && endedAs(place, "a") === undefined
+        ? ["what it calls is there, and it has not settled"]
+        : [],
+    checkEnd(place, journals) {
+      const status = endedAs(place, "a") ?? "";
+      const expected = ["on_settled", status === "completed" ? "on_success" : "on_failure"].sort();
+      const calls = callsOf(place).sort();
+      const faults =
+        JSON.stringify(calls) === JSON.stringify(expected)
+          ? []
+          : [`a has ${status} and calls ${calls.join(", ")}`];
+      for (const event of calls) {
+        const submissions = new Set(
+          linesAbout(place, "selected", `a.sa.${event}`).map((line) => line.submission),
+        );
+        if (submissions.size !== 1 && journals !== "lossy")
+          faults.push(`${event} was accepted ${submissions.size} times`);
+      }
+      return faults;
+    },
+  };
+}
+
+function notTold(message: string): void {
+  throw new Error(message);
+}
+
+/** The events of what a task has called, wherever it is. */
+function callsOf({ tree }: Place): string[] {
+  const files = ["inbox", "processing", "outbox", "failed"].flatMap((tray) =>
+    fs.readdirSync(join(tree.mailbox, tray)),
+  );
+  const called = files.flatMap(
+    (file) => /^a\.sa\.(on_[a-z]+?)(?:_|@|\.json)/.exec(file)?.[1] ?? [],
+  );
+  return [...new Set(called)];
+}
+
+function endedAs({ tree }: Place, id: string): string | undefined {
+  if (fs.existsSync(join(tree.mailbox, "outbox", resultName(id)))) return "completed";
+  return fs.existsSync(join(tree.mailbox, "failed", errorName(id))) ? "failed" : undefined;
+}
+
+interface EventLine {
+  event?: string;
+  task_id?: string;
+  submission?: string;
+}
+
+function linesAbout({ tree }: Place, event: string, id: string): EventLine[] {
+  return readLines(tree.events).flatMap((text): EventLine[] => {
+    try {
+      const line = JSON.parse(text) as EventLine;
+      return line.event === event && line.task_id === id ? [line] : [];
+    } catch {
+      // A kill may have torn it.
+      return [];
+    }
+  });
 }
 
 export function putFailed(place: Place, book: Book, id: string): void {
@@ -479,6 +569,8 @@ export const OPERATIONS: readonly Operation[] = [
   settling("complete-power", "power", "completed"),
   settling("fail", "process", "failed"),
   settling("fail-power", "power", "failed"),
+  calling("callbacks", "process", "failed"),
+  calling("callbacks-power", "power", "completed"),
   {
     name: "retry",
     usesAttempts: true,

@@ -144,6 +144,8 @@ export interface Book {
   commands: string[];
   /** Torn lines that were in the journals from the start. */
   tornLines?: number;
+  /** The id of a task with callbacks. */
+  calling?: string;
   /** Records that may have been swept. */
   sweptIds?: string[];
 }

@@ -1,6 +1,7 @@
 /** Lets a worker decide when the run of a wake-up starts whether its agent has unread mail. Loads its code for the first wake-up. */
-import type { MakeRunner } from "../../../worker/runner.ts";
+
 import { WAKE_TYPE } from "../../../core/callback.ts";
+import type { MakeRunner } from "../../../worker/runner.ts";
 
 export const wakes: MakeRunner = (tools) => ({
   fits: ({ decoded }) => decoded?.task.type === WAKE_TYPE && decoded.task.id.startsWith("wake."),
