@@ -132,7 +132,7 @@ export function assemble(
       // Nothing starts after this point, so the report is correct.
       status,
       cleanService(cleaner, () => queue.scanner.isComplete || !isOn),
-      new ExitCondition(settings, options, lifecycle, exit, skipper),
+      new ExitCondition(settings, options, lifecycle, exit, skipper, env.facts),
     ],
   };
 }

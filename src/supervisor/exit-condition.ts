@@ -3,6 +3,7 @@ import type { Settings } from "../core/settings.ts";
 import type { CommandInbox } from "./control/command-inbox.ts";
 import type { ControlFile } from "./documents/control-file.ts";
 import type { Ownership } from "./documents/ownership.ts";
+import type { Facts } from "./environment/facts.ts";
 import type { EndReason, Lifecycle } from "./environment/lifecycle.ts";
 import type { RunMode } from "./environment/options.ts";
 import type { Parts } from "./environment/parts.ts";
@@ -26,8 +27,10 @@ export class ExitCondition implements Service {
   private readonly lifecycle: Lifecycle;
   private readonly p: ExitConditionParts;
   private readonly skipper: Pick<Skipper, "isBusy">;
-  /** At the last look a retry or a refusal was unfinished. */
+  /** At the last look a retry, a refusal or a settlement was unfinished. */
   private isHalfWay = false;
+  /** A task has ended since the last whole look at the inbox. */
+  private hasEnded = false;
 
   constructor(
     settings: Pick<Settings, "mailbox_enabled">,
@@ -35,7 +38,10 @@ export class ExitCondition implements Service {
     lifecycle: Lifecycle,
     parts: ExitConditionParts,
     skipper: Pick<Skipper, "isBusy">,
+    facts: Facts,
   ) {
+    for (const fact of ["task:settled", "task:failed", "task:skipped"] as const)
+      facts.on(fact, () => (this.hasEnded = true));
     this.skipper = skipper;
     this.settings = settings;
     this.mode = mode;
@@ -93,8 +99,11 @@ export class ExitCondition implements Service {
     // An unfinished retry ends in the inbox: then there is more to do.
     const wasHalfWay = this.isHalfWay;
     this.isHalfWay = processing.hasHalfMoves();
-    if (wasHalfWay && !this.isHalfWay) scanner.hint(undefined);
-    if (this.isHalfWay || scanner.hasWork) return false;
+    if (this.isHalfWay) return false;
+    // So may what a task has submitted, or calls: its file is there, and no event has told of it yet.
+    if (wasHalfWay || this.hasEnded) scanner.hint(undefined);
+    this.hasEnded = false;
+    if (scanner.hasWork) return false;
     return this.p.parts.isIdle() && !this.releaseDone();
   }
 

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { JsonFault, mayStillGrow } from "../../src/codec/json.ts";
 import { checkTask, type DecodedTask, decodeTask, TaskSchema } from "../../src/codec/task-codec.ts";
+import { CALLBACK_EVENTS } from "../../src/core/callback.ts";
 import { ErrInvalidTask } from "../../src/core/errors.ts";
 import { NUMBER_FIELDS, TEXT_FIELDS, TIME_FIELDS } from "../support/task-fields.ts";
 
@@ -113,6 +114,25 @@ const BAD: [string, string[]][] = [
       '{"A":"\\u0000"}',
     ],
   ],
+  ...CALLBACK_EVENTS.map((event): [string, string[]] => [
+    event,
+    [
+      '"mail me"',
+      '""',
+      "1",
+      "null",
+      "true",
+      "[]",
+      "[1]",
+      '[""]',
+      '["a\\u0000b"]',
+      "{}",
+      '{"exec":[]}',
+      '{"title":"y","id":"x"}',
+      '{"title":"y","callback_of":"x"}',
+      '{"title":"y","on_settled":["z"]}',
+    ],
+  ]),
   ["metadata", ["[]", '"x"', "null", "1"]],
   ["metadata.worktree", ['{"worktree":1}', '{"worktree":"a\\u0000b"}'].map((value) => `@${value}`)],
   [

@@ -22,6 +22,8 @@ import type { Dispatcher } from "./dispatcher.ts";
 
 export type TrayEnvironment = Pick<Environment, "trays" | "settings" | "facts" | "wake">;
 
+const HALF_WAY: ReadonlySet<ProcessingName["stage"]> = new Set(["again", "bad", "ok", "err"]);
+
 export class ProcessingTray {
   private readonly env: TrayEnvironment;
   private readonly backlog: Backlog;
@@ -144,9 +146,9 @@ export class ProcessingTray {
     return running;
   }
 
-  /** Whether a retry or a refusal is unfinished; recovery finishes it. */
+  /** Whether a retry, a refusal or a settlement is unfinished. If its process is dead, recovery finishes it. */
   hasHalfMoves(): boolean {
-    return this.hasAny((stage) => stage === "again" || stage === "bad");
+    return this.hasAny((stage) => HALF_WAY.has(stage));
   }
 
   /** Whether any task is claimed, or being settled. */
