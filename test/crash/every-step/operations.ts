@@ -368,10 +368,10 @@ function calling(name: string, durability: Durability, status: "completed" | "fa
           : [`a has ${status} and calls ${calls.join(", ")}`];
       for (const event of calls) {
         const submissions = new Set(
-          linesAbout(place, "selected", `a.sa.${event}`).map((line) => line.submission),
+          linesAbout(place, "assigned", `a.sa.${event}`).map((line) => line.submission),
         );
         if (submissions.size !== 1 && journals !== "lossy")
-          faults.push(`${event} was accepted ${submissions.size} times`);
+          faults.push(`${event} ran under ${submissions.size} submissions`);
       }
       return faults;
     },
