@@ -10,6 +10,7 @@ import { notify } from "../parts/notify/part.ts";
 import { plan } from "../parts/plan/part.ts";
 import { questions } from "../parts/questions/part.ts";
 import { schedules } from "../parts/schedules/part.ts";
+import { service } from "../parts/service/part.ts";
 import { worktrees } from "../parts/worktrees/part.ts";
 import type { MakePart } from "../supervisor/part.ts";
 import {
@@ -30,6 +31,7 @@ const PARTS: readonly MakePart[] = [
   notify,
   questions,
   schedules,
+  service,
   worktrees,
 ];
 

@@ -9,7 +9,14 @@ import type { RunStart, RunSummary, Supervisor } from "../../supervisor/supervis
 import { localTime } from "../../text/local-time.ts";
 import { counted, describeCounts, safe } from "../../text/render.ts";
 import { liveHeld } from "../../view/blocked-tasks.ts";
-import { type Context, defineCommand, numberOption, textOption } from "../shell/command-spec.ts";
+import {
+  type Context,
+  defineCommand,
+  ErrUsage,
+  numberOption,
+  textOption,
+} from "../shell/command-spec.ts";
+import { startDetached, watchLog } from "../shell/detached.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { describeTree, existingTree, openSettings, shortPath } from "../shell/options.ts";
 import { watchTerminals } from "../shell/terminals.ts";
@@ -24,7 +31,7 @@ export const command = defineCommand({
   isLongLived: true,
   details: [
     "Runs until you stop it. Ctrl-C or `mailchute stop` ends it and gives back the running tasks; the next run starts them again. A second Ctrl-C " +
-      "kills them. Closing the terminal stops it, too, even under nohup, which has no effect on Node: use setsid, or a service.",
+      "kills them. Closing the terminal stops it, too, even under nohup, which has no effect on Node: use --detach, or `mailchute service`.",
     "With --drain, --once, --until or --max-iterations it ends by itself. Exit code 0: all tasks completed and the plan is done; 1: a task, or " +
       "a line of a batch, failed or cannot run.",
   ],
@@ -33,6 +40,7 @@ export const command = defineCommand({
     "run --drain",
     "run --once --dry-run",
     "run --until 07:00 --keep-awake",
+    "run --detach",
   ],
   options: {
     workers: numberOption("N", "slots over all worker processes", { min: 0, max: 1024 }),
@@ -63,9 +71,14 @@ export const command = defineCommand({
       help: "a line on stderr for each task that starts, ends or waits again, and with --drain or --once how many have ended (default where stderr is a terminal); --no-live: no lines at all",
     },
     paused: { type: "flag", help: "start paused" },
+    detach: {
+      type: "flag",
+      help: "run in the background, also when the terminal is closed; what it reports goes to run.log in the state tree, which stays small",
+    },
   },
   async run(ctx) {
     const { options } = ctx;
+    watchLog(ctx.env);
     makeThreads(threadsFor(USUAL_THREADS));
     const untilMs = options.until === undefined ? undefined : readUntil(options.until, Date.now());
     const { workers, processes, durability } = options;
@@ -74,6 +87,9 @@ export const command = defineCommand({
     const flags = compact({ workers, processes, durability, sweep_ms: sweepMs });
     const { settings, sources, mailboxDir } = await openSettings(ctx, flags);
     const tree = stateTree(ctx.stateDir, mailboxDir);
+    if (options.detach && options["dry-run"])
+      throw new ErrUsage("--dry-run only prints: leave out --detach");
+    if (options.detach) return startDetached(ctx, tree, process.argv.slice(2));
     const { Supervisor } = await import("../../app/supervisor.ts");
     const isQuiet = options.live === false;
     // A person at the terminal sees what happens; for a log or a pipe the journal has it.

@@ -318,6 +318,12 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "by exit code: whether the pool is well",
     load: () => import("../../parts/health/command.ts"),
   },
+  service: {
+    group: "Upkeep",
+    insteadInRun: ASK,
+    summary: "let systemd start the pool with the machine, and watch it",
+    load: () => import("../../parts/service/command.ts"),
+  },
   doctor: {
     group: "Upkeep",
     summary: "check the machine, the mailbox and the settings",

@@ -65,6 +65,10 @@ export class Parts implements Service, Gates {
     for (const part of this.list) part.work(tick);
   }
 
+  stop(): void {
+    for (const part of this.list) part.stop?.();
+  }
+
   nextMs(nowMs: number): number {
     return this.list.reduce((soonest, part) => Math.min(soonest, part.nextMs(nowMs)), NEVER);
   }

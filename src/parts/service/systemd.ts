@@ -1,0 +1,66 @@
+/** The systemd of a user or of the system: where its units lie, and its program systemctl. */
+import { spawnSync } from "node:child_process";
+import os from "node:os";
+import { join } from "node:path";
+
+const SYSTEM_DIR = "/etc/systemd/system";
+const ASK_MS = 60_000;
+
+export interface Answer {
+  ok: boolean;
+  out: string;
+  /** What it said on stderr, in one line. */
+  trouble: string;
+}
+
+export class Systemd {
+  readonly isSystem: boolean;
+  readonly unitDir: string;
+  private readonly env: NodeJS.ProcessEnv;
+
+  constructor(isSystem: boolean, env: NodeJS.ProcessEnv) {
+    this.isSystem = isSystem;
+    this.env = env;
+    const config = env["XDG_CONFIG_HOME"] || join(env["HOME"] || os.homedir(), ".config");
+    this.unitDir = isSystem ? SYSTEM_DIR : join(config, "systemd", "user");
+  }
+
+  /** As a person types it. */
+  commandLine(...words: string[]): string {
+    return ["systemctl", ...(this.isSystem ? [] : ["--user"]), ...words].join(" ");
+  }
+
+  ask(...words: string[]): Answer {
+    const args = [...(this.isSystem ? [] : ["--user"]), ...words];
+    const { status, stdout, stderr, error } = spawnSync("systemctl", args, {
+      env: this.env,
+      encoding: "utf8",
+      timeout: ASK_MS,
+    });
+    const said = (stderr ?? "").trim().split("\n").join(" ");
+    return {
+      ok: status === 0,
+      out: (stdout ?? "").trim(),
+      trouble: said || (error?.message ?? `it ended (${status})`),
+    };
+  }
+
+  /** Undefined when one runs that can be asked; otherwise why not. */
+  whyNot(): string | undefined {
+    const { out, trouble } = this.ask("is-system-running");
+    // It fails also when some unit has failed; then it says "degraded".
+    if (out !== "" && out !== "offline" && out !== "unknown") return undefined;
+    return out === "" ? trouble : `it is ${out}`;
+  }
+
+  /** Properties of a unit by name, such as ActiveState. Empty when systemd cannot be asked. */
+  properties(unit: string, names: readonly string[]): Record<string, string> {
+    const { out } = this.ask("show", unit, `--property=${names.join(",")}`);
+    const found: Record<string, string> = {};
+    for (const one of out.split("\n")) {
+      const at = one.indexOf("=");
+      if (at > 0) found[one.slice(0, at)] = one.slice(at + 1);
+    }
+    return found;
+  }
+}

@@ -1,0 +1,52 @@
+/** Tells systemd how the supervisor is, by its program systemd-notify: Node cannot send to a datagram socket. See sd_notify(3). */
+import { spawn } from "node:child_process";
+
+/** It waits until systemd has read what it says, so that systemd can see whose process it was (ms). */
+const NOTIFY_MS = 10_000;
+
+export class SystemdSocket {
+  /** A third of the time after which systemd kills a process that says nothing (ms); undefined without a watchdog. */
+  readonly pingMs: number | undefined;
+  private readonly env: NodeJS.ProcessEnv;
+  private running = 0;
+
+  /**
+   * Takes its variables out of `env`, so that no task can speak for this process.
+   * @returns undefined when systemd has not started this process
+   */
+  static from(env: NodeJS.ProcessEnv): SystemdSocket | undefined {
+    const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: watchdog, WATCHDOG_PID: pid } = env;
+    for (const name of ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]) delete env[name];
+    if (socket === undefined || socket === "") return undefined;
+    const isMine = pid === undefined || Number(pid) === process.pid;
+    return new SystemdSocket(socket, isMine ? Number(watchdog) / 1000 : Number.NaN, env["PATH"]);
+  }
+
+  private constructor(socket: string, watchdogMs: number, path: string | undefined) {
+    this.env = { PATH: path ?? "", NOTIFY_SOCKET: socket };
+    this.pingMs = watchdogMs > 0 ? watchdogMs / 3 : undefined;
+  }
+
+  /** @param lines such as READY=1. @param onCannot called with the reason when it could not be told */
+  tell(lines: readonly string[], onCannot: (reason: string) => void): void {
+    this.running++;
+    const child = spawn("systemd-notify", lines, { env: this.env, stdio: "ignore" });
+    // The timeout of `spawn` itself would keep this process alive when there is no such program.
+    const limit = setTimeout(() => child.kill("SIGKILL"), NOTIFY_MS).unref();
+    const end = (trouble: string | undefined): void => {
+      this.running--;
+      clearTimeout(limit);
+      if (trouble !== undefined) onCannot(trouble);
+    };
+    child.once("error", ({ message }) => end(message));
+    child.once("exit", (code, signal) =>
+      end(code === 0 ? undefined : `systemd-notify ended (${code ?? signal})`),
+    );
+    child.unref();
+  }
+
+  /** Says that it works, unless an earlier word is still on its way. */
+  ping(onCannot: (reason: string) => void): void {
+    if (this.running === 0) this.tell(["WATCHDOG=1"], onCannot);
+  }
+}
