@@ -36,7 +36,10 @@ export const command = defineCommand({
       ctx.out.json({ scope: folder.scope, reader, messages: documents, upto });
     } else {
       const printer = new Printer(ctx, folder);
-      for (const message of messages) await printer.add(message);
+      for (const message of messages) {
+        const written = printer.add(message);
+        if (written !== undefined) await written;
+      }
       await printer.flush();
       if (messages.length === 0) ctx.out.line("no unread mail");
     }
