@@ -25,7 +25,6 @@ const SEARCHES = [
   "test/parts/{demo-night,limits}.test.ts",
   "test/parts/schedules/{killed-firing,plain-reader,pool,scheduler}.test.ts",
   "test/parts/service/real-systemd.test.ts",
-  "test/parts/schedules/{plain-reader,pool,scheduler}.test.ts",
   "test/parts/doctor/agents.test.ts",
   "test/agents/runs/landing.test.ts",
   "test/parts/landing/{builds-on,full-disk,histories,killed-git,kills,land,plan,review,review-by,ten}.test.ts",
