@@ -84,8 +84,14 @@ const run = (pool, ...args) => {
 };
 const failedCount = ({ failed }) => (fs.existsSync(failed) ? fs.readdirSync(failed).length : 0);
 
+/** From the failure of the root to the last skip, by the times of the records: what looks at them must not slow it down. */
+function spanMs({ failed }) {
+  const writtenMs = (name) => fs.statSync(join(failed, name)).mtimeMs;
+  return Math.max(...fs.readdirSync(failed).map(writtenMs)) - writtenMs("root_error.json");
+}
+
 async function until(is, what) {
-  for (const startMs = performance.now(); !is(); await wait(2))
+  for (const startMs = performance.now(); !is(); await wait(25))
     if (performance.now() - startMs > 600_000) throw new Error(`waited too long for ${what}`);
 }
 
@@ -124,9 +130,8 @@ function checkAll(pool, shape) {
 for (const shape of values.shapes.split(",")) {
   const pool = newPool(shape);
   await startAndFail(pool);
-  const fromMs = performance.now();
   await until(() => failedCount(pool) === count + 1, "the last skip");
-  const ms = performance.now() - fromMs;
+  const ms = spanMs(pool);
   check(
     ms <= limitMs,
     `${shape}: ${count} tasks are skipped in ${ms.toFixed(0)} ms (limit ${limitMs})`,
