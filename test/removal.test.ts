@@ -12,7 +12,7 @@ import { tempDir } from "./support/temp-dir.ts";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const VERBS = "src/cli/shell/registry.ts";
-const SAMPLE = 8;
+const SAMPLE = 5;
 const PARTS = chooseParts(fs.readdirSync(join(ROOT, "src", "parts")));
 
 function chooseParts(all: string[]): string[] {

@@ -34,7 +34,7 @@ test("kills, pauses and errors at steps chosen by seed lose nothing and settle n
     "--seed",
     seed,
     "--sample",
-    "4",
+    "3",
     "--only",
     "kill,zombie,error,compound",
     ...operations,

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { selfTimes } from "../../../src/parts/mail/delivery/wake-rules.ts";
 import { OUTSIDE } from "../../../src/parts/mail/scope/scope.ts";
 import { send } from "../../../src/parts/mail/send/send.ts";
 import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
@@ -68,12 +69,8 @@ it("an agent that mentions itself gets its own words three times within an hour"
   await waitFor(async () => (await why("ann")).includes("3 times within an hour"), {
     what: "the wait",
   });
-  expect(readWakes(folder, "ann").map(({ is_self: isSelf }) => isSelf)).toEqual([
-    false,
-    true,
-    true,
-    true,
-  ]);
+  // Its words may have come when it was still at work, and again because it ended before it had read them.
+  expect(selfTimes(readWakes(folder, "ann"))).toHaveLength(3);
   clock.skip(61 * 60_000);
   await waitFor(() => said().length === 5, { what: "the next hour", timeoutMs: 60_000 });
 });

@@ -3,12 +3,14 @@ import { describe, expect, it } from "vitest";
 import { makeBundle } from "../../../src/parts/mail/delivery/bundle.ts";
 import {
   judgeWake,
+  selfTimes,
   type WakeFacts,
   wakeIdOf,
 } from "../../../src/parts/mail/delivery/wake-rules.ts";
 import { wakeTask } from "../../../src/parts/mail/delivery/wake-task.ts";
 import { decodeMessage } from "../../../src/parts/mail/store/message.ts";
 import type { Numbered } from "../../../src/parts/mail/store/read-messages.ts";
+import type { WakeRecord } from "../../../src/parts/mail/store/wake-log.ts";
 
 const SCOPE = { project: "app", branch: "main" };
 const WALL = 1_795_500_000_000;
@@ -31,6 +33,28 @@ function judge(more: Partial<WakeFacts> & { fails?: number; hops?: number }) {
   });
   return verdict === "held" ? { held: why } : verdict;
 }
+
+it("its own words count once, also when a run ended before it had read them, and a wake-up brought them again", () => {
+  const record = (at: number, ids: string[], isSelf = true): WakeRecord => ({
+    v: 1,
+    at,
+    task: "t",
+    is_wake: true,
+    hops: 1,
+    is_self: isSelf,
+    ids,
+    from: [],
+  });
+  const wakes = [
+    record(1, ["a"], false),
+    record(2, ["b"]),
+    record(3, ["b"]),
+    record(4, ["b", "c"]),
+    record(5, []),
+    record(6, []),
+  ];
+  expect(selfTimes(wakes)).toEqual([2000, 4000, 5000, 6000]);
+});
 
 describe("an agent is woken", () => {
   it("after two seconds of quiet, and after ten in any case", () => {

@@ -62,9 +62,18 @@ export function isOwnMail(
   return messages.every((one) => sameScope(one, scope) && one.from_agent === name);
 }
 
-/** When an agent got mail that was only its own (epoch ms). */
+/**
+ * When an agent got mail that was only its own (epoch ms). The same messages count once: a run that ended before it had read them is
+ * followed by a wake-up for them.
+ */
 export function selfTimes(wakes: readonly WakeRecord[]): number[] {
-  return wakes.filter((one) => one.is_self).map(({ at }) => at * 1000);
+  const known = new Set<string>();
+  return wakes.flatMap(({ is_self: isSelf, ids, at }) => {
+    if (!isSelf) return [];
+    const isNew = ids.length === 0 || ids.some((id) => !known.has(id));
+    for (const id of ids) known.add(id);
+    return isNew ? [at * 1000] : [];
+  });
 }
 
 /** "soon": it waits only for quiet. */
