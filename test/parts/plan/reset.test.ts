@@ -121,7 +121,17 @@ it("notes of resets are kept for a day, and rubbish counts as none", () => {
   }
 });
 
-const planOf = (pool: Pool): string => fs.readFileSync(join(pool.state, "roadmap.yaml"), "utf8");
+/** Between the rename and the link of a save the file is not there. */
+const planOf = (pool: Pool): string => {
+  const path = join(pool.state, "roadmap.yaml");
+  for (let tries = 1; ; tries++) {
+    try {
+      return fs.readFileSync(path, "utf8");
+    } catch (error) {
+      if (tries > 10_000) throw error;
+    }
+  }
+};
 const earlierOf = (pool: Pool, id: string): string[] => {
   const dir = join(pool.state, "evidence", id, "earlier");
   return fs.existsSync(dir) ? fs.readdirSync(dir) : [];
