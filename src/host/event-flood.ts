@@ -3,8 +3,11 @@
  * events would keep the event loop from everything else: timers, other files, the end.
  */
 
-/** The time that events may take at one turn of the event loop (ms). A full queue of the system, 16,384 events, takes 20. */
-const TURN_MS = 100;
+/**
+ * The time that events may take at one turn of the event loop (ms). A full queue of the system, 16,384 events, takes about 250: that may
+ * come after many files were dropped at once, and is no flood.
+ */
+const TURN_MS = 500;
 /** The clock is read once in this many events. */
 const CLOCK_EVERY = 64;
 

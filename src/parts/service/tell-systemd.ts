@@ -1,5 +1,6 @@
 /** Tells systemd how the supervisor is, by its program systemd-notify: Node cannot send to a datagram socket. See sd_notify(3). */
 import { spawn } from "node:child_process";
+import { UNIT_VARIABLE } from "./unit.ts";
 
 /** It waits until systemd has read what it says, so that systemd can see whose process it was (ms). */
 const NOTIFY_MS = 10_000;
@@ -12,11 +13,13 @@ export class SystemdSocket {
 
   /**
    * Takes its variables out of `env`, so that no task can speak for this process.
-   * @returns undefined when systemd has not started this process
+   * @returns undefined when this process is none of our units: a program of a user's own that uses the library speaks for itself
    */
   static from(env: NodeJS.ProcessEnv): SystemdSocket | undefined {
+    if (env[UNIT_VARIABLE] === undefined) return undefined;
     const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: watchdog, WATCHDOG_PID: pid } = env;
-    for (const name of ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]) delete env[name];
+    for (const name of [UNIT_VARIABLE, "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"])
+      delete env[name];
     if (socket === undefined || socket === "") return undefined;
     const isMine = pid === undefined || Number(pid) === process.pid;
     return new SystemdSocket(socket, isMine ? Number(watchdog) / 1000 : Number.NaN, env["PATH"]);

@@ -16,6 +16,8 @@ export interface UnitFacts {
   stopMs: number;
 }
 
+/** Set in a unit whose supervisor is to speak with systemd. */
+export const UNIT_VARIABLE = "MAILCHUTE_SYSTEMD";
 /** A supervisor that has not worked for this long is killed and started again. */
 const WATCHDOG_S = 60;
 /** Pause before it is started again. */
@@ -61,6 +63,7 @@ export function makeUnit(facts: UnitFacts): string {
     `ExecStart=${[quote(executable(program)), ...args.map((word) => quote(word).replaceAll("$", "$$$$"))].join(" ")}`,
     `WorkingDirectory=${specifier(line(stateDir))}`,
     `Environment=${quote(`PATH=${path}`)}`,
+    `Environment=${UNIT_VARIABLE}=1`,
     `EnvironmentFile=-${specifier(line(stateDir))}/service.env`,
     ...(user === undefined ? [] : [`User=${specifier(line(user))}`]),
     "Restart=on-failure",

@@ -3,6 +3,7 @@ import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { SystemdSocket } from "../../../src/parts/service/tell-systemd.ts";
 import {
   makeUnit,
   programsOfUnit,
@@ -86,7 +87,7 @@ test.skipIf(!hasNotify || !hasPython)(
     let said = "";
     listener.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
     await waitFor(() => said.includes("bound"), { what: "the socket" });
-    const env = { NOTIFY_SOCKET: socket, WATCHDOG_USEC: "600000" };
+    const env = { MAILCHUTE_SYSTEMD: "1", NOTIFY_SOCKET: socket, WATCHDOG_USEC: "600000" };
     const pool = newPool({ config: `${QUICK_CONFIG}env_allow: ["*"]\n`, env });
     await pool.start();
     await waitFor(() => /^READY=1$/m.test(said), { what: "READY=1" });
@@ -101,7 +102,11 @@ test.skipIf(!hasNotify || !hasPython)(
 );
 
 test("where systemd cannot be told, the pool runs all the same, and says so", async () => {
-  const env = { NOTIFY_SOCKET: join(tempDir(), "nothing"), PATH: "/nowhere" };
+  const env = {
+    MAILCHUTE_SYSTEMD: "1",
+    NOTIFY_SOCKET: join(tempDir(), "nothing"),
+    PATH: "/nowhere",
+  };
   const pool = newPool({ env });
   await pool.start();
   await waitFor(
@@ -109,6 +114,12 @@ test("where systemd cannot be told, the pool runs all the same, and says so", as
     { what: "the alert" },
   );
   await pool.stop();
+});
+
+test("a process that is none of our units leaves systemd to its owner", () => {
+  const env = { NOTIFY_SOCKET: "/run/other", WATCHDOG_USEC: "1000000" };
+  expect(SystemdSocket.from(env)).toBeUndefined();
+  expect(env).toEqual({ NOTIFY_SOCKET: "/run/other", WATCHDOG_USEC: "1000000" });
 });
 
 test("where there is no systemd, install says what to do instead, and changes nothing", async () => {
