@@ -104,21 +104,23 @@ function reason({ error }) {
   return `${code}: ${message}${hint === undefined ? "" : `; do: ${hint}`}`;
 }
 
-/** A line below the head of the page. The last few stay. */
+/** A line below the head of the page. The last few stay. Its button is never taken out and put back, so it keeps the focus. */
 function newLine(text) {
-  const node = element("p", text);
+  const node = element("p");
+  const words = element("span", text);
+  const button = element("button", "stop", { type: "button" });
+  node.append(words);
   byId("said").prepend(node);
   while (byId("said").children.length > SAID_MAX) byId("said").lastElementChild.remove();
   return {
     say(now, isBad) {
-      node.textContent = now;
+      words.textContent = now;
       node.className = isBad ? "bad" : "";
-      if (this.button !== undefined && now.endsWith(" …")) node.append(" ", this.button);
+      if (!now.endsWith(" …")) button.remove();
     },
     stop(then) {
-      this.button = element("button", "stop", { type: "button" });
-      this.button.addEventListener("click", then);
-      node.append(" ", this.button);
+      button.addEventListener("click", then);
+      node.append(" ", button);
     },
   };
 }

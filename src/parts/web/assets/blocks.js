@@ -96,6 +96,10 @@ export const MAKERS = {
     text.setAttribute("aria-live", "off");
     fillLines(text, lines);
     box.append(element("h2", title), links, text);
+    text.addEventListener("scroll", () => {
+      const block = later.get(box);
+      if (block !== undefined && isAtEnd(text)) updateLog(box, block);
+    });
     // It opens at its end, where the news are.
     requestAnimationFrame(() => {
       text.scrollTop = text.scrollHeight;
@@ -154,15 +158,26 @@ export function updateBlock(node, block) {
   return true;
 }
 
-/** A log that grows follows its end only while a person looks at its end. */
-function updateLog(node, { title, lines, older, end }) {
+/** What a log shows when a person looks at its end again. */
+const later = new WeakMap();
+
+function isAtEnd(text) {
+  return text.scrollHeight - text.scrollTop - text.clientHeight < 4;
+}
+
+/** A log that grows follows its end only while a person looks at its end; else it says that there is more. */
+function updateLog(node, block) {
   const text = node.querySelector("pre");
-  const isAtEnd = text.scrollHeight - text.scrollTop - text.clientHeight < 4;
-  if (!isAtEnd) return;
-  node.querySelector("h2").textContent = title;
-  fillLines(text, lines);
+  if (!isAtEnd(text)) {
+    later.set(node, block);
+    node.querySelector("h2").textContent = `${block.title}, which has grown: scroll to it`;
+    return;
+  }
+  later.delete(node);
+  node.querySelector("h2").textContent = block.title;
+  fillLines(text, block.lines);
   text.scrollTop = text.scrollHeight;
   const links = node.querySelector("p");
   links.replaceChildren();
-  for (const one of [older, end]) if (one !== null) links.append(link(one), " ");
+  for (const one of [block.older, block.end]) if (one !== null) links.append(link(one), " ");
 }

@@ -5,7 +5,7 @@ import { sessionOfRun } from "../../../agents/stream/session-file.ts";
 import type { AgentLines } from "../../../cli/text/agent-lines.ts";
 import { isId } from "../../../core/names.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
-import { countText } from "../../../text/render.ts";
+import { countText, duration } from "../../../text/render.ts";
 import { shellWord } from "../../../text/shell-word.ts";
 import { readTaskPage, type TaskPage } from "../../../view/task-page.ts";
 import type { Past, TaskPast } from "../../../view/task-past.ts";
@@ -62,7 +62,7 @@ async function blocksOf(
   const blocks: Block[] = [];
   if (task.title !== "") blocks.push(say(shown(task.title.slice(0, TEXT_CHARS_MAX))));
   blocks.push({ kind: "facts", facts: factsOf(task, past) });
-  const acts = actsOnTask(task.id, task.state);
+  const acts = actsOnTask(task.id, task.state, usedBy(task, past));
   if (acts.length > 0) blocks.push({ kind: "acts", label: "this task", acts });
   if (why !== undefined && why.text !== "runs")
     blocks.push(
@@ -110,6 +110,14 @@ function factsOf(task: TaskPage, { cost }: Past): [string, Cell][] {
     if (value === null) return [];
     return [[name, typeof value === "string" ? shown(value) : value]];
   });
+}
+
+/** What the run that is on has taken, in whole seconds, and its task has cost: a person who ends it loses that. */
+function usedBy({ began_ms: beganMs }: TaskPage, { cost }: Past): string {
+  if (beganMs === null) return "";
+  const took = duration(Math.max(0, Math.floor((Date.now() - beganMs) / 1000) * 1000));
+  const micro = cost?.cost_usd_micro ?? 0;
+  return micro === 0 ? took : `${took} and $${(micro / 1e6).toFixed(2)}`;
 }
 
 /** What its runs have used, the one that is on included. */

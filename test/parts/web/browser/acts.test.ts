@@ -4,26 +4,14 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { QuestionStore } from "../../../../src/questions/question-store.ts";
 import { newPool, type Pool } from "../../../support/pool.ts";
-import { openWeb, type Web } from "../open-web.ts";
-import { newProfile, until } from "./browser.ts";
+import { openWeb } from "../open-web.ts";
+import { until } from "./browser.ts";
+import { opened, said } from "./person.ts";
 import type { Tab } from "./playwright.ts";
 
 const CONFIG = "workers: 2\ndurability: process\ngrace_ms: 500\nretry: {max_attempts: 1}\n";
 /** Half of the changes are seen within this time (ms): a look each second would take longer. */
 const SEEN_MS = 200;
-
-async function opened(web: Web, path: string): Promise<Tab> {
-  const tab = await (await newProfile()).newTab();
-  await tab.goto(web.newLink().replace("/#", `${path}#`));
-  await tab.locator("#blocks > *").first().waitFor();
-  return tab;
-}
-
-/** Waits for the outcome of an action. */
-async function said(tab: Tab, what: string, outcome = ""): Promise<void> {
-  const text = new RegExp(`^${what}: (?!sent )${outcome}`);
-  await tab.locator("#said").getByText(text).first().waitFor();
-}
 
 async function started(): Promise<Pool> {
   const pool = newPool({ config: CONFIG });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { newPool, type Pool } from "../../../support/pool.ts";
 import { openWeb, type Web } from "../open-web.ts";
-import { newProfile, type Profile } from "./browser.ts";
+import { newProfile, type Profile, until } from "./browser.ts";
 import type { Tab } from "./playwright.ts";
 
 async function signedIn(web: Web): Promise<{ profile: Profile; tab: Tab }> {
@@ -90,9 +90,9 @@ it("a button asks before something is lost: no is the default, and one tab tells
   await go(other, web, "/tasks/one");
   await button(tab, "Put back…").waitFor();
   await button(tab, "Cancel…").click();
-  await shows(tab, "End the run of one for good?");
+  await shows(tab, "End the run of one after ");
   await tab.keyboard.press("Enter");
-  await lacks(tab, "End the run of one for good?");
+  await lacks(tab, "End the run of one after ");
   // A click that comes with the question does not answer it.
   const press = (text: string): string =>
     `[...document.querySelectorAll("button")].find((one) => one.textContent === "${text}").click();`;
@@ -126,13 +126,19 @@ it("a filtered list is retried, and an error says its code and what to do", asyn
   await shows(tab, "do: start one with `mailchute run`");
 });
 
-it("it says when the supervisor dies, when the tree is gone, and when the server is", async () => {
+it("it says that there is no supervisor, when it dies, when the tree is gone, and when the server is", async () => {
   const pool = newPool();
-  const { child } = await pool.start();
+  pool.drop("one", { exec: ["sleep", "600"] });
   const web = await openWeb(pool.state);
   const { tab } = await signedIn(web);
+  await shows(tab, "no supervisor");
+  await shows(tab, "wait for a supervisor");
+  await shows(tab, "mailchute run");
   await go(tab, web, "/tasks");
-  await shows(tab, "live");
+  await shows(tab, "no supervisor");
+  const { child } = await pool.start();
+  await until(tab, "document.querySelector('#state').textContent === 'live'");
+  await shows(tab, "no task is waiting");
   child.kill("SIGKILL");
   await shows(tab, "dead: pid");
   await pool.killAll();

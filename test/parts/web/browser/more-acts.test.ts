@@ -9,9 +9,9 @@ import { canMount, smallDisk } from "../../../support/small-disk.ts";
 import { timeLimitMs } from "../../../support/time-limit.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 import { newPlace } from "../../worktrees/place.ts";
-import { openWeb, type Web } from "../open-web.ts";
+import { openWeb } from "../open-web.ts";
 import { expectAccessible, expectFits, newProfile, until } from "./browser.ts";
-import type { Place, Tab } from "./playwright.ts";
+import { button, opened, said } from "./person.ts";
 
 const CONFIG = "workers: 2\ndurability: process\ngrace_ms: 500\nretry: {max_attempts: 1}\n";
 /** Leaves a file on a branch of its own, which waits for a person. */
@@ -28,21 +28,6 @@ const CODER = {
 };
 /** From opening a page on this machine until its buttons answer (ms). */
 const INTERACTIVE_MS = 1000;
-
-async function opened(web: Web, path: string): Promise<Tab> {
-  const tab = await (await newProfile()).newTab();
-  await tab.goto(web.newLink().replace("/#", `${path}#`));
-  await tab.locator("#blocks > *").first().waitFor();
-  return tab;
-}
-
-const button = (tab: Tab, name: string | RegExp): Place => tab.getByRole("button", { name });
-
-/** Waits for the outcome of an action. */
-async function said(tab: Tab, what: string, outcome = ""): Promise<void> {
-  const text = new RegExp(`^${what}: (?!sent )${outcome}`);
-  await tab.locator("#said").getByText(text).first().waitFor();
-}
 
 async function failed(count: number): Promise<Pool> {
   const pool = newPool({ config: CONFIG });

@@ -35,6 +35,11 @@ export interface Tab {
   };
   on(event: string, tell: (about: unknown) => void): void;
   reload(): Promise<unknown>;
+  /** Requests to addresses that match wait until the handler lets them go on. */
+  route(
+    url: string,
+    handle: (request: { continue(): Promise<void> }) => Promise<void>,
+  ): Promise<void>;
   screenshot(options: { fullPage?: boolean }): Promise<Buffer>;
   url(): string;
   /** Of a function: a text would need `eval`, which our pages forbid. */
