@@ -49,6 +49,8 @@ export class Poll implements Service {
   private readonly p: PollParts;
   private lookAtMs = 0;
   private journalAtMs = 0;
+  /** When dependencies are checked again. A change in `processing/` is no reason: the journal tells what has completed. */
+  private recheckAtMs = 0;
   private isListingWanted = true;
   /** Whether `processing/` had any file at the last look: silence is then measured. */
   private isAnythingProcessed = false;
@@ -139,6 +141,13 @@ export class Poll implements Service {
       void commandRescuer.round(controlFiles).then(wake);
       for (const file of controlFiles) if (file.endsWith("~ready.json")) commands.takeReady(file);
     }
+    this.recheck(nowMs);
+  }
+
+  /** In case an event was lost. With workers that are not our children there may be a look for each of their moves. */
+  private recheck(nowMs: number): void {
+    if (nowMs < this.recheckAtMs) return;
+    this.recheckAtMs = this.lookAtMs;
     this.p.completions.recheckDependencies();
   }
 

@@ -16,9 +16,12 @@ interface Around {
   processing?: readonly string[];
   commands?: readonly string[];
   hasOthers?: boolean;
+  onRecheck?: () => void;
 }
 
-function pauseWith(around: Around): number {
+const NOW_MS = 1_000_000;
+
+function pollAmid(around: Around): { poll: Poll; facts: EventEmitter } {
   const dir = tempDir();
   const rounds = (files: readonly string[] = []) => ({
     list: () => files,
@@ -52,14 +55,18 @@ function pauseWith(around: Around): number {
     queue,
     recovery,
     slots: { share: nothing },
-    completions: { recheckDependencies: nothing },
+    completions: { recheckDependencies: around.onRecheck ?? nothing },
     journal: { read: () => false },
     watchers: { watchProcessing: nothing, rearm: () => false },
   };
   const poll = new Poll(env as unknown as Environment, parts as unknown as PollParts);
-  const nowMs = 1_000_000;
-  poll.work({ nowMs, dueMs: nowMs });
-  return poll.nextMs(nowMs) - nowMs;
+  return { poll, facts: env.facts };
+}
+
+function pauseWith(around: Around): number {
+  const { poll } = pollAmid(around);
+  poll.work({ nowMs: NOW_MS, dueMs: NOW_MS });
+  return poll.nextMs(NOW_MS) - NOW_MS;
 }
 
 it("where nothing waits or runs it looks seldom", () => {
@@ -83,3 +90,13 @@ it.each([{ waiting: 0 }, { waiting: 1 }])(
     expect(pauseWith({ sweepMs: 3_600_000, waiting })).toBe(pauseWith({ waiting }));
   },
 );
+
+it("of workers that are not our children it looks at each move, and checks all dependencies no sooner for that", () => {
+  let rechecks = 0;
+  const { poll, facts } = pollAmid({ hasOthers: true, onRecheck: () => rechecks++ });
+  for (let ms = 0; ms < 4 * RECOVER_MS; ms++) {
+    facts.emit("processing:changed");
+    poll.work({ nowMs: NOW_MS + ms, dueMs: NOW_MS + ms });
+  }
+  expect(rechecks).toBe(4);
+});
