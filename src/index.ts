@@ -19,6 +19,6 @@ export {
   claimNextCommand,
   enqueueCommand,
   readAcknowledgement,
-} from "./mailbox/command-queue.ts";
-export { type Durability, openTrays, type Trays } from "./mailbox/trays.ts";
+} from "./mailbox/commands/command-queue.ts";
+export { type Durability, openTrays, type Trays } from "./mailbox/files/trays.ts";
 export type { RunSummary, SupervisorOptions } from "./supervisor/supervisor.ts";

@@ -345,7 +345,12 @@ describe("the check of the prose", () => {
 
   test("looks at the documents and at all of src", async () => {
     const { checkedFiles } = (await import(SCRIPT)) as { checkedFiles: () => string[] };
-    for (const file of ["README.md", "docs/protocol.md", "src/cli/main.ts", "src/mailbox/claim.ts"])
+    for (const file of [
+      "README.md",
+      "docs/protocol.md",
+      "src/cli/main.ts",
+      "src/mailbox/claim/claim.ts",
+    ])
       expect(checkedFiles()).toContain(file);
   });
 });

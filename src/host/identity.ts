@@ -78,7 +78,7 @@ export function skippingSequence(): () => string {
   return ownerSequence(thisProcess(), SKIPPING);
 }
 
-/** Whether this claim was made to skip its task: see `mailbox/skip.ts`. */
+/** Whether this claim was made to skip its task: see `mailbox/retry/skip.ts`. */
 export function isSkipping(owner: string): boolean {
   return owner.startsWith(SKIPPING, owner.lastIndexOf("-") + 1);
 }

@@ -18,9 +18,9 @@ import {
 } from "../journal/attempts.ts";
 import { recordConflict, recordSettled } from "../journal/settled.ts";
 import { Telemetry } from "../journal/telemetry.ts";
-import type { Recovered } from "../mailbox/recover.ts";
-import type { Settlement } from "../mailbox/settle.ts";
-import type { Trays } from "../mailbox/trays.ts";
+import type { Trays } from "../mailbox/files/trays.ts";
+import type { Recovered } from "../mailbox/recover/recover.ts";
+import type { Settlement } from "../mailbox/settle/settle.ts";
 
 export class LeaseJournal {
   /** The state tree of the mailbox, if it has one. */

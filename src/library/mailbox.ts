@@ -32,15 +32,16 @@ import {
   putBack,
   readClaim,
   renewClaim,
-} from "../mailbox/claim.ts";
-import { findClaimable } from "../mailbox/claimable.ts";
-import { newDeadLetter } from "../mailbox/dead-letter.ts";
-import { dropIdentical } from "../mailbox/duplicates.ts";
-import type { FollowPlace, MakeFollow } from "../mailbox/follow.ts";
-import { isInFlight } from "../mailbox/locate.ts";
-import { refuseClaim } from "../mailbox/quarantine.ts";
-import { newId } from "../mailbox/random.ts";
-import { ReadyWaits } from "../mailbox/ready-waits.ts";
+} from "../mailbox/claim/claim.ts";
+import { type SweepCounts, sweepAll } from "../mailbox/clean/sweep.ts";
+import type { FollowPlace, MakeFollow } from "../mailbox/files/follow.ts";
+import { newId } from "../mailbox/files/random.ts";
+import { type OpenOptions, openTrays, type Trays } from "../mailbox/files/trays.ts";
+import { checkFormat } from "../mailbox/files/tree-format.ts";
+import { findClaimable } from "../mailbox/find/claimable.ts";
+import { isInFlight } from "../mailbox/find/locate.ts";
+import { ReadyWaits } from "../mailbox/find/ready-waits.ts";
+import { hasSettled, readSettled, recordOfSubmission } from "../mailbox/find/settled-record.ts";
 import {
   findRecoverable,
   LeaseObserver,
@@ -48,14 +49,13 @@ import {
   type RunTraces,
   recoverStep,
   type SettledFacts,
-} from "../mailbox/recover.ts";
-import { retry } from "../mailbox/retry.ts";
-import { newSettlement, type Settlement, settleAll } from "../mailbox/settle.ts";
-import { hasSettled, readSettled, recordOfSubmission } from "../mailbox/settled-record.ts";
-import { submit } from "../mailbox/submit.ts";
-import { type SweepCounts, sweepAll } from "../mailbox/sweep.ts";
-import { type OpenOptions, openTrays, type Trays } from "../mailbox/trays.ts";
-import { checkFormat } from "../mailbox/tree-format.ts";
+} from "../mailbox/recover/recover.ts";
+import { retry } from "../mailbox/retry/retry.ts";
+import { newDeadLetter } from "../mailbox/settle/dead-letter.ts";
+import { refuseClaim } from "../mailbox/settle/quarantine.ts";
+import { newSettlement, type Settlement, settleAll } from "../mailbox/settle/settle.ts";
+import { dropIdentical } from "../mailbox/submit/duplicates.ts";
+import { submit } from "../mailbox/submit/submit.ts";
 import { LeaseJournal } from "./lease-journal.ts";
 
 export interface MailboxOptions extends OpenOptions {

@@ -5,7 +5,7 @@
 import { messageOf } from "../core/errors.ts";
 import { RECOVER_MS } from "../core/limits.ts";
 import { parseName } from "../core/names.ts";
-import { makeTrays } from "../mailbox/trays.ts";
+import { makeTrays } from "../mailbox/files/trays.ts";
 import type { CommandInbox } from "./control/command-inbox.ts";
 import type { ControlFile } from "./documents/control-file.ts";
 import type { Environment } from "./environment/environment.ts";

@@ -1,7 +1,7 @@
 /** Starts a run: the supervisor takes the tree, applies earlier commands, takes back the tasks of dead processes, and watches. */
 import { messageOf } from "../core/errors.ts";
 import { readVersion } from "../host/package.ts";
-import { finishTickets } from "../mailbox/submit-once.ts";
+import { finishTickets } from "../mailbox/submit/submit-once.ts";
 import type { ControlFile } from "./documents/control-file.ts";
 import type { Environment } from "./environment/environment.ts";
 import type { SupervisorOptions } from "./environment/options.ts";

@@ -5,7 +5,7 @@ import { resultName } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { suggest } from "../core/suggest.ts";
 import { describeUnmet } from "../core/unmet.ts";
-import { findWaiting } from "../mailbox/locate.ts";
+import { findWaiting } from "../mailbox/find/locate.ts";
 import { idsIn, isThere, lookForRecord, processingPlaces, traysOf } from "./find-task.ts";
 
 /** How many ids of each tray are compared with an unknown one. */

@@ -18,10 +18,10 @@ import {
   runOf,
 } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import { findRecord, listLive, locate, type Place } from "../mailbox/locate.ts";
-import { nodeStorage } from "../mailbox/node-storage.ts";
-import type { FileFacts, Storage } from "../mailbox/storage.ts";
-import { type Trays, traysAt } from "../mailbox/trays.ts";
+import { nodeStorage } from "../mailbox/files/node-storage.ts";
+import type { FileFacts, Storage } from "../mailbox/files/storage.ts";
+import { type Trays, traysAt } from "../mailbox/files/trays.ts";
+import { findRecord, listLive, locate, type Place } from "../mailbox/find/locate.ts";
 import { COUNT_MAX, eachName, namesIn } from "./scan.ts";
 
 export type TaskState = "waiting" | "ready" | "held" | "running" | "settling" | "done" | "failed";

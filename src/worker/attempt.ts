@@ -25,10 +25,10 @@ import {
 import { CODING_AGENTS } from "../core/settings.ts";
 import { dropDirOf } from "../core/state-tree.ts";
 import type { ResultRecord } from "../core/task.ts";
-import { type Claim, readClaim } from "../mailbox/claim.ts";
-import { newDeadLetter } from "../mailbox/dead-letter.ts";
-import { newSettlement, type Settlement } from "../mailbox/settle.ts";
-import { pathIn } from "../mailbox/trays.ts";
+import { type Claim, readClaim } from "../mailbox/claim/claim.ts";
+import { pathIn } from "../mailbox/files/trays.ts";
+import { newDeadLetter } from "../mailbox/settle/dead-letter.ts";
+import { newSettlement, type Settlement } from "../mailbox/settle/settle.ts";
 import { withChecks } from "./checks.ts";
 import type { Drop } from "./drop.ts";
 import { judgeIdle } from "./expected-files.ts";

@@ -22,7 +22,7 @@ import { listDir } from "../host/list-dir.ts";
 import { makeDirs } from "../host/make-dirs.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { Alerts } from "../journal/alerts.ts";
-import { submit } from "../mailbox/submit.ts";
+import { submit } from "../mailbox/submit/submit.ts";
 import type { RequestPlace, RequestTaker, RunRequest } from "./request-taker.ts";
 
 /** Between two looks into the folder of a run that is on (ms). */

@@ -1,6 +1,6 @@
 /** Fencing of running work: checks now and then whether the leases of running attempts are still ours. */
-import { isHeld } from "../mailbox/claim.ts";
-import type { Trays } from "../mailbox/trays.ts";
+import { isHeld } from "../mailbox/claim/claim.ts";
+import type { Trays } from "../mailbox/files/trays.ts";
 import type { Attempt } from "./runner.ts";
 
 /** How often it checks (ms). */

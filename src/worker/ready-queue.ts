@@ -2,8 +2,8 @@
 import { systemCode } from "../core/errors.ts";
 import { TIMER_MS_MAX } from "../core/limits.ts";
 import { isReadyFile } from "../core/names.ts";
-import { ReadyWaits } from "../mailbox/ready-waits.ts";
-import type { Trays } from "../mailbox/trays.ts";
+import type { Trays } from "../mailbox/files/trays.ts";
+import { ReadyWaits } from "../mailbox/find/ready-waits.ts";
 
 /** From this many files of other workers on, it checks which of them are still there. */
 const NOT_OURS_MAX = 1000;

@@ -1,7 +1,7 @@
 /** The port for a part that takes what runs ask for, besides tasks, out of their folders. Types only. */
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import type { Trays } from "../mailbox/trays.ts";
+import type { Trays } from "../mailbox/files/trays.ts";
 
 export interface RequestPlace {
   readonly tree: StateTree;

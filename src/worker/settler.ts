@@ -4,10 +4,10 @@
  */
 import { systemCode } from "../core/errors.ts";
 import { formatName } from "../core/names.ts";
-import { hold, putBack } from "../mailbox/claim.ts";
-import { requeue } from "../mailbox/requeue.ts";
-import { type Settlement, settleAll } from "../mailbox/settle.ts";
-import type { Trays } from "../mailbox/trays.ts";
+import { hold, putBack } from "../mailbox/claim/claim.ts";
+import { requeue } from "../mailbox/claim/requeue.ts";
+import type { Trays } from "../mailbox/files/trays.ts";
+import { type Settlement, settleAll } from "../mailbox/settle/settle.ts";
 import type { AttemptJournal } from "./attempt-journal.ts";
 import type { DiskPause } from "./disk-pause.ts";
 import type { ProgressReport } from "./progress-report.ts";

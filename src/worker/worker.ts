@@ -11,7 +11,7 @@ import type { StateTree } from "../core/state-tree.ts";
 import { say } from "../host/say.ts";
 import { Alerts } from "../journal/alerts.ts";
 import { Telemetry } from "../journal/telemetry.ts";
-import type { Trays } from "../mailbox/trays.ts";
+import type { Trays } from "../mailbox/files/trays.ts";
 import { decideAttempt, leaveTrace, runAttempt } from "./attempt.ts";
 import { AttemptJournal } from "./attempt-journal.ts";
 import { Claimer, type WorkerSelf } from "./claimer.ts";

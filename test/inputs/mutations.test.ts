@@ -21,7 +21,7 @@ import { TASK_BYTES_MAX } from "../../src/core/limits.ts";
 import { isId } from "../../src/core/names.ts";
 import { explainBadSettings } from "../../src/core/settings.ts";
 import { JournalTail, type ReadCounts, readJournal } from "../../src/journal/read.ts";
-import { LineReader } from "../../src/mailbox/batch-lines.ts";
+import { LineReader } from "../../src/mailbox/submit/batch-lines.ts";
 import { parseRoadmap } from "../../src/parts/plan/read/document.ts";
 import { taskOfNode } from "../../src/parts/plan/rules/node-task.ts";
 import { tempDir } from "../support/temp-dir.ts";

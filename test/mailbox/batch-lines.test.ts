@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TASK_BYTES_MAX } from "../../src/core/limits.ts";
-import { type Line, LineReader } from "../../src/mailbox/batch-lines.ts";
+import { type Line, LineReader } from "../../src/mailbox/submit/batch-lines.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 /** All lines; those that were counted and not given must have been empty. */

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { BatchResults } from "../../src/mailbox/batch-results.ts";
+import { BatchResults } from "../../src/mailbox/settle/batch-results.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 it("results that were not kept once are not taken for kept later", async () => {

@@ -5,15 +5,15 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { inLines, withMembers } from "../../src/codec/json-members.ts";
 import { formatName, withStage } from "../../src/core/names.ts";
 import { editingSequence } from "../../src/host/identity.ts";
-import { accept, newSubmission } from "../../src/mailbox/claim.ts";
-import { applyEdit, digestOf, readWaiting, stageEdit } from "../../src/mailbox/edit.ts";
+import { accept, newSubmission } from "../../src/mailbox/claim/claim.ts";
+import { openTrays, pathIn, type Trays } from "../../src/mailbox/files/trays.ts";
 import {
   findRecoverable,
   LeaseObserver,
   type Recovered,
   recoverStep,
-} from "../../src/mailbox/recover.ts";
-import { openTrays, pathIn, type Trays } from "../../src/mailbox/trays.ts";
+} from "../../src/mailbox/recover/recover.ts";
+import { applyEdit, digestOf, readWaiting, stageEdit } from "../../src/mailbox/submit/edit.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const owner = editingSequence();

@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { openTrays } from "../../src/mailbox/files/trays.ts";
 import {
   findClaim,
   findLive,
@@ -9,8 +10,7 @@ import {
   isInFlight,
   liveIds,
   locate,
-} from "../../src/mailbox/locate.ts";
-import { openTrays } from "../../src/mailbox/trays.ts";
+} from "../../src/mailbox/find/locate.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 function newTrays() {

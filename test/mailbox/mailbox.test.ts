@@ -11,8 +11,8 @@ import {
   Mailbox,
   type MailboxOptions,
 } from "../../src/index.ts";
-import { nodeStorage } from "../../src/mailbox/node-storage.ts";
-import type { Storage } from "../../src/mailbox/storage.ts";
+import { nodeStorage } from "../../src/mailbox/files/node-storage.ts";
+import type { Storage } from "../../src/mailbox/files/storage.ts";
 import { startProgram } from "../support/programs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";

@@ -11,10 +11,10 @@ import {
   newSubmission,
   putBack,
   renewClaim,
-} from "../../src/mailbox/claim.ts";
-import { nodeStorage } from "../../src/mailbox/node-storage.ts";
-import { unlinkIfThere } from "../../src/mailbox/steps.ts";
-import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
+} from "../../src/mailbox/claim/claim.ts";
+import { nodeStorage } from "../../src/mailbox/files/node-storage.ts";
+import { unlinkIfThere } from "../../src/mailbox/files/steps.ts";
+import { openTrays, type Trays } from "../../src/mailbox/files/trays.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 function newClaim(): { trays: Trays; claim: Claim } {

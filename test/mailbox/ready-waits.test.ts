@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import { formatName } from "../../src/core/names.ts";
 import { systemClock } from "../../src/host/system-clock.ts";
-import { newSubmission } from "../../src/mailbox/claim.ts";
-import { ReadyWaits } from "../../src/mailbox/ready-waits.ts";
-import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
+import { newSubmission } from "../../src/mailbox/claim/claim.ts";
+import { openTrays, type Trays } from "../../src/mailbox/files/trays.ts";
+import { ReadyWaits } from "../../src/mailbox/find/ready-waits.ts";
 import { MemoryDisk, memoryStorage } from "../simulation/memory-storage.ts";
 
 const HOUR_MS = 3_600_000;

@@ -2,15 +2,15 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { accept, claimReady, newSubmission } from "../../src/mailbox/claim.ts";
+import { accept, claimReady, newSubmission } from "../../src/mailbox/claim/claim.ts";
+import { openTrays, type Trays } from "../../src/mailbox/files/trays.ts";
 import {
   findRecoverable,
   LeaseObserver,
   type Recovered,
   type Recoverer,
   recoverStep,
-} from "../../src/mailbox/recover.ts";
-import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
+} from "../../src/mailbox/recover/recover.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const OWNER = "00000000dead-1-1";

@@ -3,10 +3,10 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parseName } from "../../src/core/names.ts";
-import { claimAt } from "../../src/mailbox/claim.ts";
-import { nodeStorage } from "../../src/mailbox/node-storage.ts";
-import { newSettlement, settleAll, stagedPath } from "../../src/mailbox/settle.ts";
-import { openTrays } from "../../src/mailbox/trays.ts";
+import { claimAt } from "../../src/mailbox/claim/claim.ts";
+import { nodeStorage } from "../../src/mailbox/files/node-storage.ts";
+import { openTrays } from "../../src/mailbox/files/trays.ts";
+import { newSettlement, settleAll, stagedPath } from "../../src/mailbox/settle/settle.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 test("a settler whose record was swept publishes nothing once recovery has taken its marker", async () => {

@@ -2,10 +2,10 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { nodeStorage } from "../../src/mailbox/node-storage.ts";
-import { SettledNames } from "../../src/mailbox/settled-names.ts";
-import { submitAll } from "../../src/mailbox/submit.ts";
-import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
+import { nodeStorage } from "../../src/mailbox/files/node-storage.ts";
+import { openTrays, type Trays } from "../../src/mailbox/files/trays.ts";
+import { SettledNames } from "../../src/mailbox/find/settled-names.ts";
+import { submitAll } from "../../src/mailbox/submit/submit.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
 

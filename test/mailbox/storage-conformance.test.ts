@@ -5,8 +5,8 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { systemCode } from "../../src/core/errors.ts";
-import { nodeStorage } from "../../src/mailbox/node-storage.ts";
-import type { Storage } from "../../src/mailbox/storage.ts";
+import { nodeStorage } from "../../src/mailbox/files/node-storage.ts";
+import type { Storage } from "../../src/mailbox/files/storage.ts";
 import { overDisk, usePort } from "../simulation/descriptors.ts";
 import { MemoryDisk, memoryStorage } from "../simulation/memory-storage.ts";
 

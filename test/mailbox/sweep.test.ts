@@ -6,11 +6,11 @@ import { settledBatchName } from "../../src/core/names.ts";
 import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
 import { stateTree } from "../../src/core/state-tree.ts";
 import { systemClock } from "../../src/host/system-clock.ts";
-import { accept, claimReady, newSubmission } from "../../src/mailbox/claim.ts";
-import { beginQuarantine, finishQuarantine } from "../../src/mailbox/quarantine.ts";
-import { newSettlement, settleAll } from "../../src/mailbox/settle.ts";
-import { sweepAll } from "../../src/mailbox/sweep.ts";
-import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
+import { accept, claimReady, newSubmission } from "../../src/mailbox/claim/claim.ts";
+import { sweepAll } from "../../src/mailbox/clean/sweep.ts";
+import { openTrays, type Trays } from "../../src/mailbox/files/trays.ts";
+import { beginQuarantine, finishQuarantine } from "../../src/mailbox/settle/quarantine.ts";
+import { newSettlement, settleAll } from "../../src/mailbox/settle/settle.ts";
 import { Cleaner } from "../../src/supervisor/maintenance/cleaner.ts";
 import { tempDir } from "../support/temp-dir.ts";
 

@@ -10,7 +10,7 @@ import {
   settledBatchName,
   submissionOf,
 } from "../../src/core/names.ts";
-import type { FileFacts } from "../../src/mailbox/storage.ts";
+import type { FileFacts } from "../../src/mailbox/files/storage.ts";
 import type { Actor, World } from "./world.ts";
 
 /** What was promised so far. Every member is replaced, never changed, so that a copy costs nothing. */

@@ -4,7 +4,7 @@ import { openLargeCase, openSmallCase, SMALL_CASES } from "./cases.ts";
 import { CONTROLS, type Control } from "./controls.ts";
 import { exploreAll, walk } from "./explore.ts";
 
-vi.mock("../../src/mailbox/random.ts", () => import("./tokens.ts"));
+vi.mock("../../src/mailbox/files/random.ts", () => import("./tokens.ts"));
 vi.mock("node:fs", async (original) =>
   (await import("./descriptors.ts")).overDisk(await original()),
 );

@@ -4,7 +4,7 @@
  */
 import type * as RealFs from "node:fs";
 import { systemCode } from "../../src/core/errors.ts";
-import type { FileFacts, Storage } from "../../src/mailbox/storage.ts";
+import type { FileFacts, Storage } from "../../src/mailbox/files/storage.ts";
 
 /** What a process does with an open file, beside the storage port. */
 export interface OpenFiles {

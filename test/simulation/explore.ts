@@ -1,6 +1,6 @@
 /** How the machine is driven: every order of calls of a small case, or orders chosen by seed; and from any state to rest. */
 import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
-import type { FileFacts } from "../../src/mailbox/storage.ts";
+import type { FileFacts } from "../../src/mailbox/files/storage.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import { checkRest, ledgerFingerprint } from "./checker.ts";
 import { commandTaker, recoverer, sweeper, ticketFinisher, worker } from "./programs.ts";

@@ -8,8 +8,8 @@ import { formatName, leaseOf, type ProcessingName, parseName } from "../../src/c
 import type { AttemptOutcome } from "../../src/core/outcome.ts";
 import { stateTree } from "../../src/core/state-tree.ts";
 import type { Task } from "../../src/core/task.ts";
-import { accept, claimReady, putBack } from "../../src/mailbox/claim.ts";
-import { closeTickets } from "../../src/mailbox/tickets.ts";
+import { accept, claimReady, putBack } from "../../src/mailbox/claim/claim.ts";
+import { closeTickets } from "../../src/mailbox/files/tickets.ts";
 import { runWake } from "../../src/parts/mail/delivery/wake-run.ts";
 import { writeNote } from "../../src/parts/mail/exits/run-notes.ts";
 import { OUTSIDE } from "../../src/parts/mail/scope/scope.ts";

@@ -3,7 +3,7 @@
  * asks first whether its process still lives, so a process can end at each of them.
  */
 import type * as RealFs from "node:fs";
-import type { FileFacts, Storage } from "../../src/mailbox/storage.ts";
+import type { FileFacts, Storage } from "../../src/mailbox/files/storage.ts";
 import { MemoryDisk, memoryStorage, SystemError } from "./memory-storage.ts";
 
 /** Called before each call. It throws when the process is dead. */

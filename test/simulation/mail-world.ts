@@ -5,7 +5,7 @@
 import { EventEmitter } from "node:events";
 import { type AgentSettings, DEFAULT_SETTINGS, type Settings } from "../../src/core/settings.ts";
 import { stateTree } from "../../src/core/state-tree.ts";
-import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
+import { openTrays, type Trays } from "../../src/mailbox/files/trays.ts";
 import { createAgent } from "../../src/parts/mail/agents/agents.ts";
 import { WokenAgents } from "../../src/parts/mail/agents/woken-agents.ts";
 import { Delivery } from "../../src/parts/mail/delivery/delivery.ts";

@@ -7,7 +7,7 @@ import { BROKEN, breakMail } from "../crash/mail/broken.ts";
 import { explore } from "./mail-explore.ts";
 import { type Left, newWorld, wallMs } from "./mail-world.ts";
 
-vi.mock("../../src/mailbox/random.ts", () => import("./tokens.ts"));
+vi.mock("../../src/mailbox/files/random.ts", () => import("./tokens.ts"));
 vi.mock("node:fs", async (original) =>
   (await import("./mail-disk.ts")).overMailDisk(await original()),
 );

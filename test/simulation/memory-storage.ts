@@ -2,7 +2,7 @@
  * The storage port over a file system in memory: inodes, hard links, directories, and what a power cut may leave of them
  * (change-log.ts). Behaves as the real one does (test/mailbox/storage-conformance.test.ts); holds no decisions of the protocol.
  */
-import type { FileFacts, Storage, Walk } from "../../src/mailbox/storage.ts";
+import type { FileFacts, Storage, Walk } from "../../src/mailbox/files/storage.ts";
 import {
   type Change,
   type Inode,

@@ -9,9 +9,6 @@ import type { BatchCounts } from "../../src/core/batch.ts";
 import { ErrInvalidTask, systemCode } from "../../src/core/errors.ts";
 import { inboxName, isUnclaimed, leaseOf, parseName, submissionOf } from "../../src/core/names.ts";
 import type { Completed, Failed } from "../../src/core/outcome.ts";
-import { archive } from "../../src/mailbox/archive.ts";
-import { isBlank, LineReader } from "../../src/mailbox/batch-lines.ts";
-import { takeOverResults } from "../../src/mailbox/batch-results.ts";
 import {
   type Claim,
   claimAt,
@@ -21,22 +18,25 @@ import {
   putBack,
   readClaim,
   renewClaim,
-} from "../../src/mailbox/claim.ts";
+} from "../../src/mailbox/claim/claim.ts";
+import { requeue } from "../../src/mailbox/claim/requeue.ts";
+import { archive } from "../../src/mailbox/clean/archive.ts";
+import { sweepAll } from "../../src/mailbox/clean/sweep.ts";
 import {
   acknowledgeCommand,
   claimNextCommand,
   enqueueCommand,
-} from "../../src/mailbox/command-queue.ts";
-import { findRecoverable, LeaseObserver, recoverStep } from "../../src/mailbox/recover.ts";
-import { requeue } from "../../src/mailbox/requeue.ts";
-import { retry } from "../../src/mailbox/retry.ts";
-import { newSettlement, settleAll } from "../../src/mailbox/settle.ts";
-import { readSettled } from "../../src/mailbox/settled-record.ts";
-import { submitAll } from "../../src/mailbox/submit.ts";
-import { submitBatch } from "../../src/mailbox/submit-batch.ts";
-import { finishTickets, submitOnce } from "../../src/mailbox/submit-once.ts";
-import { sweepAll } from "../../src/mailbox/sweep.ts";
-import type { Trays } from "../../src/mailbox/trays.ts";
+} from "../../src/mailbox/commands/command-queue.ts";
+import type { Trays } from "../../src/mailbox/files/trays.ts";
+import { readSettled } from "../../src/mailbox/find/settled-record.ts";
+import { findRecoverable, LeaseObserver, recoverStep } from "../../src/mailbox/recover/recover.ts";
+import { retry } from "../../src/mailbox/retry/retry.ts";
+import { takeOverResults } from "../../src/mailbox/settle/batch-results.ts";
+import { newSettlement, settleAll } from "../../src/mailbox/settle/settle.ts";
+import { isBlank, LineReader } from "../../src/mailbox/submit/batch-lines.ts";
+import { submitAll } from "../../src/mailbox/submit/submit.ts";
+import { submitBatch } from "../../src/mailbox/submit/submit-batch.ts";
+import { finishTickets, submitOnce } from "../../src/mailbox/submit/submit-once.ts";
 import { ReadyQueue } from "../../src/worker/ready-queue.ts";
 import { noteArchived, noteOnce, told, toldFenced, want } from "./checker.ts";
 import { type Api, isAnyLive, type Memory, type Program, type World } from "./world.ts";

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { openLargeCase, openLoneCase, openOnceCase, openSmallCase, SMALL_CASES } from "./cases.ts";
 import { type Case, exploreAll, type Found, walk } from "./explore.ts";
 
-vi.mock("../../src/mailbox/random.ts", () => import("./tokens.ts"));
+vi.mock("../../src/mailbox/files/random.ts", () => import("./tokens.ts"));
 vi.mock("node:fs", async (original) =>
   (await import("./descriptors.ts")).overDisk(await original()),
 );

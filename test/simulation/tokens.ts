@@ -1,4 +1,4 @@
-/** Stands in for src/mailbox/random.ts: names that depend on who asks, and for the how-manieth time, and on nothing else. */
+/** Stands in for src/mailbox/files/random.ts: names that depend on who asks, and for the how-manieth time, and on nothing else. */
 
 let source: (length: number) => string = () => "0";
 

@@ -5,7 +5,7 @@
  */
 import type { Clock } from "../../src/core/clock.ts";
 import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
-import { openTrays, type Trays } from "../../src/mailbox/trays.ts";
+import { openTrays, type Trays } from "../../src/mailbox/files/trays.ts";
 import { callbacks } from "../../src/parts/callbacks/follow.ts";
 import { type Ledger, newLedger, observe } from "./checker.ts";
 import { type Port, usePort } from "./descriptors.ts";

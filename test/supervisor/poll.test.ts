@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { RECOVER_MS } from "../../src/core/limits.ts";
-import { openTrays } from "../../src/mailbox/trays.ts";
+import { openTrays } from "../../src/mailbox/files/trays.ts";
 import type { Environment } from "../../src/supervisor/environment/environment.ts";
 import { Poll, type PollParts } from "../../src/supervisor/poll.ts";
 import { tempDir } from "../support/temp-dir.ts";

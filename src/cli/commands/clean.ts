@@ -1,8 +1,8 @@
 /** `clean`: removes files whose retention is over, as a running supervisor does by itself. */
 import { openIdReaders } from "../../app/id-readers.ts";
 import { DAY_MS } from "../../core/retention.ts";
-import { sweepAll } from "../../mailbox/sweep.ts";
-import { openTrays, viewTrays } from "../../mailbox/trays.ts";
+import { sweepAll } from "../../mailbox/clean/sweep.ts";
+import { openTrays, viewTrays } from "../../mailbox/files/trays.ts";
 import { QuestionStore } from "../../questions/question-store.ts";
 import { cleanAgents } from "../../supervisor/maintenance/clean-agents.ts";
 import { cleanDocuments } from "../../supervisor/maintenance/clean-documents.ts";

@@ -5,8 +5,8 @@ import { ErrInvalidTransition, MailchuteError, messageOf } from "../../core/erro
 import { isNodeTask } from "../../core/roadmap.ts";
 import { editingSequence } from "../../host/identity.ts";
 import { systemClock } from "../../host/system-clock.ts";
-import { applyEdit, digestOf, readWaiting, stageEdit } from "../../mailbox/edit.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
+import { applyEdit, digestOf, readWaiting, stageEdit } from "../../mailbox/submit/edit.ts";
 import { safe } from "../../text/render.ts";
 import {
   type Context,

@@ -9,10 +9,10 @@ import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { makeThreads, SYNC_THREADS, threadsFor } from "../../host/threads.ts";
-import { findTaskText } from "../../mailbox/duplicates.ts";
-import { newId } from "../../mailbox/random.ts";
-import { submit } from "../../mailbox/submit.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import { newId } from "../../mailbox/files/random.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
+import { findTaskText } from "../../mailbox/submit/duplicates.ts";
+import { submit } from "../../mailbox/submit/submit.ts";
 import { ago, countText, safe } from "../../text/render.ts";
 import { lookForTask } from "../../view/find-task.ts";
 import { readJsonObject } from "../../view/scan.ts";
@@ -235,7 +235,7 @@ async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
       "usage: mailchute enqueue --batch --file tasks.ndjson",
     );
   refuseOthers(ctx, "--batch", BATCH_OPTIONS);
-  const { submitBatch } = await import("../../mailbox/submit-batch.ts");
+  const { submitBatch } = await import("../../mailbox/submit/submit-batch.ts");
   const { tree, trays, loaded } = await openInbox(ctx);
   const sinceMs = Date.now();
   const id = ctx.options.id ?? newId(systemClock.wallMs(), "b");

@@ -3,10 +3,14 @@ import { basename } from "node:path";
 import { ErrInvalidTransition, messageOf } from "../../core/errors.ts";
 import { isId, parseBesideName } from "../../core/names.ts";
 import { isNodeTask } from "../../core/roadmap.ts";
-import { retry } from "../../mailbox/retry.ts";
-import { readSettled } from "../../mailbox/settled-record.ts";
-import { readSkipped, type SkippedTasks, skippedAfter } from "../../mailbox/skipped-records.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
+import { readSettled } from "../../mailbox/find/settled-record.ts";
+import {
+  readSkipped,
+  type SkippedTasks,
+  skippedAfter,
+} from "../../mailbox/find/skipped-records.ts";
+import { retry } from "../../mailbox/retry/retry.ts";
 import { counted, safe } from "../../text/render.ts";
 import { eachName } from "../../view/scan.ts";
 import { defineCommand, ErrUsage } from "../shell/command-spec.ts";

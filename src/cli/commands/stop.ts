@@ -1,7 +1,7 @@
 /** `stop`: ends the supervisor of a state tree, and waits until it is gone. */
 import { setTimeout as pause } from "node:timers/promises";
 import { ErrSupervisorGone } from "../../core/errors.ts";
-import { withdraw } from "../../mailbox/withdraw.ts";
+import { withdraw } from "../../mailbox/submit/withdraw.ts";
 import { defineCommand, durationOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { findSupervisor, openControl, sendCommand } from "../shell/send-command.ts";

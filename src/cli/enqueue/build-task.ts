@@ -5,7 +5,7 @@ import { checkTask } from "../../codec/task-codec.ts";
 import { compact } from "../../core/compact.ts";
 import { messageOf } from "../../core/errors.ts";
 import { systemClock } from "../../host/system-clock.ts";
-import { newId } from "../../mailbox/random.ts";
+import { newId } from "../../mailbox/files/random.ts";
 import { ErrUsage } from "../shell/command-spec.ts";
 import { type EnqueueContext, fieldsOf } from "./task-options.ts";
 

@@ -1,7 +1,8 @@
 /** Submits tasks in groups that share a durability barrier. Refused ones are reported by their line, and counted. */
-import { SettledNames } from "../../mailbox/settled-names.ts";
-import { type Submission, submitAll } from "../../mailbox/submit.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+
+import type { Trays } from "../../mailbox/files/trays.ts";
+import { SettledNames } from "../../mailbox/find/settled-names.ts";
+import { type Submission, submitAll } from "../../mailbox/submit/submit.ts";
 import { safe } from "../../text/render.ts";
 import type { Output } from "../shell/command-spec.ts";
 import { EXIT, exitCodeOf } from "../shell/exit-codes.ts";

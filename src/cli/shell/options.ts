@@ -6,7 +6,7 @@ import { mailboxDirFrom } from "../../config/environment.ts";
 import { MailchuteError } from "../../core/errors.ts";
 import { type StateTree, stateTree } from "../../core/state-tree.ts";
 import { suggest } from "../../core/suggest.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
 import { safe } from "../../text/render.ts";
 import type { Context, OptionTable } from "./command-spec.ts";
 import { isTree } from "./state-dir.ts";
@@ -108,8 +108,8 @@ export async function openMailbox(
   isView = false,
 ): Promise<OpenMailbox> {
   const loaded = await openSettings(ctx);
-  const { openTrays, viewTrays } = await import("../../mailbox/trays.ts");
-  const { checkFormat } = await import("../../mailbox/tree-format.ts");
+  const { openTrays, viewTrays } = await import("../../mailbox/files/trays.ts");
+  const { checkFormat } = await import("../../mailbox/files/tree-format.ts");
   const open = isView ? viewTrays : openTrays;
   const tree = stateTree(ctx.stateDir, loaded.mailboxDir);
   const { durability, uids } = loaded.settings;

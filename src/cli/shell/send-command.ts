@@ -6,8 +6,8 @@ import { supervisorOf } from "../../core/saved-documents.ts";
 import { stateTree } from "../../core/state-tree.ts";
 import { loadDocument } from "../../host/documents.ts";
 import { judgeIn } from "../../host/tree-id.ts";
-import { enqueueCommand, readAcknowledgement } from "../../mailbox/command-queue.ts";
-import { openTrays, type Trays } from "../../mailbox/trays.ts";
+import { enqueueCommand, readAcknowledgement } from "../../mailbox/commands/command-queue.ts";
+import { openTrays, type Trays } from "../../mailbox/files/trays.ts";
 import { safe } from "../../text/render.ts";
 import { textOf } from "../../view/scan.ts";
 

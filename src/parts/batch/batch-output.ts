@@ -6,9 +6,9 @@ import { messageOf } from "../../core/errors.ts";
 import { RUN_DIR_DEPTH } from "../../core/state-tree.ts";
 import { replaceDocument } from "../../host/documents.ts";
 import { say } from "../../host/say.ts";
-import type { LineReader } from "../../mailbox/batch-lines.ts";
-import type { BatchResults } from "../../mailbox/batch-results.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
+import type { BatchResults } from "../../mailbox/settle/batch-results.ts";
+import type { LineReader } from "../../mailbox/submit/batch-lines.ts";
 
 export interface BatchOutputParts {
   id: string;

@@ -28,11 +28,11 @@ import {
   retryPolicyOf,
   unwritable,
 } from "../../core/outcome.ts";
-import { isBlank, type Line, LineReader } from "../../mailbox/batch-lines.ts";
-import { type BatchResults, takeOverResults } from "../../mailbox/batch-results.ts";
-import { dropOwnResults } from "../../mailbox/batch-settle.ts";
-import type { Claim } from "../../mailbox/claim.ts";
-import { explainBadClaim } from "../../mailbox/dropped-file.ts";
+import type { Claim } from "../../mailbox/claim/claim.ts";
+import { explainBadClaim } from "../../mailbox/files/dropped-file.ts";
+import { type BatchResults, takeOverResults } from "../../mailbox/settle/batch-results.ts";
+import { dropOwnResults } from "../../mailbox/settle/batch-settle.ts";
+import { isBlank, type Line, LineReader } from "../../mailbox/submit/batch-lines.ts";
 import type { AttemptTools, RunHooks } from "../../worker/runner.ts";
 import { isVerified, runVerify } from "../../worker/verify.ts";
 import { BatchOutput } from "./batch-output.ts";

@@ -4,7 +4,7 @@ import { decodeLine } from "../../codec/batch-codec.ts";
 import { messageOf } from "../../core/errors.ts";
 import { matchAgent } from "../../core/matching.ts";
 import type { Task } from "../../core/task.ts";
-import type { Line } from "../../mailbox/batch-lines.ts";
+import type { Line } from "../../mailbox/submit/batch-lines.ts";
 import { withChecks } from "../../worker/checks.ts";
 import type { AttemptTools } from "../../worker/runner.ts";
 import { wantsWorktree } from "../../worker/workspace.ts";

@@ -8,7 +8,7 @@ import { errorName, type ProcessingName, resultName } from "../../core/names.ts"
 import { headlineOf } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
 import { visible } from "../../core/visible.ts";
-import type { Ended } from "../../mailbox/follow.ts";
+import type { Ended } from "../../mailbox/files/follow.ts";
 
 const PRIORITY_MAX = 1_000_000_000;
 /** Texts in the environment are cut to so many characters. */

@@ -7,8 +7,8 @@ import { decodeRecord } from "../../codec/records.ts";
 import { eventsOf, WAKE_TYPE } from "../../core/callback.ts";
 import { ErrInvalidTask, ErrTaskExists } from "../../core/errors.ts";
 import type { Task } from "../../core/task.ts";
-import type { Ended, FollowPlace, MakeFollow } from "../../mailbox/follow.ts";
-import { submitOnce } from "../../mailbox/submit-once.ts";
+import type { Ended, FollowPlace, MakeFollow } from "../../mailbox/files/follow.ts";
+import { submitOnce } from "../../mailbox/submit/submit-once.ts";
 import { type Call, callbackTask } from "./callback-task.ts";
 
 export const callbacks: MakeFollow = (place) => (ended) => {

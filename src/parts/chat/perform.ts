@@ -11,7 +11,7 @@ import {
   resultText,
   sendCommand,
 } from "../../cli/shell/send-command.ts";
-import { retry } from "../../mailbox/retry.ts";
+import { retry } from "../../mailbox/retry/retry.ts";
 import { safe, wrap } from "../../text/render.ts";
 import { type Action, SLASH_COMMANDS } from "./slash-commands.ts";
 

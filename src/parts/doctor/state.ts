@@ -6,7 +6,7 @@ import { messageOf } from "../../core/errors.ts";
 import { parseObject } from "../../core/json-object.ts";
 import { readInboxName } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { checkStateDir } from "../../mailbox/trays.ts";
+import { checkStateDir } from "../../mailbox/files/trays.ts";
 import { duration } from "../../text/render.ts";
 import { findFiles } from "../../view/scan.ts";
 import type { Obstacle } from "../../view/snapshot.ts";

@@ -3,8 +3,8 @@ import { decodeTask } from "../../codec/task-codec.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { limitKey, type TaskLimits } from "../../core/task-limits.ts";
 import { limitsOf, readNeeds } from "../../core/waiting-task.ts";
-import { listLive } from "../../mailbox/locate.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
+import { listLive } from "../../mailbox/find/locate.ts";
 
 /** So many tasks are read. */
 const READ_MAX = 5000;

@@ -14,7 +14,7 @@ import type { Rate } from "../../core/rate.ts";
 import { type LimitChanges, TaskLimits } from "../../core/task-limits.ts";
 import { type Lane, limitsOf, readLane, readNeeds } from "../../core/waiting-task.ts";
 import { systemBucketClock } from "../../host/rate-bucket.ts";
-import { pathIn } from "../../mailbox/trays.ts";
+import { pathIn } from "../../mailbox/files/trays.ts";
 import type {
   Part,
   PartPorts,

@@ -1,7 +1,7 @@
 /** Takes the landing of an order one step further, in a supervisor: submits it when its task has completed. */
 import { landingIdOf } from "../../core/landing.ts";
-import { locate } from "../../mailbox/locate.ts";
-import { readSettled } from "../../mailbox/settled-record.ts";
+import { locate } from "../../mailbox/find/locate.ts";
+import { readSettled } from "../../mailbox/find/settled-record.ts";
 import type { Environment } from "../../supervisor/environment/environment.ts";
 import {
   type LandingOrder,

@@ -2,8 +2,8 @@
 import { landingIdOf, reviewIdOf } from "../../core/landing.ts";
 import { headlineOf } from "../../core/outcome.ts";
 import type { Repository } from "../../git/repository.ts";
-import { readSettled } from "../../mailbox/settled-record.ts";
-import { submitOnce } from "../../mailbox/submit-once.ts";
+import { readSettled } from "../../mailbox/find/settled-record.ts";
+import { submitOnce } from "../../mailbox/submit/submit-once.ts";
 import {
   type LandingOrder,
   loadVerdict,

@@ -19,7 +19,7 @@ import { gitText } from "../../git/run-git.ts";
 import { readHeld } from "../../git/snapshot.ts";
 import { inTurn } from "../../git/turn.ts";
 import { listDir } from "../../host/list-dir.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
 import { type LandingOrder, listOrders, readLanding, stateOf } from "../../worker/landing-files.ts";
 import { readChecked } from "./landed-ref.ts";
 import { isThere } from "./submit-landing.ts";

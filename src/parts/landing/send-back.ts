@@ -5,10 +5,10 @@ import { sessionOfRun } from "../../agents/stream/session-file.ts";
 import { fixIdOf } from "../../core/landing.ts";
 import { runOfLease } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { isInFlight } from "../../mailbox/locate.ts";
-import { readSettled } from "../../mailbox/settled-record.ts";
-import { submitOnce } from "../../mailbox/submit-once.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
+import { isInFlight } from "../../mailbox/find/locate.ts";
+import { readSettled } from "../../mailbox/find/settled-record.ts";
+import { submitOnce } from "../../mailbox/submit/submit-once.ts";
 import {
   type LandingOrder,
   type LandingState,

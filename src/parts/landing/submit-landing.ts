@@ -1,11 +1,11 @@
 /** Submits the landing of a task: once for each order, also when several processes try and die in between. */
 import { wallSeconds } from "../../core/clock.ts";
 import { landingGroupOf, landingIdOf } from "../../core/landing.ts";
-import { isInFlight, locate } from "../../mailbox/locate.ts";
-import { retry } from "../../mailbox/retry.ts";
-import { submit } from "../../mailbox/submit.ts";
-import { submitOnce } from "../../mailbox/submit-once.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
+import { isInFlight, locate } from "../../mailbox/find/locate.ts";
+import { retry } from "../../mailbox/retry/retry.ts";
+import { submit } from "../../mailbox/submit/submit.ts";
+import { submitOnce } from "../../mailbox/submit/submit-once.ts";
 import type { LandingOrder } from "../../worker/landing-files.ts";
 import { LANDING_TYPE } from "./landing-type.ts";
 

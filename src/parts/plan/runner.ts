@@ -2,7 +2,7 @@
 import { readBrief } from "../../codec/node-brief.ts";
 import { retryPolicyOf } from "../../core/outcome.ts";
 import { KvStore } from "../../kv/store.ts";
-import { isHeld } from "../../mailbox/claim.ts";
+import { isHeld } from "../../mailbox/claim/claim.ts";
 import type { MakeRunner } from "../../worker/runner.ts";
 import { runNode } from "./run/run-node.ts";
 

@@ -8,9 +8,9 @@ import {
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../../cli/shell/options.ts";
 import { type ErrInvalidConfig, ErrInvalidTransition, MailchuteError } from "../../core/errors.ts";
-import { isInFlight } from "../../mailbox/locate.ts";
-import { randomToken } from "../../mailbox/random.ts";
-import { submit } from "../../mailbox/submit.ts";
+import { randomToken } from "../../mailbox/files/random.ts";
+import { isInFlight } from "../../mailbox/find/locate.ts";
+import { submit } from "../../mailbox/submit/submit.ts";
 import { clockTime, localTime } from "../../text/local-time.ts";
 import { countText, duration, safe, table } from "../../text/render.ts";
 import { firingText } from "./firing.ts";

@@ -4,9 +4,9 @@
  */
 import { ErrTaskExists, messageOf, systemCode } from "../../core/errors.ts";
 import { foldId } from "../../core/names.ts";
-import { enqueueCommand } from "../../mailbox/command-queue.ts";
-import { findWaiting, liveIds } from "../../mailbox/locate.ts";
-import { submitOnce } from "../../mailbox/submit-once.ts";
+import { enqueueCommand } from "../../mailbox/commands/command-queue.ts";
+import { findWaiting, liveIds } from "../../mailbox/find/locate.ts";
+import { submitOnce } from "../../mailbox/submit/submit-once.ts";
 import type { Environment } from "../../supervisor/environment/environment.ts";
 import { type Decision, decide } from "./decide.ts";
 import { firingId, firingText } from "./firing.ts";

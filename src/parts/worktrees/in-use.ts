@@ -1,7 +1,7 @@
 /** Says whether the worktree of a task, or what was saved from it, is still in use. */
 import { landingIdOf } from "../../core/landing.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
 import { lookForLanding } from "../../view/landing.ts";
 import { readLanding } from "../../worker/landing-files.ts";
 import { isUnfinished } from "./worktree-user.ts";

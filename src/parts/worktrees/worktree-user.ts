@@ -5,8 +5,8 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { isId } from "../../core/names.ts";
-import { findInProcessing, findWaiting } from "../../mailbox/locate.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
+import { findInProcessing, findWaiting } from "../../mailbox/find/locate.ts";
 
 const NAME = "mailchute-user";
 

@@ -15,11 +15,11 @@ import {
 } from "../../core/names.ts";
 import { listDir } from "../../host/list-dir.ts";
 import { recordConflict, recordSettled } from "../../journal/settled.ts";
-import { type Claim, putBack, readBytes } from "../../mailbox/claim.ts";
-import { type FailureFacts, newDeadLetter } from "../../mailbox/dead-letter.ts";
-import { gatherCounts } from "../../mailbox/recover.ts";
-import { settleAll } from "../../mailbox/settle.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import { type Claim, putBack, readBytes } from "../../mailbox/claim/claim.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
+import { gatherCounts } from "../../mailbox/recover/recover.ts";
+import { type FailureFacts, newDeadLetter } from "../../mailbox/settle/dead-letter.ts";
+import { settleAll } from "../../mailbox/settle/settle.ts";
 import type { CommandContext } from "./command-context.ts";
 
 /** Longest pause before a settlement that the disk refused is tried again (ms). */

@@ -12,13 +12,18 @@ import {
 } from "../../core/names.ts";
 import { endTree } from "../../host/process-tree.ts";
 import { hasRecord } from "../../journal/lookup.ts";
-import { type Claim, claimFromInbox, claimReady, newSubmission } from "../../mailbox/claim.ts";
-import { findClaim, findWaiting, isBeingSettled } from "../../mailbox/locate.ts";
-import { freeRefusedId } from "../../mailbox/quarantine.ts";
-import { requeue } from "../../mailbox/requeue.ts";
-import { hasSettled, recordOfSubmission } from "../../mailbox/settled-record.ts";
-import { closeTickets } from "../../mailbox/tickets.ts";
-import { pathIn, type Trays } from "../../mailbox/trays.ts";
+import {
+  type Claim,
+  claimFromInbox,
+  claimReady,
+  newSubmission,
+} from "../../mailbox/claim/claim.ts";
+import { requeue } from "../../mailbox/claim/requeue.ts";
+import { closeTickets } from "../../mailbox/files/tickets.ts";
+import { pathIn, type Trays } from "../../mailbox/files/trays.ts";
+import { findClaim, findWaiting, isBeingSettled } from "../../mailbox/find/locate.ts";
+import { hasSettled, recordOfSubmission } from "../../mailbox/find/settled-record.ts";
+import { freeRefusedId } from "../../mailbox/settle/quarantine.ts";
 import { settleAsCancelled } from "./cancel-final.ts";
 import type { CommandContext, CommandHandler } from "./command-context.ts";
 

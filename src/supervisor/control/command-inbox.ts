@@ -15,20 +15,20 @@ import {
   systemCode,
 } from "../../core/errors.ts";
 import { errorName, parseName, resultName } from "../../core/names.ts";
-import { type Claim, claimFromInbox, claimReady, readBytes } from "../../mailbox/claim.ts";
+import { type Claim, claimFromInbox, claimReady, readBytes } from "../../mailbox/claim/claim.ts";
 import {
   type Acknowledgement,
   acknowledgeAll,
   newAcknowledgement,
-} from "../../mailbox/command-queue.ts";
-import { forgetSubject, noteSubject, readSubject } from "../../mailbox/command-subject.ts";
-import { dropStagedLink, SECOND_LINK } from "../../mailbox/dropped-file.ts";
-import { beginQuarantine, finishQuarantine } from "../../mailbox/quarantine.ts";
-import { randomToken } from "../../mailbox/random.ts";
-import type { Settlement } from "../../mailbox/settle.ts";
-import { moved } from "../../mailbox/steps.ts";
-import type { FileFacts } from "../../mailbox/storage.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+} from "../../mailbox/commands/command-queue.ts";
+import { forgetSubject, noteSubject, readSubject } from "../../mailbox/commands/command-subject.ts";
+import { dropStagedLink, SECOND_LINK } from "../../mailbox/files/dropped-file.ts";
+import { randomToken } from "../../mailbox/files/random.ts";
+import { moved } from "../../mailbox/files/steps.ts";
+import type { FileFacts } from "../../mailbox/files/storage.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
+import { beginQuarantine, finishQuarantine } from "../../mailbox/settle/quarantine.ts";
+import type { Settlement } from "../../mailbox/settle/settle.ts";
 import type { ControlFile } from "../documents/control-file.ts";
 import { type DropRules, type Fault, inspectFile } from "../inbox/inspect-file.ts";
 import { CommandOrder, isOlder, type Waiting } from "./command-order.ts";

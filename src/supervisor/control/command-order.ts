@@ -6,8 +6,8 @@ import { decodeCommand } from "../../codec/command-codec.ts";
 import { type Subject, subjectOf } from "../../core/command.ts";
 import { systemCode } from "../../core/errors.ts";
 import { readInboxName } from "../../core/names.ts";
-import type { FileFacts, Walk } from "../../mailbox/storage.ts";
-import { pathIn, type Trays } from "../../mailbox/trays.ts";
+import type { FileFacts, Walk } from "../../mailbox/files/storage.ts";
+import { pathIn, type Trays } from "../../mailbox/files/trays.ts";
 
 export interface Waiting {
   name: string;

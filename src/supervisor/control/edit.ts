@@ -2,7 +2,7 @@
 import { ErrInvalidTransition } from "../../core/errors.ts";
 import { inboxName } from "../../core/names.ts";
 import { editingSequence } from "../../host/identity.ts";
-import { applyEdit, stageEdit } from "../../mailbox/edit.ts";
+import { applyEdit, stageEdit } from "../../mailbox/submit/edit.ts";
 import type { CommandContext, CommandHandler } from "./command-context.ts";
 
 /** Twice is the same as once: a task that has the new text already is left as it is. */

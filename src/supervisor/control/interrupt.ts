@@ -11,8 +11,8 @@ import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { matchAgent } from "../../core/matching.ts";
 import { leaseOf } from "../../core/names.ts";
 import { CODING_AGENTS } from "../../core/settings.ts";
-import type { Claim } from "../../mailbox/claim.ts";
-import { findClaim, locate } from "../../mailbox/locate.ts";
+import type { Claim } from "../../mailbox/claim/claim.ts";
+import { findClaim, locate } from "../../mailbox/find/locate.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { CommandContext, CommandHandler } from "./command-context.ts";
 

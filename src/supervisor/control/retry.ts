@@ -1,6 +1,6 @@
 /** The command `retry`: puts a failed task back into the inbox. */
 import { foldId } from "../../core/names.ts";
-import { deadLetterOf, retry as retryTask } from "../../mailbox/retry.ts";
+import { deadLetterOf, retry as retryTask } from "../../mailbox/retry/retry.ts";
 import type { CommandHandler } from "./command-context.ts";
 
 /** Takes effect once: if another dead letter is there than at the first try, the task was put back already. */

@@ -9,8 +9,8 @@ import { readDocument, replaceDocument } from "../../host/documents.ts";
 import { thisProcess } from "../../host/identity.ts";
 import { readVersion } from "../../host/package.ts";
 import { treeIdOf } from "../../host/tree-id.ts";
-import { randomToken } from "../../mailbox/random.ts";
-import { noteFormat } from "../../mailbox/tree-format.ts";
+import { randomToken } from "../../mailbox/files/random.ts";
+import { noteFormat } from "../../mailbox/files/tree-format.ts";
 import { SupervisorLock } from "./supervisor-lock.ts";
 
 /** The facts that change from one heartbeat to the next. */

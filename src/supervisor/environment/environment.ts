@@ -4,7 +4,7 @@ import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { Alerts, SpokenAlerts } from "../../journal/alerts.ts";
 import { SilentTelemetry, Telemetry } from "../../journal/telemetry.ts";
-import type { MakeFollow } from "../../mailbox/follow.ts";
+import type { MakeFollow } from "../../mailbox/files/follow.ts";
 import {
   checkStateDir,
   makeStateDir,
@@ -12,8 +12,8 @@ import {
   type Trays,
   traysAt,
   viewTrays,
-} from "../../mailbox/trays.ts";
-import { checkFormat } from "../../mailbox/tree-format.ts";
+} from "../../mailbox/files/trays.ts";
+import { checkFormat } from "../../mailbox/files/tree-format.ts";
 import type { FactMap, Facts } from "./facts.ts";
 import type { SupervisorOptions } from "./options.ts";
 

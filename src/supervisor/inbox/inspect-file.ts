@@ -6,9 +6,9 @@ import { mayStillGrow } from "../../codec/json.ts";
 import { MailchuteError } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { readInboxName } from "../../core/names.ts";
-import { explainBadFile } from "../../mailbox/dropped-file.ts";
-import type { FileFacts } from "../../mailbox/storage.ts";
-import { pathIn, type Trays } from "../../mailbox/trays.ts";
+import { explainBadFile } from "../../mailbox/files/dropped-file.ts";
+import type { FileFacts } from "../../mailbox/files/storage.ts";
+import { pathIn, type Trays } from "../../mailbox/files/trays.ts";
 
 export interface DropRules<T> {
   /** Owners whose files are accepted, besides our own uid and root. */

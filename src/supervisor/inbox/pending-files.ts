@@ -5,7 +5,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import { hasWriter } from "../../host/writers.ts";
-import type { FileFacts } from "../../mailbox/storage.ts";
+import type { FileFacts } from "../../mailbox/files/storage.ts";
 
 /** Notes by file name. A file that has changed since it was noted counts as another file. */
 abstract class NotedFiles<Note extends { key: string }> {

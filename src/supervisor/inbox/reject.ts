@@ -4,10 +4,14 @@ import { messageOf } from "../../core/errors.ts";
 import { errorName } from "../../core/names.ts";
 import type { Alerts } from "../../journal/alerts.ts";
 import type { Telemetry } from "../../journal/telemetry.ts";
-import { dropIdentical, dropIdenticalBatch, type Resend } from "../../mailbox/duplicates.ts";
-import { recordPaths } from "../../mailbox/locate.ts";
-import { beginQuarantine, finishQuarantine, type Refusal } from "../../mailbox/quarantine.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
+import { recordPaths } from "../../mailbox/find/locate.ts";
+import {
+  beginQuarantine,
+  finishQuarantine,
+  type Refusal,
+} from "../../mailbox/settle/quarantine.ts";
+import { dropIdentical, dropIdenticalBatch, type Resend } from "../../mailbox/submit/duplicates.ts";
 import type { Environment } from "../environment/environment.ts";
 
 export class Rejections {

@@ -5,8 +5,8 @@
 import type { Backlog } from "../../core/backlog.ts";
 import type { Dependency } from "../../core/dependencies.ts";
 import { systemCode } from "../../core/errors.ts";
-import type { Walk } from "../../mailbox/storage.ts";
-import { pathIn, type Trays } from "../../mailbox/trays.ts";
+import type { Walk } from "../../mailbox/files/storage.ts";
+import { pathIn, type Trays } from "../../mailbox/files/trays.ts";
 import {
   type FileRejections,
   type IdRegistry,

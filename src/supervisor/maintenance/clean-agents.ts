@@ -6,7 +6,7 @@ import { parseName } from "../../core/names.ts";
 import { isExpired } from "../../core/retention.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { nodeStorage } from "../../mailbox/node-storage.ts";
+import { nodeStorage } from "../../mailbox/files/node-storage.ts";
 import { type CleanPass, type CleanRules, namesIn, removeFile } from "./clean-pass.ts";
 
 /** `<id>@<submission>`, followed by `.<phase>` for a phase of a node. */

@@ -1,6 +1,6 @@
 /** A sweep in pieces: its generator yields after each name that it looked at. */
 import fs from "node:fs";
-import { nodeStorage } from "../../mailbox/node-storage.ts";
+import { nodeStorage } from "../../mailbox/files/node-storage.ts";
 
 /** Returns how many files were removed (or would be). */
 export type CleanPass = Generator<undefined, number, unknown>;

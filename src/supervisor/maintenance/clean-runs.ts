@@ -7,7 +7,7 @@ import { isExpired, STAGED_MAX_AGE_MS } from "../../core/retention.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { removeTree } from "../../host/remove-tree.ts";
-import { nodeStorage } from "../../mailbox/node-storage.ts";
+import { nodeStorage } from "../../mailbox/files/node-storage.ts";
 import { type CleanPass, type CleanRules, namesIn } from "./clean-pass.ts";
 
 /** Removes old run directories. Those of running attempts stay, and so does everything with another kind of name. */

@@ -7,7 +7,7 @@ import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { readDocument } from "../../host/documents.ts";
 import { removeTree } from "../../host/remove-tree.ts";
-import { nodeStorage } from "../../mailbox/node-storage.ts";
+import { nodeStorage } from "../../mailbox/files/node-storage.ts";
 import { type CleanPass, type CleanRules, namesIn, removeFile } from "./clean-pass.ts";
 
 /** Keeps everything of a task that waits or runs. */

@@ -15,16 +15,16 @@ import { recordReclaimed } from "../../journal/attempts.ts";
 import { hasRecord, hasStarted } from "../../journal/lookup.ts";
 import { recordConflict, recordSettled } from "../../journal/settled.ts";
 import type { Telemetry } from "../../journal/telemetry.ts";
-import { skipIn } from "../../mailbox/failures.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
+import { skipIn } from "../../mailbox/find/failures.ts";
 import {
   LeaseObserver,
   type ReclaimReason,
   type Recovered,
   type Recoverer,
   type SettledFacts,
-} from "../../mailbox/recover.ts";
-import type { Settlement } from "../../mailbox/settle.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+} from "../../mailbox/recover/recover.ts";
+import type { Settlement } from "../../mailbox/settle/settle.ts";
 
 export interface ChildFacts {
   /** Whether this is our child and its end has not been reported yet: until then its cause of death is not known. */

@@ -5,7 +5,7 @@ import {
   type Recoverer,
   type RecoverStep,
   recoverStep,
-} from "../../mailbox/recover.ts";
+} from "../../mailbox/recover/recover.ts";
 
 export class Rescuer {
   private readonly recoverer: Recoverer;

@@ -18,10 +18,10 @@ import {
 import { laneOf, type WaitingTask } from "../../core/waiting-task.ts";
 import { isEditing } from "../../host/identity.ts";
 import type { Telemetry } from "../../journal/telemetry.ts";
-import { accept, letGo, newSubmission } from "../../mailbox/claim.ts";
-import { freeRefusedId } from "../../mailbox/quarantine.ts";
-import { isRefusal } from "../../mailbox/settled-record.ts";
-import { pathIn, type Trays } from "../../mailbox/trays.ts";
+import { accept, letGo, newSubmission } from "../../mailbox/claim/claim.ts";
+import { pathIn, type Trays } from "../../mailbox/files/trays.ts";
+import { isRefusal } from "../../mailbox/find/settled-record.ts";
+import { freeRefusedId } from "../../mailbox/settle/quarantine.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { Choice, Gates } from "../environment/part.ts";
 import type { Pool } from "../pool/pool.ts";

@@ -6,9 +6,9 @@
 import { basename, dirname, join } from "node:path";
 import { systemCode } from "../../core/errors.ts";
 import { errorName, foldId, isId, parseErrorName, resultName } from "../../core/names.ts";
-import { isRefusal } from "../../mailbox/settled-record.ts";
-import type { Walk } from "../../mailbox/storage.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import type { Walk } from "../../mailbox/files/storage.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
+import { isRefusal } from "../../mailbox/find/settled-record.ts";
 
 /** How many names are taken from a listing at a time. */
 const WALK_NAMES = 128;

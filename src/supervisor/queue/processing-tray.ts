@@ -14,8 +14,8 @@ import {
 import { retryPolicyOf } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
 import { limitsOf, waitingBatch } from "../../core/waiting-task.ts";
-import { readyWait } from "../../mailbox/ready-waits.ts";
-import { pathIn } from "../../mailbox/trays.ts";
+import { pathIn } from "../../mailbox/files/trays.ts";
+import { readyWait } from "../../mailbox/find/ready-waits.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { Workers } from "../pool/workers.ts";
 import type { Dispatcher } from "./dispatcher.ts";

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import type { HeldTask } from "../../core/documents.ts";
 import { errorName, foldId, resultName } from "../../core/names.ts";
 import { describeUnmet, findUnmet, type Standing, UNKNOWN } from "../../core/unmet.ts";
-import { findWaiting } from "../../mailbox/locate.ts";
-import { isRefusal } from "../../mailbox/settled-record.ts";
-import type { Trays } from "../../mailbox/trays.ts";
+import type { Trays } from "../../mailbox/files/trays.ts";
+import { findWaiting } from "../../mailbox/find/locate.ts";
+import { isRefusal } from "../../mailbox/find/settled-record.ts";
 import type { Parts } from "../environment/parts.ts";
 import type { Queue } from "../queue/queue.ts";
 

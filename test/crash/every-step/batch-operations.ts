@@ -22,10 +22,10 @@ import { ownerSequence } from "../../../src/host/identity.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
 import { recordSettled } from "../../../src/journal/settled.ts";
 import { Telemetry } from "../../../src/journal/telemetry.ts";
-import { claimReady, putBack } from "../../../src/mailbox/claim.ts";
-import { retry } from "../../../src/mailbox/retry.ts";
-import { settleAll } from "../../../src/mailbox/settle.ts";
-import { submitBatch } from "../../../src/mailbox/submit-batch.ts";
+import { claimReady, putBack } from "../../../src/mailbox/claim/claim.ts";
+import { retry } from "../../../src/mailbox/retry/retry.ts";
+import { settleAll } from "../../../src/mailbox/settle/settle.ts";
+import { submitBatch } from "../../../src/mailbox/submit/submit-batch.ts";
 import type { ActTools, Operation } from "./operations.ts";
 import {
   acknowledge,

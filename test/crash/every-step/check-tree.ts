@@ -5,8 +5,8 @@ import { decodeRecord } from "../../../src/codec/records.ts";
 import type { SupervisorDocument } from "../../../src/core/documents.ts";
 import { leaseOfLine, parseName } from "../../../src/core/names.ts";
 import type { ErrorRecord, ResultRecord } from "../../../src/core/task.ts";
-import { sweepAll } from "../../../src/mailbox/sweep.ts";
-import { openTrays } from "../../../src/mailbox/trays.ts";
+import { sweepAll } from "../../../src/mailbox/clean/sweep.ts";
+import { openTrays } from "../../../src/mailbox/files/trays.ts";
 import { checkBatchEnd, checkBatchInstant } from "./check-batches.ts";
 import { type Book, type Journals, type Place, type Promised, readLines } from "./place.ts";
 

@@ -1,8 +1,8 @@
 /** Deliberately broken variants of the protocol. The machine must catch every one, or it proves nothing. */
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { nodeStorage } from "../../../src/mailbox/node-storage.ts";
-import type { Storage } from "../../../src/mailbox/storage.ts";
+import { nodeStorage } from "../../../src/mailbox/files/node-storage.ts";
+import type { Storage } from "../../../src/mailbox/files/storage.ts";
 import { POWER_CONTROLS } from "./power-controls.ts";
 
 export interface Control {

@@ -29,20 +29,20 @@ import {
   putBack,
   readClaim,
   renewClaim,
-} from "../../../src/mailbox/claim.ts";
+} from "../../../src/mailbox/claim/claim.ts";
+import { requeue } from "../../../src/mailbox/claim/requeue.ts";
+import { sweepAll } from "../../../src/mailbox/clean/sweep.ts";
 import {
   acknowledgeCommand,
   claimNextCommand,
   enqueueCommand,
-} from "../../../src/mailbox/command-queue.ts";
-import { dropIdentical } from "../../../src/mailbox/duplicates.ts";
-import { beginQuarantine, finishQuarantine } from "../../../src/mailbox/quarantine.ts";
-import { requeue } from "../../../src/mailbox/requeue.ts";
-import { retry } from "../../../src/mailbox/retry.ts";
-import { newSettlement, settleAll } from "../../../src/mailbox/settle.ts";
-import { submitAll } from "../../../src/mailbox/submit.ts";
-import { sweepAll } from "../../../src/mailbox/sweep.ts";
-import type { Trays } from "../../../src/mailbox/trays.ts";
+} from "../../../src/mailbox/commands/command-queue.ts";
+import type { Trays } from "../../../src/mailbox/files/trays.ts";
+import { retry } from "../../../src/mailbox/retry/retry.ts";
+import { beginQuarantine, finishQuarantine } from "../../../src/mailbox/settle/quarantine.ts";
+import { newSettlement, settleAll } from "../../../src/mailbox/settle/settle.ts";
+import { dropIdentical } from "../../../src/mailbox/submit/duplicates.ts";
+import { submitAll } from "../../../src/mailbox/submit/submit.ts";
 import { callbacks } from "../../../src/parts/callbacks/follow.ts";
 import type { Supervisor } from "../../../src/supervisor/supervisor.ts";
 import { batchOperations } from "./batch-operations.ts";

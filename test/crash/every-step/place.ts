@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DEFAULT_SETTINGS, type Settings } from "../../../src/core/settings.ts";
 import { type StateTree, stateTree } from "../../../src/core/state-tree.ts";
-import { openTrays, type Trays } from "../../../src/mailbox/trays.ts";
+import { openTrays, type Trays } from "../../../src/mailbox/files/trays.ts";
 import type { Payload } from "./handler.ts";
 
 export type Durability = "process" | "power";

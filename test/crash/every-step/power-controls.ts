@@ -1,7 +1,7 @@
 /** Variants that forget to wait for the disk. The machine that cuts the power must catch every one. */
 import { basename, dirname } from "node:path";
-import { nodeStorage } from "../../../src/mailbox/node-storage.ts";
-import type { Storage } from "../../../src/mailbox/storage.ts";
+import { nodeStorage } from "../../../src/mailbox/files/node-storage.ts";
+import type { Storage } from "../../../src/mailbox/files/storage.ts";
 import type { Durability } from "./place.ts";
 
 export interface PowerControl {

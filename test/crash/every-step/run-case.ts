@@ -5,7 +5,7 @@ import os from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Settings } from "../../../src/core/settings.ts";
-import type { Storage } from "../../../src/mailbox/storage.ts";
+import type { Storage } from "../../../src/mailbox/files/storage.ts";
 import { timeLimitMs } from "../../support/time-limit.ts";
 import { checkEnd, checkInstant } from "./check-tree.ts";
 import { brokenStorage } from "./controls.ts";

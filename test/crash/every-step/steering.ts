@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { withMembers } from "../../../src/codec/json-members.ts";
 import { type ControlDocument, INITIAL_CONTROL } from "../../../src/core/documents.ts";
 import { errorName, resultName } from "../../../src/core/names.ts";
-import { digestOf } from "../../../src/mailbox/edit.ts";
+import { digestOf } from "../../../src/mailbox/submit/edit.ts";
 import {
   dropTask,
   makeTree,

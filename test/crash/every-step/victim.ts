@@ -1,5 +1,5 @@
 /** victim.js OPERATION DIR [STATE]: the process that is killed, stopped or lied to. Its preloaded hook decides when. */
-import { openTrays } from "../../../src/mailbox/trays.ts";
+import { openTrays } from "../../../src/mailbox/files/trays.ts";
 import { brokenStorage } from "./controls.ts";
 import { OPERATIONS, type Operation, WORKER_OPERATION } from "./operations.ts";
 import { type Durability, placeAt, quickSettings } from "./place.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { SayBox } from "../../../src/agents/stream/say-box.ts";
 import { encodeRecord } from "../../../src/codec/records.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
-import { openTrays } from "../../../src/mailbox/trays.ts";
+import { openTrays } from "../../../src/mailbox/files/trays.ts";
 import { readOffer } from "../../../src/parts/mail/delivery/offers.ts";
 import { writeNote } from "../../../src/parts/mail/exits/run-notes.ts";
 import { OUTSIDE } from "../../../src/parts/mail/scope/scope.ts";

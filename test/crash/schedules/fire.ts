@@ -2,7 +2,7 @@
 import { EventEmitter } from "node:events";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
-import { openTrays } from "../../../src/mailbox/trays.ts";
+import { openTrays } from "../../../src/mailbox/files/trays.ts";
 import { Scheduler } from "../../../src/parts/schedules/scheduler.ts";
 
 const [state = "", nowMs = ""] = process.argv.slice(2);

@@ -1,8 +1,8 @@
 /** What a supervisor does with offers that another one has left: in this process, on real files. */
 import fs from "node:fs";
 import { expect, it } from "vitest";
-import { claimFromInbox, claimReady, putBack } from "../../../src/mailbox/claim.ts";
-import { nodeStorage } from "../../../src/mailbox/node-storage.ts";
+import { claimFromInbox, claimReady, putBack } from "../../../src/mailbox/claim/claim.ts";
+import { nodeStorage } from "../../../src/mailbox/files/node-storage.ts";
 import { readOffer, writeOffer } from "../../../src/parts/mail/delivery/offers.ts";
 import { OUTSIDE } from "../../../src/parts/mail/scope/scope.ts";
 import { send } from "../../../src/parts/mail/send/send.ts";

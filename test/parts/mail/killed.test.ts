@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { openTrays, type Trays } from "../../../src/mailbox/trays.ts";
+import { openTrays, type Trays } from "../../../src/mailbox/files/trays.ts";
 import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import { MessageReader, type Numbered } from "../../../src/parts/mail/store/read-messages.ts";
 import { type Program, startProgram } from "../../support/programs.ts";

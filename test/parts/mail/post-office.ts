@@ -2,7 +2,7 @@
 import { EventEmitter } from "node:events";
 import { type AgentSettings, DEFAULT_SETTINGS, type Settings } from "../../../src/core/settings.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
-import { type OpenOptions, openTrays } from "../../../src/mailbox/trays.ts";
+import { type OpenOptions, openTrays } from "../../../src/mailbox/files/trays.ts";
 import { WokenAgents } from "../../../src/parts/mail/agents/woken-agents.ts";
 import { Delivery } from "../../../src/parts/mail/delivery/delivery.ts";
 import { PendingMail } from "../../../src/parts/mail/delivery/pending-mail.ts";

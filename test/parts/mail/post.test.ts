@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { openTrays } from "../../../src/mailbox/trays.ts";
+import { openTrays } from "../../../src/mailbox/files/trays.ts";
 import { PostBox } from "../../../src/parts/mail/post/post-box.ts";
 import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import { MessageReader, type Numbered } from "../../../src/parts/mail/store/read-messages.ts";

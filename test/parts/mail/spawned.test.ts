@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { AgentSettings } from "../../../src/core/settings.ts";
-import { submitAll } from "../../../src/mailbox/submit.ts";
+import { submitAll } from "../../../src/mailbox/submit/submit.ts";
 import { changeAgent, listAgents, readAgent } from "../../../src/parts/mail/agents/agents.ts";
 import { type SpawnRequest, spawnAgent } from "../../../src/parts/mail/agents/spawn.ts";
 import { archiveIdle } from "../../../src/parts/mail/delivery/archive-idle.ts";

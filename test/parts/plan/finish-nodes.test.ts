@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
-import { openTrays } from "../../../src/mailbox/trays.ts";
+import { openTrays } from "../../../src/mailbox/files/trays.ts";
 import { ActiveNodes } from "../../../src/parts/plan/engine/active-nodes.ts";
 import type { EngineParts } from "../../../src/parts/plan/engine/engine-parts.ts";
 import { NodeFinisher } from "../../../src/parts/plan/engine/finish-nodes.ts";

@@ -7,7 +7,7 @@ import type { LastWord, Subject } from "../../../src/core/command.ts";
 import type { INITIAL_CONTROL } from "../../../src/core/documents.ts";
 import { controlOf } from "../../../src/core/saved-documents.ts";
 import { openTrays, readAcknowledgement } from "../../../src/index.ts";
-import type { Trays } from "../../../src/mailbox/trays.ts";
+import type { Trays } from "../../../src/mailbox/files/trays.ts";
 import { type CommandHooks, CommandInbox } from "../../../src/supervisor/control/command-inbox.ts";
 import { newPool, type Pool, readJson } from "../../support/pool.ts";
 import { tempDir } from "../../support/temp-dir.ts";

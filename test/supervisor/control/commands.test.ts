@@ -11,8 +11,8 @@ import {
   openTrays,
   readAcknowledgement,
 } from "../../../src/index.ts";
-import { newSubmission } from "../../../src/mailbox/claim.ts";
-import { noteSubject } from "../../../src/mailbox/command-subject.ts";
+import { newSubmission } from "../../../src/mailbox/claim/claim.ts";
+import { noteSubject } from "../../../src/mailbox/commands/command-subject.ts";
 import { newPool, type Pool, QUICK_CONFIG, type Running } from "../../support/pool.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { withMembers } from "../../../src/codec/json-members.ts";
 import { errorName, resultName } from "../../../src/core/names.ts";
-import { digestOf } from "../../../src/mailbox/edit.ts";
+import { digestOf } from "../../../src/mailbox/submit/edit.ts";
 import { newPool, type Pool, QUICK_CONFIG } from "../../support/pool.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 import { waitFor } from "../../support/wait-for.ts";

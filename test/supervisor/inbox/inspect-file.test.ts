@@ -5,7 +5,7 @@ import { expect, it, test } from "vitest";
 import { decodeCommand } from "../../../src/codec/command-codec.ts";
 import { decodeTask } from "../../../src/codec/task-codec.ts";
 import { TASK_BYTES_MAX } from "../../../src/core/limits.ts";
-import { openTrays } from "../../../src/mailbox/trays.ts";
+import { openTrays } from "../../../src/mailbox/files/trays.ts";
 import { inspectFile } from "../../../src/supervisor/inbox/inspect-file.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 

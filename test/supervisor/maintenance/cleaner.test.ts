@@ -6,7 +6,7 @@ import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 import { costsOf, type StateTree, stateTree } from "../../../src/core/state-tree.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
 import { fileOfDay, filesOfDays } from "../../../src/journal/daily.ts";
-import { openTrays, type Trays } from "../../../src/mailbox/trays.ts";
+import { openTrays, type Trays } from "../../../src/mailbox/files/trays.ts";
 import {
   type CleanChecks,
   Cleaner,

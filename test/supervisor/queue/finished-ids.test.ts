@@ -3,8 +3,8 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { errorName, resultName } from "../../../src/core/names.ts";
-import { nodeStorage } from "../../../src/mailbox/node-storage.ts";
-import { openTrays, type Trays } from "../../../src/mailbox/trays.ts";
+import { nodeStorage } from "../../../src/mailbox/files/node-storage.ts";
+import { openTrays, type Trays } from "../../../src/mailbox/files/trays.ts";
 import { FinishedIds } from "../../../src/supervisor/queue/finished-ids.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 

@@ -2,7 +2,7 @@
 import { ErrInvalidTransition, ErrTaskNotFound } from "../../../core/errors.ts";
 import { landingIdOf } from "../../../core/landing.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
-import type { Trays } from "../../../mailbox/trays.ts";
+import type { Trays } from "../../../mailbox/files/trays.ts";
 import { findTask, noSuchTask } from "../../../view/find-task.ts";
 import { type LandingOrder, readLanding, stateOf } from "../../../worker/landing-files.ts";
 import { isThere } from "../submit-landing.ts";

@@ -3,8 +3,8 @@ import { decodeTask } from "../../../codec/task-codec.ts";
 import { TASK_BYTES_MAX } from "../../../core/limits.ts";
 import type { AgentSettings } from "../../../core/settings.ts";
 import type { Task } from "../../../core/task.ts";
-import { listLive } from "../../../mailbox/locate.ts";
-import type { Trays } from "../../../mailbox/trays.ts";
+import type { Trays } from "../../../mailbox/files/trays.ts";
+import { listLive } from "../../../mailbox/find/locate.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { agentOfTask } from "./name-of-run.ts";
 

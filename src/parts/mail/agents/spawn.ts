@@ -9,9 +9,9 @@ import { isAbsolute } from "node:path";
 import { compact } from "../../../core/compact.ts";
 import { ErrInvalidMessage, ErrInvalidTransition } from "../../../core/errors.ts";
 import type { AgentSettings, Settings } from "../../../core/settings.ts";
-import { refuse } from "../../../mailbox/submit.ts";
-import { submitOnce } from "../../../mailbox/submit-once.ts";
-import type { Trays } from "../../../mailbox/trays.ts";
+import type { Trays } from "../../../mailbox/files/trays.ts";
+import { refuse } from "../../../mailbox/submit/submit.ts";
+import { submitOnce } from "../../../mailbox/submit/submit-once.ts";
 import { formatAddress } from "../scope/scope.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import {

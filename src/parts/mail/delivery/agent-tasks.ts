@@ -3,7 +3,12 @@ import { decodeTask } from "../../../codec/task-codec.ts";
 import { systemCode } from "../../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../../core/limits.ts";
 import { foldId, isUnclaimed, prefixOf } from "../../../core/names.ts";
-import { findInProcessing, findWaiting, listLive, type Place } from "../../../mailbox/locate.ts";
+import {
+  findInProcessing,
+  findWaiting,
+  listLive,
+  type Place,
+} from "../../../mailbox/find/locate.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
 import { agentOfTask } from "../agents/name-of-run.ts";
 import type { MailFolder } from "../store/mail-folder.ts";

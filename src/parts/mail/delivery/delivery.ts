@@ -5,7 +5,7 @@
  */
 import { dirname } from "node:path";
 import { SayBox } from "../../../agents/stream/say-box.ts";
-import { submitOnce } from "../../../mailbox/submit-once.ts";
+import { submitOnce } from "../../../mailbox/submit/submit-once.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
 import { readAgent } from "../agents/agents.ts";
 import type { WokenAgents } from "../agents/woken-agents.ts";

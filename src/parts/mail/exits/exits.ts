@@ -10,8 +10,8 @@ import { MailchuteError, messageOf } from "../../../core/errors.ts";
 import { foldId, headOf } from "../../../core/names.ts";
 import type { Task } from "../../../core/task.ts";
 import { parseOwner } from "../../../host/identity.ts";
-import { findWaiting, listLive, locate, type Place } from "../../../mailbox/locate.ts";
-import { readSettled, type SettledRecord } from "../../../mailbox/settled-record.ts";
+import { findWaiting, listLive, locate, type Place } from "../../../mailbox/find/locate.ts";
+import { readSettled, type SettledRecord } from "../../../mailbox/find/settled-record.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
 import {
   type AgentChange,

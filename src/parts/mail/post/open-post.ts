@@ -1,8 +1,8 @@
 /** Opens `post/` of a state tree: the mailbox for messages of any program. */
 import { dirname } from "node:path";
 import type { Settings } from "../../../core/settings.ts";
-import { Sweep } from "../../../mailbox/sweep.ts";
-import { openTrays, type Trays } from "../../../mailbox/trays.ts";
+import { Sweep } from "../../../mailbox/clean/sweep.ts";
+import { openTrays, type Trays } from "../../../mailbox/files/trays.ts";
 import { findScope } from "../scope/find-scope.ts";
 import type { MailStore } from "../store/mail-folder.ts";
 import { postOf } from "./has-post.ts";

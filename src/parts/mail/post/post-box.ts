@@ -10,13 +10,17 @@ import { MailchuteError, systemCode } from "../../../core/errors.ts";
 import { RECOVER_MS } from "../../../core/limits.ts";
 import { isReadyFile, leaseOf, parseName } from "../../../core/names.ts";
 import { judgeOwner, ownerSequence } from "../../../host/identity.ts";
-import { type Claim, claimFromInbox, claimReady, readBytes } from "../../../mailbox/claim.ts";
-import { dropStagedLink, SECOND_LINK } from "../../../mailbox/dropped-file.ts";
-import { beginQuarantine, finishQuarantine, refuseClaim } from "../../../mailbox/quarantine.ts";
-import { LeaseObserver } from "../../../mailbox/recover.ts";
-import { requeue } from "../../../mailbox/requeue.ts";
-import { newSettlement, settleAll } from "../../../mailbox/settle.ts";
-import type { Trays } from "../../../mailbox/trays.ts";
+import { type Claim, claimFromInbox, claimReady, readBytes } from "../../../mailbox/claim/claim.ts";
+import { requeue } from "../../../mailbox/claim/requeue.ts";
+import { dropStagedLink, SECOND_LINK } from "../../../mailbox/files/dropped-file.ts";
+import type { Trays } from "../../../mailbox/files/trays.ts";
+import { LeaseObserver } from "../../../mailbox/recover/recover.ts";
+import {
+  beginQuarantine,
+  finishQuarantine,
+  refuseClaim,
+} from "../../../mailbox/settle/quarantine.ts";
+import { newSettlement, settleAll } from "../../../mailbox/settle/settle.ts";
 import { type DropRules, type Fault, inspectFile } from "../../../supervisor/inbox/inspect-file.ts";
 import { IncompleteFiles } from "../../../supervisor/inbox/pending-files.ts";
 import { Rescuer } from "../../../supervisor/maintenance/rescuer.ts";

@@ -7,7 +7,7 @@
  */
 import fs from "node:fs";
 import { ErrInvalidMessage } from "../../../core/errors.ts";
-import { randomToken } from "../../../mailbox/random.ts";
+import { randomToken } from "../../../mailbox/files/random.ts";
 import { findMessage } from "../store/find-message.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { type Checked, encodeMessage, LINE_BYTES_MAX, type Message } from "../store/message.ts";

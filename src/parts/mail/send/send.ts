@@ -1,7 +1,7 @@
 /** Sends a message: records it in the scope of its sender, and in the scope of each agent to whom it goes. */
 import { ErrInvalidMessage } from "../../../core/errors.ts";
 import { isoTime } from "../../../core/iso-time.ts";
-import { newId } from "../../../mailbox/random.ts";
+import { newId } from "../../../mailbox/files/random.ts";
 import { readAgent } from "../agents/agents.ts";
 import { findMentions } from "../scope/mentions.ts";
 import {

@@ -11,8 +11,8 @@ import type { Settings } from "../../../core/settings.ts";
 import { loadDocument, readDocument, replaceDocument, syncDir } from "../../../host/documents.ts";
 import { listDir } from "../../../host/list-dir.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
-import { randomToken } from "../../../mailbox/random.ts";
-import { checkStateDir } from "../../../mailbox/trays.ts";
+import { randomToken } from "../../../mailbox/files/random.ts";
+import { checkStateDir } from "../../../mailbox/files/trays.ts";
 import { folderOf, formatAddress, parseAddress, type Scope, sameScope } from "../scope/scope.ts";
 
 /** Of `~/.local/share/mailchute`, all but the home directory may be missing. */

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { setImmediate as pause } from "node:timers/promises";
 import { parseObject } from "../../../core/json-object.ts";
-import { randomToken } from "../../../mailbox/random.ts";
+import { randomToken } from "../../../mailbox/files/random.ts";
 import { isOurs, KEYS } from "./line-filter.ts";
 import type { MailFolder } from "./mail-folder.ts";
 import { hashOf } from "./segment-index.ts";

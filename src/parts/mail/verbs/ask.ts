@@ -10,7 +10,7 @@ import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { askOutside } from "../../../cli/shell/inside-run.ts";
 import { existingTree } from "../../../cli/shell/options.ts";
 import { compact } from "../../../core/compact.ts";
-import { newId } from "../../../mailbox/random.ts";
+import { newId } from "../../../mailbox/files/random.ts";
 import { QuestionStore } from "../../../questions/question-store.ts";
 import { ask, type QuestionDraft } from "../requests/ask.ts";
 import { REQUEST } from "../requests/taker.ts";

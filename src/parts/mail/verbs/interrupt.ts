@@ -10,7 +10,7 @@ import {
 } from "../../../cli/shell/send-command.ts";
 import { compact } from "../../../core/compact.ts";
 import { ErrInvalidTransition, ErrTaskNotFound } from "../../../core/errors.ts";
-import { findClaim, locate } from "../../../mailbox/locate.ts";
+import { findClaim, locate } from "../../../mailbox/find/locate.ts";
 import { safe } from "../../../text/render.ts";
 import { readAgent } from "../agents/agents.ts";
 import { runsOfAgent } from "../agents/runs-of-agent.ts";

@@ -2,7 +2,7 @@
 import { defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { askOutside } from "../../../cli/shell/inside-run.ts";
-import { newId } from "../../../mailbox/random.ts";
+import { newId } from "../../../mailbox/files/random.ts";
 import { REQUEST } from "../requests/taker.ts";
 import { HUMAN } from "../scope/scope.ts";
 import { moveCursor } from "../store/cursors.ts";

@@ -4,7 +4,7 @@ import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { askOutside } from "../../../cli/shell/inside-run.ts";
 import type { MessageSender, SayContext } from "../../../cli/shell/message-sender.ts";
 import { compact } from "../../../core/compact.ts";
-import { newId } from "../../../mailbox/random.ts";
+import { newId } from "../../../mailbox/files/random.ts";
 import { readAgent } from "../agents/agents.ts";
 import { REQUEST } from "../requests/taker.ts";
 import { findMentions } from "../scope/mentions.ts";

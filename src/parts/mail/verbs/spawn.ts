@@ -15,7 +15,7 @@ import { waitForTasks } from "../../../cli/wait/wait-for-tasks.ts";
 import { compact } from "../../../core/compact.ts";
 import { BUILT_IN_EXEC } from "../../../core/matching.ts";
 import { DROP_VARIABLE } from "../../../host/process-tree.ts";
-import { newId } from "../../../mailbox/random.ts";
+import { newId } from "../../../mailbox/files/random.ts";
 import { safe } from "../../../text/render.ts";
 import { spawnAgent } from "../agents/spawn.ts";
 import { agentToSpawn } from "../requests/spawn.ts";

@@ -8,7 +8,7 @@ import { parseObject } from "../../../core/json-object.ts";
 import type { NodeStatus, RoadmapNode } from "../../../core/roadmap.ts";
 import type { Task } from "../../../core/task.ts";
 import { PIECE_BYTES, searchBack } from "../../../journal/read-back.ts";
-import { readSettled } from "../../../mailbox/settled-record.ts";
+import { readSettled } from "../../../mailbox/find/settled-record.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
 import { type Answer, taskOfNode } from "../rules/node-task.ts";
 import { statusInEvidence } from "../run/evidence.ts";

@@ -8,7 +8,7 @@
 import fs from "node:fs";
 import { messageOf, systemCode } from "../../../core/errors.ts";
 import { isContainer, isNodeTask, type RoadmapNode } from "../../../core/roadmap.ts";
-import { withdraw } from "../../../mailbox/withdraw.ts";
+import { withdraw } from "../../../mailbox/submit/withdraw.ts";
 import { REMEMBERED_MS } from "../file/stale-save.ts";
 import { ActiveNodes } from "./active-nodes.ts";
 import { readEarlierRuns } from "./earlier-runs.ts";

@@ -8,7 +8,7 @@ import {
   parsePlainClaim,
 } from "../../../core/names.ts";
 import { isContainer } from "../../../core/roadmap.ts";
-import { readSettled } from "../../../mailbox/settled-record.ts";
+import { readSettled } from "../../../mailbox/find/settled-record.ts";
 import type { EngineParts } from "./engine-parts.ts";
 import type { NodeFinisher } from "./finish-nodes.ts";
 import type { NodeLauncher } from "./launch-nodes.ts";

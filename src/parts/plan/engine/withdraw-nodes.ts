@@ -2,9 +2,9 @@
 import { messageOf } from "../../../core/errors.ts";
 import { foldId } from "../../../core/names.ts";
 import { cancellingSequence } from "../../../host/identity.ts";
-import { claimReady } from "../../../mailbox/claim.ts";
-import { findClaim } from "../../../mailbox/locate.ts";
-import { requeue } from "../../../mailbox/requeue.ts";
+import { claimReady } from "../../../mailbox/claim/claim.ts";
+import { requeue } from "../../../mailbox/claim/requeue.ts";
+import { findClaim } from "../../../mailbox/find/locate.ts";
 import type { PartHost } from "../../../supervisor/part.ts";
 import type { PlanEngine } from "./engine.ts";
 

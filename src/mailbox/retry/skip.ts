@@ -1,0 +1,108 @@
+/**
+ * Skip: settles a task that waits in the inbox and whose dependency has failed.
+ *
+ *   claim    inbox/<id>.json → ~w-<skipper>   only one process has it now        → recovery puts it back into the inbox
+ *   settle   as in settle.ts                  the record names the failure       → recovery rolls forward
+ *   check    has the dependency failed still? if not: retry, before the marker goes → recovery checks, too
+ *
+ * A retry takes the record of the dependency away first, and looks for skipped tasks then. So of a skip and a retry at the same
+ * time one sees the other.
+ */
+import { type DecodedTask, decodeTask } from "../../codec/task-codec.ts";
+import { readDependencies, type Skip, skipText } from "../../core/dependencies.ts";
+import {
+  ErrInvalidTask,
+  ErrInvalidTransition,
+  ErrTaskExists,
+  ErrTaskNotFound,
+} from "../../core/errors.ts";
+import { foldId, inboxName } from "../../core/names.ts";
+import { type Claim, claimFromInbox, newSubmission, readBytes } from "../claim/claim.ts";
+import { closeTickets } from "../files/tickets.ts";
+import { pathIn, type Trays } from "../files/trays.ts";
+import { hasErrorRecord } from "../find/failures.ts";
+import { newDeadLetter } from "../settle/dead-letter.ts";
+import type { Settlement } from "../settle/settle.ts";
+import { retry } from "./retry.ts";
+
+/** The agent in the records of skipped tasks. */
+export const NO_AGENT = "none";
+
+/**
+ * Takes a task out of the inbox.
+ * @param skipper see `skippingSequence`
+ * @returns undefined when another process moved it
+ */
+export function claimToSkip(trays: Trays, id: string, skipper: string): Claim | undefined {
+  const waiting = trays.storage.look(pathIn(trays.inbox, inboxName({ id })));
+  if (waiting === undefined) return undefined;
+  if (waiting.nlink > 1) closeTickets(trays, id, waiting.ino);
+  return claimFromInbox(trays, id, 1, skipper, newSubmission(trays.clock, id, 1));
+}
+
+/**
+ * The settlement of a claimed task, for `settleAll`. Undefined when it does not depend on the failed one: its file may have been
+ * replaced since it was looked at. The caller then puts it back with `requeue`.
+ * @throws a system error
+ */
+export function skipClaimed(trays: Trays, claim: Claim, why: Skip): Settlement | undefined {
+  const decoded = readTask(trays, claim);
+  return decoded !== undefined && isAfter(decoded, why.cause)
+    ? newSkip(trays, claim, why, decoded)
+    : undefined;
+}
+
+function readTask(trays: Trays, claim: Claim): DecodedTask | undefined {
+  try {
+    return decodeTask(readBytes(trays, claim), claim.name.id);
+  } catch (error) {
+    if (error instanceof ErrInvalidTask) return undefined;
+    throw error;
+  }
+}
+
+function isAfter({ task }: DecodedTask, cause: string): boolean {
+  return readDependencies(task.metadata?.dependencies).some(
+    ({ id, required }) => required === "done" && foldId(id) === foldId(cause),
+  );
+}
+
+function newSkip(trays: Trays, claim: Claim, why: Skip, decoded: DecodedTask): Settlement {
+  const facts = {
+    error: skipText(why),
+    code: "ErrDependencyFailed",
+    kind: "dependency_failed" as const,
+    agentId: NO_AGENT,
+    attempts: 0,
+    lastAttemptAt: 0,
+    skip: why,
+  };
+  return newDeadLetter(trays, claim, facts, decoded);
+}
+
+/**
+ * Puts a task that was just skipped back into the inbox if its dependency has not failed any more. Call it when the record is
+ * visible. The marker has to stay until it has resolved: a power cut may bring the record back.
+ * @param isFailed whether the dependency has its error record still, by a look that was made when the record was visible
+ * @returns undefined when the task stays skipped
+ */
+export function recheckSkip(
+  trays: Trays,
+  id: string,
+  cause: string,
+  isFailed = hasErrorRecord(trays, cause),
+): Promise<void> | undefined {
+  return isFailed ? undefined : putBack(trays, id);
+}
+
+async function putBack(trays: Trays, id: string): Promise<void> {
+  try {
+    await retry(trays, id);
+  } catch (error) {
+    // The dependency has just failed again, or the task was put back with it.
+    const isSettled = [ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound].some(
+      (kind) => error instanceof kind,
+    );
+    if (!isSettled) throw error;
+  }
+}
