@@ -19,7 +19,7 @@ import {
 import { recordConflict, recordSettled } from "../journal/settled.ts";
 import { Telemetry } from "../journal/telemetry.ts";
 import type { Trays } from "../mailbox/files/trays.ts";
-import type { Recovered } from "../mailbox/recover/recover.ts";
+import type { Recovered } from "../mailbox/recover/recoverer.ts";
 import type { Settlement } from "../mailbox/settle/settle.ts";
 
 export class LeaseJournal {

@@ -42,14 +42,10 @@ import { findClaimable } from "../mailbox/find/claimable.ts";
 import { isInFlight } from "../mailbox/find/locate.ts";
 import { ReadyWaits } from "../mailbox/find/ready-waits.ts";
 import { hasSettled, readSettled, recordOfSubmission } from "../mailbox/find/settled-record.ts";
-import {
-  findRecoverable,
-  LeaseObserver,
-  type Recovered,
-  type RunTraces,
-  recoverStep,
-  type SettledFacts,
-} from "../mailbox/recover/recover.ts";
+import { findRecoverable } from "../mailbox/recover/find-recoverable.ts";
+import { LeaseObserver } from "../mailbox/recover/lease-observer.ts";
+import { recoverStep } from "../mailbox/recover/recover.ts";
+import type { Recovered, RunTraces, SettledFacts } from "../mailbox/recover/recoverer.ts";
 import { retry } from "../mailbox/retry/retry.ts";
 import { newDeadLetter } from "../mailbox/settle/dead-letter.ts";
 import { refuseClaim } from "../mailbox/settle/quarantine.ts";

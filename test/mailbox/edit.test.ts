@@ -7,12 +7,10 @@ import { formatName, withStage } from "../../src/core/names.ts";
 import { editingSequence } from "../../src/host/identity.ts";
 import { accept, newSubmission } from "../../src/mailbox/claim/claim.ts";
 import { openTrays, pathIn, type Trays } from "../../src/mailbox/files/trays.ts";
-import {
-  findRecoverable,
-  LeaseObserver,
-  type Recovered,
-  recoverStep,
-} from "../../src/mailbox/recover/recover.ts";
+import { findRecoverable } from "../../src/mailbox/recover/find-recoverable.ts";
+import { LeaseObserver } from "../../src/mailbox/recover/lease-observer.ts";
+import { recoverStep } from "../../src/mailbox/recover/recover.ts";
+import type { Recovered } from "../../src/mailbox/recover/recoverer.ts";
 import { applyEdit, digestOf, readWaiting, stageEdit } from "../../src/mailbox/submit/edit.ts";
 import { tempDir } from "../support/temp-dir.ts";
 

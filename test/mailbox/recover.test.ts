@@ -4,13 +4,10 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { accept, claimReady, newSubmission } from "../../src/mailbox/claim/claim.ts";
 import { openTrays, type Trays } from "../../src/mailbox/files/trays.ts";
-import {
-  findRecoverable,
-  LeaseObserver,
-  type Recovered,
-  type Recoverer,
-  recoverStep,
-} from "../../src/mailbox/recover/recover.ts";
+import { findRecoverable } from "../../src/mailbox/recover/find-recoverable.ts";
+import { LeaseObserver } from "../../src/mailbox/recover/lease-observer.ts";
+import { recoverStep } from "../../src/mailbox/recover/recover.ts";
+import type { Recovered, Recoverer } from "../../src/mailbox/recover/recoverer.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const OWNER = "00000000dead-1-1";

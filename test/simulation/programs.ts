@@ -29,7 +29,9 @@ import {
 } from "../../src/mailbox/commands/command-queue.ts";
 import type { Trays } from "../../src/mailbox/files/trays.ts";
 import { readSettled } from "../../src/mailbox/find/settled-record.ts";
-import { findRecoverable, LeaseObserver, recoverStep } from "../../src/mailbox/recover/recover.ts";
+import { findRecoverable } from "../../src/mailbox/recover/find-recoverable.ts";
+import { LeaseObserver } from "../../src/mailbox/recover/lease-observer.ts";
+import { recoverStep } from "../../src/mailbox/recover/recover.ts";
 import { retry } from "../../src/mailbox/retry/retry.ts";
 import { takeOverResults } from "../../src/mailbox/settle/batch-results.ts";
 import { newSettlement, settleAll } from "../../src/mailbox/settle/settle.ts";

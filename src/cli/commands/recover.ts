@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { formatName, parseName } from "../../core/names.ts";
-import type { RecoverStep } from "../../mailbox/recover/recover.ts";
+import type { RecoverStep } from "../../mailbox/recover/recoverer.ts";
 import { safe } from "../../text/render.ts";
 import { defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
@@ -21,7 +21,8 @@ export const command = defineCommand({
     existingTree(ctx);
     const { tree, trays, loaded } = await openMailbox(ctx, ctx.options["dry-run"]);
     const { makeTaskRescue } = await import("../../supervisor/maintenance/rescue-tasks.ts");
-    const { findRecoverable, recoverStep } = await import("../../mailbox/recover/recover.ts");
+    const { findRecoverable } = await import("../../mailbox/recover/find-recoverable.ts");
+    const { recoverStep } = await import("../../mailbox/recover/recover.ts");
     const { Telemetry } = await import("../../journal/telemetry.ts");
     const telemetry = new Telemetry(
       { events: tree.events, leases: tree.leases },

@@ -17,7 +17,7 @@ import { listDir } from "../../host/list-dir.ts";
 import { recordConflict, recordSettled } from "../../journal/settled.ts";
 import { type Claim, putBack, readBytes } from "../../mailbox/claim/claim.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
-import { gatherCounts } from "../../mailbox/recover/recover.ts";
+import { gatherCounts } from "../../mailbox/recover/reclaim.ts";
 import { type FailureFacts, newDeadLetter } from "../../mailbox/settle/dead-letter.ts";
 import { settleAll } from "../../mailbox/settle/settle.ts";
 import type { CommandContext } from "./command-context.ts";

@@ -4,7 +4,7 @@ import { RECOVER_MS } from "../../core/limits.ts";
 import { formatName } from "../../core/names.ts";
 import { judgeOwner } from "../../host/identity.ts";
 import { tellConflict } from "../../journal/alerts.ts";
-import { LeaseObserver } from "../../mailbox/recover/recover.ts";
+import { LeaseObserver } from "../../mailbox/recover/lease-observer.ts";
 import type { Environment } from "../environment/environment.ts";
 import { type ChildFacts, makeTaskRescue, type RescueListener } from "./rescue-tasks.ts";
 import { Rescuer } from "./rescuer.ts";

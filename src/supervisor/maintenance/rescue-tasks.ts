@@ -17,13 +17,13 @@ import { recordConflict, recordSettled } from "../../journal/settled.ts";
 import type { Telemetry } from "../../journal/telemetry.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
 import { skipIn } from "../../mailbox/find/failures.ts";
-import {
-  LeaseObserver,
-  type ReclaimReason,
-  type Recovered,
-  type Recoverer,
-  type SettledFacts,
-} from "../../mailbox/recover/recover.ts";
+import { LeaseObserver } from "../../mailbox/recover/lease-observer.ts";
+import type {
+  ReclaimReason,
+  Recovered,
+  Recoverer,
+  SettledFacts,
+} from "../../mailbox/recover/recoverer.ts";
 import type { Settlement } from "../../mailbox/settle/settle.ts";
 
 export interface ChildFacts {

@@ -1,11 +1,8 @@
 /** Runs recovery rounds over one mailbox: it finds due steps by name and runs each once. Slow steps do not delay others. */
 import { systemCode } from "../../core/errors.ts";
-import {
-  findRecoverable,
-  type Recoverer,
-  type RecoverStep,
-  recoverStep,
-} from "../../mailbox/recover/recover.ts";
+import { findRecoverable } from "../../mailbox/recover/find-recoverable.ts";
+import { recoverStep } from "../../mailbox/recover/recover.ts";
+import type { Recoverer, RecoverStep } from "../../mailbox/recover/recoverer.ts";
 
 export class Rescuer {
   private readonly recoverer: Recoverer;

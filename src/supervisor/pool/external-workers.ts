@@ -11,7 +11,7 @@ import { readDocument, removeDocument } from "../../host/documents.ts";
 import { thisPlace } from "../../host/identity.ts";
 import { tryListDir } from "../../host/list-dir.ts";
 import { judgeIn } from "../../host/tree-id.ts";
-import { LeaseObserver } from "../../mailbox/recover/recover.ts";
+import { LeaseObserver } from "../../mailbox/recover/lease-observer.ts";
 import type { WorkerInfo, WorkerTie } from "./worker-info.ts";
 
 export interface ExternalWorkersOptions {

@@ -14,7 +14,7 @@ import { type Claim, claimFromInbox, claimReady, readBytes } from "../../../mail
 import { requeue } from "../../../mailbox/claim/requeue.ts";
 import { dropStagedLink, SECOND_LINK } from "../../../mailbox/files/dropped-file.ts";
 import type { Trays } from "../../../mailbox/files/trays.ts";
-import { LeaseObserver } from "../../../mailbox/recover/recover.ts";
+import { LeaseObserver } from "../../../mailbox/recover/lease-observer.ts";
 import {
   beginQuarantine,
   finishQuarantine,
