@@ -6,34 +6,36 @@ import { configDefaults, defineConfig } from "vitest/config";
 import LongestFirst from "./test/support/longest-first.ts";
 
 const SIMULATION = "test/simulation/*.test.ts";
-/** Samples of the long searches, and what builds or loads the machine for long: `npm run test:searches`. */
+/**
+ * Samples of the long searches and of edges that take long to try, and what builds or loads the machine: `npm run test:searches`. With
+ * `npm run test:walks` each of them is whole.
+ */
 const SEARCHES = [
   "test/agents/budget/budget-runs.test.ts",
   "test/cli/other-tools.test.ts",
-  "test/agents/runs/{accounts,drop,quota,resume}.test.ts",
-  "test/agents/runs/odd-streams.test.ts",
+  "test/agents/runs/{accounts,breaker,drop,landing,odd-streams,quota,resume}.test.ts",
   "test/agents/talk/{continue,say}.test.ts",
   "test/crash/{burst,chaos,every-step,kill,list,load,poison,supervisor-faults,worker-faults}.test.ts",
+  "test/crash/{copied-tree,fencing,few-processes,full-disk,orphans,rights,short-of-room}.test.ts",
   "test/inputs/{duplicates,owners,state-files}.test.ts",
-  "test/interop/moved-folders.test.ts",
+  "test/interop/{foreign-worker,moved-folders}.test.ts",
   "test/removal.test.ts",
   "test/resources/*.test.ts",
   "test/parts/mail/{exits,interrupt,killed,loops,say-wait,scale,speed,scopes-at-once,seed,seed-run,spawn,spawn-killed,told,wake,watch}.test.ts",
-  "test/parts/accounts.test.ts",
+  "test/parts/mail/{killed-delivery,killed-worker,three-agents}.test.ts",
   "test/parts/mcp/in-run.test.ts",
-  "test/parts/plan/{plan-run,rubbish,storm}.test.ts",
-  "test/parts/{demo-night,limits}.test.ts",
+  "test/parts/plan/{old-copy-after-kill,paused-launch,plan-run,rubbish,storm}.test.ts",
+  "test/parts/{accounts,demo-agents,demo-night,groups,limits,owns}.test.ts",
   "test/parts/schedules/{killed-firing,plain-reader,pool,scheduler}.test.ts",
   "test/parts/service/real-systemd.test.ts",
-  "test/parts/doctor/agents.test.ts",
-  "test/agents/runs/landing.test.ts",
-  "test/parts/landing/{builds-on,full-disk,histories,killed-git,kills,land,plan,review,review-by,ten}.test.ts",
-  "test/parts/worktrees/{any-git,clean,killed-save,kills}.test.ts",
+  "test/parts/doctor/{agents,night}.test.ts",
+  "test/parts/landing/{builds-on,full-disk,histories,killed-git,kills,land,plan,retention,review,review-by,ten}.test.ts",
+  "test/parts/worktrees/{any-git,clean,continued,killed-save,kills}.test.ts",
   "test/parts/top/terminal.test.ts",
   "test/parts/web/{acts,hostile,listen-on,read-only-disk}.test.ts",
-  "test/parts/mail/{killed-delivery,killed-worker,three-agents}.test.ts",
   "test/soak/*.test.ts",
   "test/supervisor/control/races.test.ts",
+  "test/supervisor/queue/skipper.test.ts",
   "test/support/left-over.test.ts",
 ];
 /** A kill at each call of git, some minutes for each walk: `npm run test:git-kills`. The searches take samples of them. */
@@ -42,6 +44,9 @@ const GIT_KILLS = "test/parts/*/every-kill.test.ts";
 const AGENTS = "test/agents/real/*.test.ts";
 /** All pages in a real browser, with what drives it installed first: `npm run test:web`. */
 const WEB = "test/parts/web/browser/*.test.ts";
+
+// Chooses what the samples of walks take: all processes have the same one.
+process.env["MAILCHUTE_WALKS_SEED"] ??= String(Date.now() % 1_000_000);
 
 export default defineConfig({
   test: {

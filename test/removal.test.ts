@@ -7,25 +7,12 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { seededRandom } from "./support/seeded-random.ts";
 import { tempDir } from "./support/temp-dir.ts";
+import { sampleOf } from "./support/walks.ts";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const VERBS = "src/cli/shell/registry.ts";
-const SAMPLE = 5;
-const PARTS = chooseParts(fs.readdirSync(join(ROOT, "src", "parts")));
-
-function chooseParts(all: string[]): string[] {
-  if (process.env["MAILCHUTE_REMOVAL"] === "all") return all;
-  const seed = Number(process.env["MAILCHUTE_REMOVAL_SEED"] ?? Date.now() % 1_000_000);
-  process.stderr.write(`removal: seed ${seed}\n`);
-  const random = seededRandom(seed);
-  return all
-    .map((part) => ({ part, at: random() }))
-    .toSorted((a, b) => a.at - b.at)
-    .slice(0, SAMPLE)
-    .map(({ part }) => part);
-}
+const PARTS = fs.readdirSync(join(ROOT, "src", "parts"));
 
 /** A copy of what the build needs, with the packages of the original. */
 function copyProject(): string {
@@ -77,7 +64,7 @@ function unlist(project: string, list: string, part: string): number {
   return 1 + unlist(project, list, part);
 }
 
-test.each(PARTS)("without parts/%s it compiles, and runs a dropped file", (part) => {
+test.each(sampleOf(PARTS, 2))("without parts/%s it compiles, and runs a dropped file", (part) => {
   const project = copyProject();
   expect(removePart(project, part)).toBeGreaterThan(0);
   const run = (program: string, ...args: string[]): string =>

@@ -83,7 +83,7 @@ describe("fake-claude", () => {
     const dir = tempDir();
     const go = join(dir, "go");
     const run = claude({
-      turns: [[{ run: `while ! [ -e ${go} ]; do sleep 0.02; done` }, { say: "a" }]],
+      turns: [[{ run: `while ! [ -e ${go} ]; do sleep 0.1; done` }, { say: "a" }]],
     });
     run.send("first", "u-1");
     await waitFor(() => ofType(run, "assistant").length > 0, { what: "the tool call" });

@@ -391,7 +391,7 @@ test("two batches on two workers both go on to their ends when the pool is made 
       : [];
   for (const [index, id] of ids.entries()) {
     const lines = [0, 1, 2, 3, 4, 5].map((n) => {
-      const script = `echo ${10 * index + n} >> runs; until test -e go; do sleep 0.02; done`;
+      const script = `echo ${10 * index + n} >> runs; until test -e go; do sleep 0.1; done`;
       return JSON.stringify({ exec: ["sh", "-c", script], cwd: pool.dir });
     });
     fs.writeFileSync(join(pool.inbox, `${id}.ndjson`), lines.map((one) => `${one}\n`).join(""));

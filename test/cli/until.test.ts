@@ -21,7 +21,7 @@ it("takes a time of the day for the next one of that name, and a duration from n
 it("starts nothing after its time, lets what runs end, and leaves the rest in the inbox", async () => {
   const pool = newPool({ config: QUICK_CONFIG.replace("workers: 4", "workers: 1") });
   const go = join(pool.dir, "go");
-  pool.drop("a", { exec: ["sh", "-c", `until [ -e ${go} ]; do sleep 0.05; done`] });
+  pool.drop("a", { exec: ["sh", "-c", `until [ -e ${go} ]; do sleep 0.1; done`] });
   // On a busy machine the start of a takes longer, too.
   const untilMs = Math.round(timeLimitMs(5000));
   const run = await pool.start(["--until", `${untilMs}ms`]);

@@ -85,7 +85,7 @@ it.skipIf(!hasTmux)(
     const pool = newPool();
     await pool.start();
     const go = join(pool.dir, "go");
-    const script = `echo "::progress 40 half way"; until test -e ${go}; do sleep 0.05; done`;
+    const script = `echo "::progress 40 half way"; until test -e ${go}; do sleep 0.1; done`;
     pool.drop("slow", { exec: ["sh", "-c", script] });
     const terminal = openTerminal(pool.dir, 80, 24);
     await waitFor(() => terminal.screen().startsWith(PROMPT), { what: "the shell" });
@@ -110,13 +110,13 @@ describe.skipIf(!hasTmux)("run --drain", () => {
         "workers: 4\ndurability: process\nsweep_ms: 200\ngrace_ms: 500\nretry: {backoff_ms: 300000}\n",
     });
     const go = join(pool.dir, "go");
-    const loop = `echo "::progress 40 half way"; until test -e ${go}; do sleep 0.05; done`;
+    const loop = `echo "::progress 40 half way"; until test -e ${go}; do sleep 0.1; done`;
     pool.drop("slow", { exec: ["sh", "-c", loop] });
     pool.drop("good", { exec: ["true"] });
     pool.drop("bad", { exec: ["false"], max_attempts: 1 });
     pool.drop("again", { exec: ["false"], max_attempts: 2 });
     pool.drop("child", { exec: ["true"], metadata: { dependencies: ["slow"] } });
-    const node = `exec: [sh, -c, 'until test -e ${go}; do sleep 0.05; done']`;
+    const node = `exec: [sh, -c, 'until test -e ${go}; do sleep 0.1; done']`;
     const plan = `nodes:\n  - { id: n, ${node} }\n  - { id: o, exec: ['true'], dependencies: [n] }\n`;
     fs.writeFileSync(join(pool.state, "roadmap.yaml"), plan);
     const terminal = openTerminal(pool.dir, 80, 24);

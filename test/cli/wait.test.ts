@@ -90,7 +90,7 @@ it("knows the nodes of a plan that is being replaced when it looks", async () =>
 it("waits for nodes of the plan that are not launched yet, by whatever they end", async () => {
   const pool = newPool();
   const gate = join(pool.dir, "gate");
-  const open = `until [ -e ${gate} ]; do sleep 0.02; done`;
+  const open = `until [ -e ${gate} ]; do sleep 0.1; done`;
   fs.writeFileSync(
     join(pool.state, "roadmap.yaml"),
     `nodes:

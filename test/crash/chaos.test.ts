@@ -22,16 +22,16 @@ test(`two supervisors and four workers, killed, stopped, robbed of their lock an
 }, async () => {
   const { code, stdout } = await run([
     "--tasks",
-    "200",
+    "100",
     "--faults",
-    "25",
+    "15",
     "--seconds",
     "5",
     ...QUICKLY,
   ]);
   expect(stdout).not.toContain("PROBLEM");
   const [, tasks, faults] = /^(\d+) tasks, (\d+) faults, 0 problems$/m.exec(stdout) ?? [];
-  expect([Number(tasks), Number(faults) > 0], stdout).toEqual([200, true]);
+  expect([Number(tasks), Number(faults) > 0], stdout).toEqual([100, true]);
   expect(code).toBe(0);
 });
 

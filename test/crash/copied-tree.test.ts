@@ -8,7 +8,10 @@ import type { SupervisorDocument } from "../../src/core/documents.ts";
 import { startTicksOf } from "../../src/host/identity.ts";
 import { newPool, type Pool, readJson } from "../support/pool.ts";
 import { steeredConfig, steps } from "../support/steered.ts";
+import { takeSome } from "../support/take-some.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
 const isAlive = (pid: number): boolean => startTicksOf(pid) !== undefined;
@@ -39,7 +42,7 @@ function start(pool: Pool, args: readonly string[]): { pid: number; ended: Promi
 /** A task that says its pid, and waits. */
 async function startProgram(pool: Pool, go: string): Promise<number> {
   const pidFile = join(pool.dir, "program.pid");
-  const script = `echo $$ > ${pidFile}.new; mv ${pidFile}.new ${pidFile}; until [ -e ${go} ]; do sleep 0.05; done`;
+  const script = `echo $$ > ${pidFile}.new; mv ${pidFile}.new ${pidFile}; until [ -e ${go} ]; do sleep 0.1; done`;
   pool.drop("long", { exec: ["sh", "-c", script] });
   return waitFor(() => (fs.existsSync(pidFile) ? Number(fs.readFileSync(pidFile, "utf8")) : 0), {
     what: "the program",

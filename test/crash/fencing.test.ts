@@ -8,7 +8,10 @@ import { checkState } from "../support/check-state.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { programPath } from "../support/programs.ts";
 import { starts, steeredConfig, steps, tracePath } from "../support/steered.ts";
+import { takeSome } from "../support/take-some.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 const CONFIG = { lease_ttl_ms: 1500, heartbeat_ms: 300 };
 

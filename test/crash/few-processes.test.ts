@@ -5,7 +5,10 @@ import { describe, expect, it } from "vitest";
 import { checkState } from "../support/check-state.ts";
 import { canLimit, freshUid, lowerLimit, withLimits } from "../support/limits.ts";
 import { newPool, type Pool } from "../support/pool.ts";
+import { takeSome } from "../support/take-some.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 const CONFIG = `
 durability: power
@@ -115,7 +118,7 @@ describe.skipIf(!canLimit())("where few processes and threads may be made", () =
     const pool = newPool({ config: CONFIG, uid });
     await pool.start(["--workers", "2", "--processes", "1"]);
     const [runs, go] = [join(pool.dir, "runs"), join(pool.dir, "go")];
-    const script = `echo run >> ${runs}; until test -e ${go}; do sleep 0.05; done`;
+    const script = `echo run >> ${runs}; until test -e ${go}; do sleep 0.1; done`;
     pool.drop("task", { exec: ["sh", "-c", script], verify: ["true"], max_attempts: 1 });
     await waitFor(() => fs.existsSync(runs), { what: "its run" });
     const lift = lowerLimit(pool.workers()[0]?.pid ?? 0, uid, "nproc", 1);

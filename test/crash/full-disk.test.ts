@@ -7,7 +7,10 @@ import { checkState } from "../support/check-state.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { canMount, smallDisk } from "../support/small-disk.ts";
 import { poolOnSmallDisk, steeredConfig, steps, trace } from "../support/steered.ts";
+import { takeSome } from "../support/take-some.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 /** Work goes on to the last byte: what happens then is looked at. */
 const TO_THE_END = { free_bytes_min: 0 };

@@ -10,8 +10,12 @@ import { newPool, type Pool, type Running } from "../support/pool.ts";
 import { programPath } from "../support/programs.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import { starts, steeredConfig, steps, trace, tracePath } from "../support/steered.ts";
+import { takeSome } from "../support/take-some.ts";
 import { timeLimitMs } from "../support/time-limit.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { IS_WHOLE } from "../support/walks.ts";
+
+takeSome();
 
 const FAMILY = ["sh", programPath("has-family.sh")];
 
@@ -174,7 +178,7 @@ it("a new supervisor leaves running workers alone, adopts them, and uses them fu
 it("a drain counts what is settled by workers that it did not start, and says that some of it failed", async () => {
   const pool = newPool();
   const go = join(pool.dir, "go");
-  const await_ = `until [ -e ${go} ]; do sleep 0.05; done`;
+  const await_ = `until [ -e ${go} ]; do sleep 0.1; done`;
   const first = await pool.start(["--workers", "2", "--processes", "1"]);
   pool.drop("Ends", { exec: ["sh", "-c", await_] });
   pool.drop("Fails", { exec: ["sh", "-c", `${await_}; exit 1`], max_attempts: 1 });
@@ -228,6 +232,7 @@ it("two supervisors that start at once: one runs, the other is refused", async (
   expect(checkState(pool.state, ["task"])).toEqual([]);
 });
 
+const ROUNDS = IS_WHOLE ? 8 : 4;
 const SEEDS = process.env["MAILCHUTE_TEST_SEED"]?.split(",").map(Number) ?? [
   Math.floor(Math.random() * 2 ** 31),
 ];
@@ -255,7 +260,7 @@ it.each(SEEDS)(
       }
     };
     let supervisor = await pool.start();
-    for (let round = 0; round < 8; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       drop(40);
       // A random moment: so many runs after the last one.
       const target = trace(pool).length + 5 + random.below(60);

@@ -1,14 +1,14 @@
 /**
  * `enqueue --file todo.md` and `list sync` are killed before each of their file-system calls. Given again, each item runs once, each box
- * is ticked, and nothing else of the list changes. Most of the kills are a sample: MAILCHUTE_LIST_EVERY=1 takes them all.
+ * is ticked, and nothing else of the list changes. Most of the kills are a sample: `npm run test:walks` takes them all.
  */
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { seededRandom } from "../support/seeded-random.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { sampleOfCalls } from "../support/walks.ts";
 
 const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
 const HOOK = fileURLToPath(new URL("hook.cjs", import.meta.url));
@@ -19,7 +19,7 @@ agents:
 `;
 const LIST = "# Todo\r\n- [ ] A\n  - [ ] one\n  - [ ] two\n\n```\n- [ ] code\n```\n* [ ] three";
 const TICKED = LIST.replace(/\[ \](?! code)/g, "[x]");
-const SAMPLES = process.env["MAILCHUTE_LIST_EVERY"] === "1" ? Number.POSITIVE_INFINITY : 3;
+const SAMPLE = 2;
 
 const ENQUEUE = ["enqueue", "--agent", "coder", "--file", "todo.md"];
 const SYNC = ["list", "sync", "todo.md"];
@@ -81,30 +81,20 @@ class Place {
   }
 }
 
-const SEED = Number(process.env["MAILCHUTE_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
-
-/** The numbers of some of the calls, or of all. */
-function sampleOf(calls: number): number[] {
-  const random = seededRandom(SEED);
-  const all = Array.from({ length: calls }, (_, n) => n + 1);
-  if (calls <= SAMPLES) return all;
-  return Array.from({ length: SAMPLES }, () => random.pick(all));
-}
-
 it("enqueue, killed at any call and given again, runs each item once", () => {
   const calls = new Place().callsOf(ENQUEUE);
   expect(calls).toBeGreaterThan(10);
-  for (const at of sampleOf(calls)) {
+  for (const at of sampleOfCalls(calls, SAMPLE)) {
     const place = new Place();
     // The first call that is not made any more may be the release of the lock, after all work.
-    expect(place.runWith(ENQUEUE, at), `call ${at} of ${calls}, seed ${SEED}`).toBe("SIGKILL");
+    expect(place.runWith(ENQUEUE, at), `call ${at} of ${calls}`).toBe("SIGKILL");
     if (fs.existsSync(join(place.dir, "state", "mailbox", "inbox"))) {
       place.drain();
       place.takeResults();
     }
     place.run(ENQUEUE);
     place.drain();
-    expect(place.runs(), `call ${at} of ${calls}, seed ${SEED}`).toEqual(["one", "three", "two"]);
+    expect(place.runs(), `call ${at} of ${calls}`).toEqual(["one", "three", "two"]);
     place.run(SYNC);
     expect(place.list()).toBe(TICKED);
   }
@@ -119,15 +109,15 @@ it("list sync, killed at any call and given again, ticks each box, and a finishe
   };
   const calls = ready().callsOf(SYNC);
   expect(calls).toBeGreaterThan(10);
-  for (const at of sampleOf(calls)) {
+  for (const at of sampleOfCalls(calls, SAMPLE)) {
     const place = ready();
-    expect(place.runWith(SYNC, at), `call ${at} of ${calls}, seed ${SEED}`).toBe("SIGKILL");
+    expect(place.runWith(SYNC, at), `call ${at} of ${calls}`).toBe("SIGKILL");
     expect([LIST, TICKED]).toContain(place.list());
     // A new item with the line of a finished one, above it.
     fs.writeFileSync(join(place.dir, "todo.md"), `* [ ] three\n${place.list()}`);
     const isTicked = place.list().endsWith("* [x] three");
     place.run(SYNC);
-    expect(place.list(), `call ${at} of ${calls}, seed ${SEED}`).toBe(
+    expect(place.list(), `call ${at} of ${calls}`).toBe(
       isTicked
         ? `* [ ] three\n${TICKED}`
         : `* [x] three\n${TICKED.replace("* [x] three", "* [ ] three")}`,

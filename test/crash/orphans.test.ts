@@ -7,8 +7,11 @@ import { checkState } from "../support/check-state.ts";
 import { newPool, type Pool, type Running } from "../support/pool.ts";
 import { programPath } from "../support/programs.ts";
 import { steeredConfig } from "../support/steered.ts";
+import { takeSome } from "../support/take-some.ts";
 import { timeLimitMs } from "../support/time-limit.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 const ROLES = ["root", "child", "grandchild", "apart", "daemon"];
 const LEFT_MS = 2000;

@@ -6,8 +6,11 @@ import { checkState } from "../support/check-state.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { programPath } from "../support/programs.ts";
 import { starts, steeredConfig, steps, trace } from "../support/steered.ts";
+import { takeSome } from "../support/take-some.ts";
 import { timeLimitMs } from "../support/time-limit.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 /** Stops the pool and expects that nothing is wrong with what it leaves. */
 async function endsClean(pool: Pool, ids: readonly string[], hadCrashes = false): Promise<void> {
@@ -226,7 +229,7 @@ it("a worker that is sent SIGTERM takes no more, is replaced at once, and ends w
   const pool = newPool();
   const go = join(pool.dir, "go");
   const run = await pool.start(["--workers", "1", "--processes", "1"]);
-  pool.drop("long", { exec: ["sh", "-c", `until [ -e ${go} ]; do sleep 0.05; done`] });
+  pool.drop("long", { exec: ["sh", "-c", `until [ -e ${go} ]; do sleep 0.1; done`] });
   await waitFor(() => pool.events().some((e) => e["event"] === "started"), { what: "its start" });
   const [leaving] = pool.workers();
   process.kill(leaving?.pid ?? Number.NaN, "SIGTERM");

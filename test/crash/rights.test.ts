@@ -8,7 +8,10 @@ import { describe, expect, it } from "vitest";
 import { checkState } from "../support/check-state.ts";
 import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
 import { programPath } from "../support/programs.ts";
+import { takeSome } from "../support/take-some.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 const OWNER = 65_534;
 const STRANGER = 65_533;
@@ -217,7 +220,7 @@ describe.skipIf(isOff)("a pool of a user who is not root", () => {
     expect((await pool.error("fails")).attempts).toBe(2);
     const go = join(pool.dir, "go");
     const begun = join(pool.dir, "begun");
-    const program = `echo run >> ${begun}; until test -e ${go}; do sleep 0.05; done`;
+    const program = `echo run >> ${begun}; until test -e ${go}; do sleep 0.1; done`;
     drop(pool, "long", { exec: ["sh", "-c", program] });
     const holder = (): number | undefined =>
       pool.workers().find((worker) => worker.supervisor_pid === supervisor.pid)?.pid;

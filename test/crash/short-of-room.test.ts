@@ -6,7 +6,10 @@ import { checkState } from "../support/check-state.ts";
 import type { Pool } from "../support/pool.ts";
 import { canMount } from "../support/small-disk.ts";
 import { poolOnSmallDisk, starts, steps, trace } from "../support/steered.ts";
+import { takeSome } from "../support/take-some.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 /** Of 4 KiB: less than an eighth of the disk, and room enough for what is to settle. */
 const PAGES_LEFT = 24;
@@ -93,7 +96,7 @@ export default async (_task, { log }) => {
         `  - {name: noisy, kind: module, module: ${join(pool.dir, "noisy.mjs")}}\n`,
       );
       await pool.start();
-      const quiet = `echo begins; until [ -e ${go} ]; do sleep 0.05; done; echo ends`;
+      const quiet = `echo begins; until [ -e ${go} ]; do sleep 0.1; done; echo ends`;
       pool.drop("quiet", { exec: ["sh", "-c", quiet], max_attempts: 1 });
       const noisy = `[ -e ${once} ] && exit; : > ${once}; while :; do head -c 8000 /dev/zero; sleep 0.01; done`;
       pool.drop("noisy", {

@@ -5,7 +5,10 @@ import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { checkState } from "../support/check-state.ts";
 import { newPool, type Pool } from "../support/pool.ts";
+import { takeSome } from "../support/take-some.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 const HOOK = fileURLToPath(new URL("hook.cjs", import.meta.url));
 
@@ -162,7 +165,7 @@ function withoutListings(): { pool: Pool; untilBlind: () => Promise<unknown>; he
 function waiting(pool: Pool): { runs: string; go: string; exec: string[] } {
   const runs = join(pool.dir, "runs");
   const go = join(pool.dir, "go");
-  const program = `echo run >> '${runs}'; until [ -e '${go}' ]; do sleep 0.02; done`;
+  const program = `echo run >> '${runs}'; until [ -e '${go}' ]; do sleep 0.1; done`;
   return { runs, go, exec: ["sh", "-c", program] };
 }
 

@@ -12,8 +12,11 @@ import { newSettlement, settleAll } from "../../src/mailbox/settle/settle.ts";
 import { checkState } from "../support/check-state.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { starts, steeredConfig, steps } from "../support/steered.ts";
+import { takeSome } from "../support/take-some.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 const HOOK = fileURLToPath(new URL("hook.cjs", import.meta.url));
 

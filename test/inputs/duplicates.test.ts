@@ -7,7 +7,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { errorName, resultName } from "../../src/core/names.ts";
 import { newPool, type Pool } from "../support/pool.ts";
+import { takeSome } from "../support/take-some.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 /** Appends a line to a log when it runs, then ends as told. */
 function logged(pool: Pool, ending: string): { exec: string[] } {
@@ -37,7 +40,7 @@ const PLACES = {
   },
   processing: {
     start: async (pool: Pool, id: string) => {
-      const task = logged(pool, "while [ -e /proc/self ]; do sleep 0.05; done");
+      const task = logged(pool, "while [ -e /proc/self ]; do sleep 0.1; done");
       pool.drop(id, task);
       await waitFor(() => runsOf(pool, id) === 1, { what: "a running task" });
       return task;

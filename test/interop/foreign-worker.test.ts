@@ -4,7 +4,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
 import { type Program, startProgram } from "../support/programs.ts";
+import { takeSome } from "../support/take-some.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 const LEASE_MS = 1500;
 const CONFIG = `${QUICK_CONFIG}lease_ttl_ms: ${LEASE_MS}\nheartbeat_ms: 200\n`;

@@ -6,8 +6,11 @@ import { closeGate, type GateDocument, openGate } from "../../src/agents/account
 import { parseName } from "../../src/core/names.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { programPath } from "../support/programs.ts";
+import { takeSome } from "../support/take-some.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 const CLAUDE_TASKS = Array.from({ length: 10 }, (_, index) => `c${index}`);
 const HOUR_MS = 3_600_000;

@@ -4,7 +4,10 @@ import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { newPool, type Pool } from "../support/pool.ts";
+import { takeSome } from "../support/take-some.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 const SCRIPT = fileURLToPath(new URL("../../scripts/demo-agents.mjs", import.meta.url));
 /** Many times what it takes on a free machine (s). */

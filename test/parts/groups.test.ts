@@ -3,7 +3,10 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
+import { takeSome } from "../support/take-some.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 const COUNTS_OTHERS = `
 alive() {
@@ -77,7 +80,7 @@ test("no more than its slots run at once of an agent, tasks and nodes of the pla
 test("a node whose agent is full stays open, and wait says why", { timeout: 60_000 }, async () => {
   const pool = newPool();
   const gate = join(pool.dir, "gate");
-  const waits = `while [ ! -e ${gate} ]; do sleep 0.02; done`;
+  const waits = `while [ ! -e ${gate} ]; do sleep 0.1; done`;
   const agent = {
     name: "one",
     kind: "exec",
@@ -180,7 +183,7 @@ test.each([
   async (full, fields) => {
     const pool = newPool();
     const gate = join(pool.dir, "gate");
-    const args = ["-c", `while [ ! -e ${gate} ]; do sleep 0.02; done`];
+    const args = ["-c", `while [ ! -e ${gate} ]; do sleep 0.1; done`];
     const one = JSON.stringify({ name: "one", kind: "exec", program: "sh", args, slots: 1 });
     const config = `${QUICK_CONFIG}groups: {x: {slots: 1}}\nagents: [${one}]\n`;
     fs.writeFileSync(join(pool.state, "config.yaml"), config);

@@ -5,7 +5,10 @@ import { expect, test } from "vitest";
 import { newRepository } from "../support/git-repository.ts";
 import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
 import { seededRandom } from "../support/seeded-random.ts";
+import { takeSome } from "../support/take-some.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+takeSome();
 
 /** `$1` is what it does, `$2` where: files of living programs that would meet it are written down in `$RUN.over`. */
 const LOOKS = `
@@ -70,7 +73,7 @@ test("readers run together, a writer comes between them in its order, and people
   const { pool } = start();
   const gate = join(pool.dir, "gate");
   const order = join(pool.dir, "order");
-  const waits = `echo $MAILCHUTE_TASK_ID >> ${order}; while [ ! -e ${gate} ]; do sleep 0.02; done`;
+  const waits = `echo $MAILCHUTE_TASK_ID >> ${order}; while [ ! -e ${gate} ]; do sleep 0.1; done`;
   const of = (script: string, owns: object, created: number): object => ({
     exec: ["sh", "-c", script],
     cwd: "repo",

@@ -21,9 +21,9 @@ import { failingDisk, whyNoFailingDisk } from "../support/failing-disk.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { smallDisk } from "../support/small-disk.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { IS_WHOLE } from "../support/walks.ts";
 
 const WHY_NOT = whyNoFailingDisk();
-const ALL = process.env["MAILCHUTE_RESOURCES"] === "all";
 const OWNER = `${thisPlace()}-zzzzz-1-1`;
 /** A pool that tries again and again what cannot be done takes all of a processor. */
 const BUSY_MAX = 0.5;
@@ -43,7 +43,7 @@ let table = "";
 if (WHY_NOT !== undefined)
   process.stderr.write(`\nSKIPPED: a disk that fails cannot be tried here: ${WHY_NOT}\n`);
 afterAll(() => {
-  if (ALL) process.stdout.write(`resources: a failing disk: ${WHY_NOT ?? table}\n`);
+  if (IS_WHOLE) process.stdout.write(`resources: a failing disk: ${WHY_NOT ?? table}\n`);
 });
 
 const taskOf = (id: string, seconds: number): { id: string; bytes: Buffer } => ({
@@ -152,7 +152,7 @@ function remount(dir: string, how: "ro" | "rw"): void {
   execFileSync("mount", ["-o", `remount,${how}`, dir], { stdio: "pipe" });
 }
 
-it.skipIf(WHY_NOT !== undefined || !ALL)(
+it.skipIf(WHY_NOT !== undefined || !IS_WHOLE)(
   "the lock of a supervisor is not lost while the disk refuses to renew it, unless another renews it then",
   async () => {
     const open = async (): Promise<{ dir: string; path: string; lock: SupervisorLock }> => {
@@ -199,7 +199,7 @@ function busyS(pids: readonly number[]): number {
   return ticks / TICKS_PER_S;
 }
 
-it.skipIf(WHY_NOT !== undefined || !ALL)(
+it.skipIf(WHY_NOT !== undefined || !IS_WHOLE)(
   "a pool whose disk fails says so, stays, does not spin, and brings all to the end once it is mended",
   async () => {
     const disk = failingDisk();

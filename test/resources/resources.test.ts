@@ -12,6 +12,7 @@ import { canLimit, freshUid, withLimits } from "../support/limits.ts";
 import { newPool, type Pool, type PoolOptions, type Running } from "../support/pool.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { IS_WHOLE } from "../support/walks.ts";
 import {
   FAULTS,
   type Fault,
@@ -22,7 +23,6 @@ import {
   SHORT_OF_MEMORY,
 } from "./faults.ts";
 
-const ALL = process.env["MAILCHUTE_RESOURCES"] === "all";
 const SAMPLE = [
   "processes and threads, 60 (ulimit -u)",
   "address space for threads (ulimit -v)",
@@ -180,14 +180,14 @@ async function tell(
   else expect(problems).toEqual([]);
 }
 
-const chosen = FAULTS.filter(({ name }) => ALL || SAMPLE.includes(name));
+const chosen = FAULTS.filter(({ name }) => IS_WHOLE || SAMPLE.includes(name));
 
 it.each(chosen.map((fault) => [fault.name, fault.when, fault] as const))(
   "a pool that is short of %s, %s, says so, uses up no attempt, and goes on",
   (name, _when, fault) => tell(fault, name, {}, false),
 );
 
-it.skipIf(!ALL || !canLimit())(
+it.skipIf(!IS_WHOLE || !canLimit())(
   "a function that takes memory without end fails in the end, and keeps no other task from its own",
   async () => {
     const prefix = withLimits(`-v ${(nodeBytes() + 256 * MIB) / 1024}`);
@@ -266,7 +266,7 @@ const CONTROLS: readonly Control[] = [
   },
 ];
 
-it.skipIf(!ALL).each(CONTROLS.map((control) => [control.what, control] as const))(
+it.skipIf(!IS_WHOLE).each(CONTROLS.map((control) => [control.what, control] as const))(
   "%s is caught",
   async (what, { fault: name, when, from, to, tasks }) => {
     const fault = FAULTS.find((one) => one.name === name && one.when === when);

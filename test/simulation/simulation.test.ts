@@ -19,11 +19,11 @@ const isLong = longCalls > 0;
 const seedWanted = process.env["MAILCHUTE_SIM_SEED"];
 /** Seeds of the long run begin where chance says, so that each run looks elsewhere. */
 const firstSeed = isLong ? Math.floor(Math.random() * 2 ** 31) : 1;
-/** A small case gets its share of the calls, and at least what `npm test` walks. */
+/** A small case gets its share of the calls, and at least what CI walks. */
 const smallStatesMax = Math.min(100_000, Math.max(2_000, Math.round(longCalls / 20)));
 const STATES = {
-  small: isLong ? smallStatesMax : 2_000,
-  large: isLong ? longCalls : 80_000,
+  small: isLong ? smallStatesMax : 1_000,
+  large: isLong ? longCalls : 30_000,
 };
 
 /** By the last digit of the seed. */

@@ -11,7 +11,7 @@ it("a record that finds its name taken is published beside it, and people hear o
   const running = await pool.start();
   const gate = join(pool.dir, "go");
   const exec = (exitCode: number): object => ({
-    exec: ["sh", "-c", `while [ ! -e ${gate} ]; do sleep 0.02; done; echo said; exit ${exitCode}`],
+    exec: ["sh", "-c", `while [ ! -e ${gate} ]; do sleep 0.1; done; echo said; exit ${exitCode}`],
     max_attempts: 1,
   });
   const taken: [id: string, exitCode: number, take: (path: string) => void][] = [
@@ -65,7 +65,7 @@ it("a batch too: its record is kept beside what has taken its name", async () =>
   const pool = newPool();
   await pool.start();
   const gate = join(pool.dir, "go");
-  const line = { exec: ["sh", "-c", `while [ ! -e ${gate} ]; do sleep 0.02; done`] };
+  const line = { exec: ["sh", "-c", `while [ ! -e ${gate} ]; do sleep 0.1; done`] };
   const file = join(pool.dir, "b.ndjson");
   fs.writeFileSync(file, `${JSON.stringify(line)}\n`.repeat(2));
   await pool.run(["enqueue", "--batch", "--file", file, "--id", "b"]);

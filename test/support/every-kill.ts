@@ -2,7 +2,10 @@
 
 import { canCountSteps, type GitCallMade, type GitKill, stepsThatMatter } from "./counting-git.ts";
 import { seededRandom } from "./seeded-random.ts";
+import { sampleOf, WALKS_SEED } from "./walks.ts";
 
+/** Of six moments and victims. */
+const SAMPLE = 2;
 /** How many walks go on at once. */
 const AT_ONCE = 3;
 
@@ -67,18 +70,20 @@ export async function walkAll(walk: Walk): Promise<{ kills: number; calls: numbe
   return { kills: kills.length - missed, calls: calls.length };
 }
 
-/** One kill of each moment and victim, at calls that a seed chooses. */
+/** One kill of some moments and victims, at calls that the seed chooses; in a whole walk of each moment and victim. */
 export async function sampleKills(walk: Walk): Promise<void> {
-  const seed = Number(process.env["MAILCHUTE_KILL_SEED"] ?? Date.now() % 1_000_000);
-  const random = seededRandom(seed);
+  const random = seededRandom(WALKS_SEED);
   const kills = killsAt(await walk(canCountSteps() ? "steps" : "count"));
-  for (const moment of ["before", "within", "after"])
-    for (const victim of ["git", "caller"]) {
-      const fitting = kills.filter((kill) => kill.moment === moment && kill.victim === victim);
-      if (fitting.length === 0) continue;
-      const kill = random.pick(fitting);
-      await walk(kill).catch((error: unknown) => {
-        throw new Error(`seed ${seed}: ${JSON.stringify(kill)}`, { cause: error });
-      });
-    }
+  const kinds = ["before", "within", "after"].flatMap((moment) =>
+    ["git", "caller"].map((victim) =>
+      kills.filter((kill) => kill.moment === moment && kill.victim === victim),
+    ),
+  );
+  const there = kinds.filter((fitting) => fitting.length > 0);
+  for (const fitting of sampleOf(there, SAMPLE)) {
+    const kill = random.pick(fitting);
+    await walk(kill).catch((error: unknown) => {
+      throw new Error(JSON.stringify(kill), { cause: error });
+    });
+  }
 }

@@ -45,7 +45,7 @@ it("status, show and why show it while the task runs, and control characters as 
   const pool = newPool();
   await pool.start();
   const go = join(pool.dir, "go");
-  const until = `while ! test -e ${go}; do sleep 0.05; done`;
+  const until = `while ! test -e ${go}; do sleep 0.1; done`;
   pool.drop("file", {
     exec: ["sh", "-c", `echo "40 of \\033[2Jall" > "$MAILCHUTE_PROGRESS_FILE"; ${until}`],
   });

@@ -5,8 +5,11 @@ import { describe, expect, it } from "vitest";
 import { QuestionStore } from "../../../src/questions/question-store.ts";
 import { type MovedClock, newMovedClock } from "../../support/moved-clock.ts";
 import type { Pool } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type Bench, newBench, type Step } from "../runs/bench.ts";
+
+takeSome();
 
 /** A turn that takes a while and costs 0.10 USD. */
 const TURN: readonly Step[] = [

@@ -5,8 +5,11 @@ import { describe, expect, it } from "vitest";
 import { closeGate, openGate } from "../../../src/agents/accounts/gate-rules.ts";
 import { parseName } from "../../../src/core/names.ts";
 import type { Pool } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type Bench, type FakeAccount, type Kind, newBench, type Step } from "./bench.ts";
+
+takeSome();
 
 const KINDS: readonly Kind[] = ["claude", "codex"];
 const HOUR_S = 3600;

@@ -3,8 +3,11 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Pool } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type Kind, newBench, type Step } from "./bench.ts";
+
+takeSome();
 
 const KINDS: readonly Kind[] = ["claude", "codex"];
 

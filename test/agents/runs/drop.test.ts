@@ -4,8 +4,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import type { Pool } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type Bench, newBench, type Step } from "./bench.ts";
+
+takeSome();
 
 const BIN = fileURLToPath(new URL("../../../bin/mailchute.js", import.meta.url));
 const CLI = `${process.execPath} ${BIN}`;

@@ -3,7 +3,10 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { newRepository, type TestRepository } from "../../support/git-repository.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { type Bench, type Kind, newBench, type Step } from "./bench.ts";
+
+takeSome();
 
 const KINDS: readonly Kind[] = ["claude", "codex"];
 const TARGET = "mailchute/integration";

@@ -4,8 +4,11 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { GateDocument } from "../../../src/agents/accounts/gate-rules.ts";
 import { readJson } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type Bench, type Kind, newBench } from "./bench.ts";
+
+takeSome();
 
 const KINDS: readonly Kind[] = ["claude", "codex"];
 const TASKS = 10;

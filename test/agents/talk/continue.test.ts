@@ -7,8 +7,11 @@ import type { SessionDocument } from "../../../src/agents/stream/session-file.ts
 import { costsOf } from "../../../src/core/state-tree.ts";
 import { filesOfDays } from "../../../src/journal/daily.ts";
 import { type Pool, readJson } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { newTalkPool, UNTIL_GO } from "./talk-pool.ts";
+
+takeSome();
 
 /** What the newest run of a task has left of its session. */
 function sessionOf(pool: Pool, id: string): SessionDocument | undefined {

@@ -3,8 +3,11 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Pool } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { newTalkPool, UNTIL_GO } from "./talk-pool.ts";
+
+takeSome();
 
 const AT_WORK = { GO: [[{ run: UNTIL_GO }, { say: "Done." }]] };
 

@@ -6,7 +6,7 @@ import { programPath } from "../../support/programs.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 /** A tool call that goes on until the test makes the file `go` in its folder. */
-export const UNTIL_GO = "until test -e go; do sleep 0.05; done";
+export const UNTIL_GO = "until test -e go; do sleep 0.1; done";
 
 /**
  * @param tasks steps by a word of the prompt: see `fake-agent/script.mjs`

@@ -3,7 +3,10 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { type Cli, newCli, put } from "../../cli/run-cli.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { closeAccount, doctor, program, standIn } from "./doctor.ts";
+
+takeSome();
 
 const runsOf = (cli: Cli, kind: string): number =>
   fs.readFileSync(join(cli.dir, `${kind}-runs`), "utf8").split("\n").length - 1;

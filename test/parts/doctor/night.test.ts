@@ -4,7 +4,10 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { type Cli, newCli, put } from "../../cli/run-cli.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { closeAccount, doctor, standIn } from "./doctor.ts";
+
+takeSome();
 
 const text = (part: string): unknown => expect.stringContaining(part);
 

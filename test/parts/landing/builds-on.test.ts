@@ -2,7 +2,10 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { takeSome } from "../../support/take-some.ts";
 import { inWorktree, newPlace, type Place } from "../worktrees/place.ts";
+
+takeSome();
 
 const TARGET = "mailchute/integration";
 

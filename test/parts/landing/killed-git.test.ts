@@ -3,7 +3,10 @@ import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { canCountSteps, countingGit, type GitKill } from "../../support/counting-git.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { inWorktree, newPlace, type Place } from "../worktrees/place.ts";
+
+takeSome();
 
 const TARGET = "mailchute/integration";
 

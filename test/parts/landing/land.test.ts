@@ -2,7 +2,10 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { takeSome } from "../../support/take-some.ts";
 import { inWorktree, newPlace } from "../worktrees/place.ts";
+
+takeSome();
 
 const TARGET = "mailchute/integration";
 /** Each task adds a line of its own, or all change the same line. */

@@ -13,7 +13,10 @@ import { cleanSaves } from "../../../src/parts/worktrees/clean-saves.ts";
 import { openEnvironment } from "../../../src/supervisor/environment/environment.ts";
 import type { Tick } from "../../../src/supervisor/environment/service.ts";
 import type { PartHost } from "../../../src/supervisor/part.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { inWorktree, newPlace, type Place } from "../worktrees/place.ts";
+
+takeSome();
 
 const TARGET = "mailchute/integration";
 /** The first run leaves a draft and fails, the second one commits more. */

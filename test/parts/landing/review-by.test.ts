@@ -3,8 +3,11 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { newPlace, type Place } from "../worktrees/place.ts";
+
+takeSome();
 
 const CLAUDE = fileURLToPath(new URL("../../fixtures/programs/fake-claude.mjs", import.meta.url));
 const TARGET = "mailchute/integration";
@@ -168,7 +171,7 @@ test("work does not land by itself when its reviewer has changed the settings of
 
 test("a review whose worker is killed is begun anew, and its verdict counts once", async () => {
   const place = newReviewPlace(
-    `touch "$SEEN/judging"; until [ -e "$SEEN/go" ]; do sleep 0.05; done; ${PASS}`,
+    `touch "$SEEN/judging"; until [ -e "$SEEN/go" ]; do sleep 0.1; done; ${PASS}`,
   );
   const { pool, repo, seen } = place;
   pool.drop("a", task());
@@ -211,7 +214,7 @@ test("a branch that has moved since is reviewed again, and only what was passed 
 
 test("who waits for the work is told by name why it has not landed", async () => {
   const { pool, judge, ask } = newReviewPlace(
-    `while [ ! -e "$SEEN/go" ]; do sleep 0.05; done; ${FAIL("say more")}`,
+    `while [ ! -e "$SEEN/go" ]; do sleep 0.1; done; ${FAIL("say more")}`,
   );
   pool.drop("a", task({ land: "merge" }));
   pool.drop("b", { exec: ["true"], metadata: { dependencies: ["a"] } });

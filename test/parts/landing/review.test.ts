@@ -2,7 +2,10 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { takeSome } from "../../support/take-some.ts";
 import { inWorktree, newPlace } from "../worktrees/place.ts";
+
+takeSome();
 
 const TARGET = "mailchute/integration";
 /** An agent that reads its task: a first run writes `same.txt`, a mending one keeps its own line beside the other. */

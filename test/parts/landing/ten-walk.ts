@@ -51,7 +51,7 @@ esac
 
 /** Each waits for the one before it, and commits once. Where work lands the check waits for all ten. With kills nothing waits. */
 const WORK = (file: string) => `
-until test -d "$WALK/steps" || test -z "$1" || test -e "$MAILCHUTE_STATE/mailbox/outbox/$1_result.json"; do sleep 0.05; done
+until test -d "$WALK/steps" || test -z "$1" || test -e "$MAILCHUTE_STATE/mailbox/outbox/$1_result.json"; do sleep 0.2; done
 test -e ${file} || { echo "$MAILCHUTE_TASK_ID" > ${file}; ${GIT} add -A; ${GIT} -c user.name=x -c user.email=x@x commit -qm "$MAILCHUTE_TASK_ID"; }
 ${GIT} rev-parse HEAD >> "$WALK/made"
 echo draft > "draft of $MAILCHUTE_TASK_ID.txt"
@@ -59,7 +59,7 @@ echo draft > "draft of $MAILCHUTE_TASK_ID.txt"
 const CHECK = `
 case $PWD in */.landing/*)
   [ ! -d "$WALK/steps" ] || ! mkdir "$WALK/steps/verify" 2>/dev/null || { echo verify >> "$WALK/killed"; kill -KILL $PPID; }
-  until test -d "$WALK/steps" || test "$(ls "$MAILCHUTE_STATE/mailbox/outbox" | grep -c '^t[0-9]_result')" -eq 10; do sleep 0.05; done ;;
+  until test -d "$WALK/steps" || test "$(ls "$MAILCHUTE_STATE/mailbox/outbox" | grep -c '^t[0-9]_result')" -eq 10; do sleep 0.2; done ;;
 esac
 `;
 

@@ -13,7 +13,7 @@ sweep_ms: 200
 agents:
   - {name: coder, kind: exec, program: sh, args: ["-c", "sed -n '1s/^# //p' $MAILCHUTE_PACKET >> runs.txt"]}
   - {name: failing, kind: exec, program: sh, args: ["-c", "echo no such test >&2; exit 3"]}
-  - {name: waiting, kind: exec, program: sh, args: ["-c", "touch running; until test -e go; do sleep 0.05; done"]}
+  - {name: waiting, kind: exec, program: sh, args: ["-c", "touch running; until test -e go; do sleep 0.1; done"]}
 `;
 
 let cli: Cli;

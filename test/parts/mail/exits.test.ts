@@ -13,9 +13,12 @@ import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import { MessageReader, type Numbered } from "../../../src/parts/mail/store/read-messages.ts";
 import { UNTIL_GO } from "../../agents/talk/talk-pool.ts";
 import type { Pool } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { newMailPool, streamsOf, wakesOf } from "./mail-pool.ts";
+
+takeSome();
 
 const AT_WORK = { GO: [[{ run: UNTIL_GO }, { say: "All\nis done." }]] };
 

@@ -6,8 +6,11 @@ import { expect, it } from "vitest";
 import { newBench } from "../../agents/runs/bench.ts";
 import { newTalkPool, UNTIL_GO } from "../../agents/talk/talk-pool.ts";
 import type { Pool } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { streamsOf } from "./mail-pool.ts";
+
+takeSome();
 
 const BIN = fileURLToPath(new URL("../../../bin/mailchute.js", import.meta.url));
 const CLI = `${process.execPath} ${BIN}`;

@@ -16,10 +16,10 @@ import { newPool, type Pool, QUICK_CONFIG } from "../../support/pool.ts";
 import { programPath } from "../../support/programs.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
+import { IS_WHOLE, sampleOfCalls } from "../../support/walks.ts";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const HOOK = join(ROOT, "test", "crash", "hook.cjs");
-const isAll = process.env["MAILCHUTE_MAIL_KILLS"] === "all";
 const AT_ONCE = 2;
 const LONG = { timeoutMs: 90_000 };
 /** Calls in these folders count: offers and proofs, what the run leaves and is answered, messages and cursors. */
@@ -63,7 +63,7 @@ async function strike(launcher: string, how: Strike): Promise<{ calls: number; f
   const word = `${note("begun")}; ${cli} say done --to zoe --id said-$$ && ${note("acknowledged")}; ${note("ended")}`;
   const saying = `n=$(cat "${pool.dir}/ended" 2>/dev/null | wc -l)
     (setsid env -u MAILCHUTE_LEASE sh -c '${word}' > /dev/null 2>&1 < /dev/null &)
-    while test "$(cat "${pool.dir}/ended" 2>/dev/null | wc -l)" = "$n"; do sleep 0.05; done`;
+    while test "$(cat "${pool.dir}/ended" 2>/dev/null | wc -l)" = "$n"; do sleep 0.1; done`;
   const agent = {
     name: "ann",
     kind: "claude",
@@ -164,11 +164,10 @@ describe("a worker that is killed at each of its calls for mail", () => {
     const { calls, faults: before } = await strike(launcher, { at: 0, when: "before" });
     expect(before).toEqual([]);
     expect(calls).toBeGreaterThan(10);
-    const places = Array.from({ length: calls }, (_, index) => index + 1);
-    const sample = [places[Math.floor(Math.random() * calls)] ?? 1];
+    const places = sampleOfCalls(calls, 1);
     const faults = await strikeAll(
       launcher,
-      (isAll ? places : sample).flatMap((at) => sidesOf(at)),
+      places.flatMap((at) => sidesOf(at)),
     );
     process.stdout.write(
       `mail: ${kills} kills of a worker at ${calls} calls, ${faults.length} faults\n`,
@@ -176,7 +175,7 @@ describe("a worker that is killed at each of its calls for mail", () => {
     expect(faults).toEqual([]);
   });
 
-  it.runIf(isAll).each(Object.keys(BROKEN))(
+  it.runIf(IS_WHOLE).each(Object.keys(BROKEN))(
     "%s: that is found",
     {
       timeout: 3_600_000,

@@ -13,6 +13,7 @@ import { newBench } from "../../agents/runs/bench.ts";
 import { newMovedClock } from "../../support/moved-clock.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
+import { IS_WHOLE } from "../../support/walks.ts";
 
 const BIN = fileURLToPath(new URL("../../../bin/mailchute.js", import.meta.url));
 const CLI = `${process.execPath} ${BIN}`;
@@ -31,24 +32,32 @@ function newTalkers(words: Record<string, string>) {
   const folder = new MailFolder(store, OUTSIDE);
   const say = (to: string): unknown =>
     send(store, { scope: OUTSIDE, from: "human", via: "cli", to: [to], text: "go" }, clock.nowMs());
+  /** So many wake-ups have led to it. */
+  const answerOfBob = (hops: number): unknown => {
+    const draft = { scope: OUTSIDE, from: "bob", via: "run", to: ["ann"] } as const;
+    return send(store, { ...draft, text: "pong @ann", hops }, clock.nowMs());
+  };
   const said = () => [...new MessageReader(folder).next()].filter(({ via }) => via === "run");
   const why = async (name: string): Promise<string> =>
     (await pool.run(["agents", "why", name, "--scope", "unknown:main"])).stdout;
-  return { clock, pool, say, said, why, folder };
+  return { clock, pool, say, answerOfBob, said, why, folder };
 }
 
 it("two agents that mention each other for ever are slowed down from 6 hops on, and held at 12", async () => {
-  const { clock, pool, say, said, why } = newTalkers({ ann: "ping @bob", bob: "pong @ann" });
+  const talkers = newTalkers({ ann: "ping @bob", bob: "pong @ann" });
+  const { clock, pool, say, answerOfBob, said, why } = talkers;
+  const hopsSaid = (): number[] => said().map(({ hops }) => hops);
   await pool.start();
-  say("ann");
-  await waitFor(() => said().length === 6, { what: "six hops", timeoutMs: 90_000 });
-  expect(said().map(({ hops }) => hops)).toEqual([1, 2, 3, 4, 5, 6]);
-  expect(said()[3]?.cause).toEqual([said()[2]?.id]);
+  if (IS_WHOLE) say("ann");
+  else answerOfBob(4);
+  await waitFor(() => hopsSaid().at(-1) === 6, { what: "six hops", timeoutMs: 90_000 });
+  expect(hopsSaid()).toEqual(IS_WHOLE ? [1, 2, 3, 4, 5, 6] : [4, 5, 6]);
+  expect(said().at(-2)?.cause).toEqual([said().at(-3)?.id]);
   expect(await why("ann")).toContain("it is the answer to 6 wake-ups, and no person spoke");
   for (let hops = 7; hops <= 12; hops++) {
-    expect(said()).toHaveLength(hops - 1);
+    expect(hopsSaid().at(-1)).toBe(hops - 1);
     clock.skip(26 * 60_000);
-    await waitFor(() => said().length === hops, { what: `hop ${hops}`, timeoutMs: 60_000 });
+    await waitFor(() => hopsSaid().at(-1) === hops, { what: `hop ${hops}`, timeoutMs: 60_000 });
   }
   clock.skip(26 * 60_000);
   await waitFor(() => pool.alerts().some(({ alert }) => alert === "mail_held"), {
@@ -57,7 +66,7 @@ it("two agents that mention each other for ever are slowed down from 6 hops on, 
   expect(await why("ann")).toContain("held: it is the answer to 12 wake-ups");
   // A person's word passes, and the chain begins anew.
   say("ann");
-  await waitFor(() => said().length === 13, { what: "the answer", timeoutMs: 60_000 });
+  await waitFor(() => hopsSaid().at(-1) === 1, { what: "the answer", timeoutMs: 60_000 });
   expect(said().at(-1)).toMatchObject({ from_agent: "ann", hops: 1 });
 });
 

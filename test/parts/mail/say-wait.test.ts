@@ -8,8 +8,11 @@ import { MessageReader } from "../../../src/parts/mail/store/read-messages.ts";
 import { newBench } from "../../agents/runs/bench.ts";
 import { UNTIL_GO } from "../../agents/talk/talk-pool.ts";
 import type { Pool } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { newMailPool, streamsOf, wakesOf } from "./mail-pool.ts";
+
+takeSome();
 
 const BIN = fileURLToPath(new URL("../../../bin/mailchute.js", import.meta.url));
 const CLI = `${process.execPath} ${BIN}`;

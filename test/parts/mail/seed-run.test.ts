@@ -7,8 +7,11 @@ import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import { MessageReader } from "../../../src/parts/mail/store/read-messages.ts";
 import { type Bench, type FakeAgent, newBench } from "../../agents/runs/bench.ts";
 import { newRepository } from "../../support/git-repository.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
+
+takeSome();
 
 const SCOPE = { project: "app", branch: "main" };
 const LONG = { timeoutMs: 60_000 };

@@ -11,7 +11,10 @@ import { unreadOf } from "../../../src/parts/mail/store/inbox.ts";
 import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import { MessageReader } from "../../../src/parts/mail/store/read-messages.ts";
 import { newBench } from "../../agents/runs/bench.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
+
+takeSome();
 
 const BIN = fileURLToPath(new URL("../../../bin/mailchute.js", import.meta.url));
 const CLI = `${process.execPath} ${BIN}`;

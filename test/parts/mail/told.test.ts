@@ -7,9 +7,12 @@ import { createTask } from "../../../src/parts/mail/agents/tasks.ts";
 import { MessageReader } from "../../../src/parts/mail/store/read-messages.ts";
 import { newTalkPool } from "../../agents/talk/talk-pool.ts";
 import type { Pool } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { newMailPool, streamsOf } from "./mail-pool.ts";
+
+takeSome();
 
 /** What the programs were told at the beginning of each turn. */
 function toldTo(pool: Pool): string[] {
@@ -23,7 +26,7 @@ function toldTo(pool: Pool): string[] {
 }
 
 /** A tool call that goes on until the test makes this file. */
-const until = (name: string): object => ({ run: `until test -e ${name}; do sleep 0.05; done` });
+const until = (name: string): object => ({ run: `until test -e ${name}; do sleep 0.1; done` });
 const go = (pool: Pool, name: string): void => fs.writeFileSync(join(pool.dir, name), "");
 
 describe("the packet of a run", () => {

@@ -10,9 +10,12 @@ import { unreadOf } from "../../../src/parts/mail/store/inbox.ts";
 import { MessageReader } from "../../../src/parts/mail/store/read-messages.ts";
 import { UNTIL_GO } from "../../agents/talk/talk-pool.ts";
 import { newPool, QUICK_CONFIG } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { newMailPool, streamsOf, wakesOf } from "./mail-pool.ts";
+
+takeSome();
 
 const BIN = fileURLToPath(new URL("../../../bin/mailchute.js", import.meta.url));
 const HOOK = fileURLToPath(new URL("../../crash/hook.cjs", import.meta.url));

@@ -4,7 +4,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { newPool, type Pool } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
+
+takeSome();
 
 const IDS = ["n-1", "n-2", "n-3"];
 

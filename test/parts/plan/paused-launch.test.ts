@@ -5,13 +5,16 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { newPool, type Pool, readJson } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
+
+takeSome();
 
 const roadmapOf = (pool: Pool): string => join(pool.state, "roadmap.yaml");
 
 /** A program that runs until the file `go-ID` is there. */
 function untilLetGo(pool: Pool, id: string): string[] {
-  return ["sh", "-c", `while [ ! -e ${join(pool.dir, `go-${id}`)} ]; do sleep 0.02; done`];
+  return ["sh", "-c", `while [ ! -e ${join(pool.dir, `go-${id}`)} ]; do sleep 0.1; done`];
 }
 
 const letGo = (pool: Pool, id: string): void => fs.writeFileSync(join(pool.dir, `go-${id}`), "");

@@ -5,7 +5,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { newPool, type Pool, QUICK_CONFIG } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
+
+takeSome();
 
 /** An agent that runs `script` with a shell, once a node. */
 const agent = (script: string, more = ""): string =>
@@ -154,12 +157,12 @@ describe("what comes of a failure", () => {
     const planner = [
       `case "$MAILCHUTE_TASK_ID" in plan-escalate-task-*) ${say({ status: "fail", summary: "no way" })}; exit;; esac`,
       'cat "$MAILCHUTE_PACKET" >> packets.txt',
-      "until grep -q 'id: plan-escalate-task-b, type: plan, status: failed' state/roadmap.yaml; do sleep 0.02; done",
+      "until grep -q 'id: plan-escalate-task-b, type: plan, status: failed' state/roadmap.yaml; do sleep 0.1; done",
       say({ status: "success", summary: "it is good" }),
     ].join("\n");
     const pool = newPool({ config: agent(planner) });
     const isUnderWay = "id: plan-escalate-plan-child, type: plan, status: in_progress";
-    const late = `until grep -q '${isUnderWay}' state/roadmap.yaml; do sleep 0.02; done; exit 1`;
+    const late = `until grep -q '${isUnderWay}' state/roadmap.yaml; do sleep 0.1; done; exit 1`;
     plan(
       pool,
       `nodes:
@@ -255,7 +258,7 @@ describe("a question", () => {
 /** Nodes that run until the file `go-ID` is there. */
 function held(pool: Pool, ids: readonly string[]): string {
   const nodes = ids.map((id) => {
-    const script = `while [ ! -e ${join(pool.dir, `go-${id}`)} ]; do sleep 0.02; done`;
+    const script = `while [ ! -e ${join(pool.dir, `go-${id}`)} ]; do sleep 0.1; done`;
     return `  - { id: ${id}, status: open, exec: [sh, -c, ${JSON.stringify(script)}] }`;
   });
   return `nodes:\n  - { id: plan-000, type: plan, status: done }\n${nodes.join("\n")}\n`;
@@ -384,7 +387,7 @@ describe("a person and the file", () => {
       status: "success",
       next: { addNodes: [{ id: "task-b", title: "After the base", dependencies: ["base"] }] },
     });
-    const planner = `while [ ! -e go-wish ]; do sleep 0.02; done; ${wish}`;
+    const planner = `while [ ! -e go-wish ]; do sleep 0.1; done; ${wish}`;
     const pool = newPool({
       config: agent(
         "exit 0",

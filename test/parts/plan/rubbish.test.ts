@@ -3,7 +3,10 @@ import { expect, it } from "vitest";
 import { YAML_PARTS_MAX } from "../../../src/core/limits.ts";
 import { findNode, parseRoadmap } from "../../../src/parts/plan/read/document.ts";
 import { finishedContainers, isAllDone } from "../../../src/parts/plan/rules/progress.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { timeLimitMs } from "../../support/time-limit.ts";
+
+takeSome();
 
 const COUNT = 10_000;
 /** A tenth of it is what they take; by the square of their size it would be minutes. */

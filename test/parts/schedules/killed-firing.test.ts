@@ -8,12 +8,12 @@ import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { startProgram } from "../../support/programs.ts";
 import { tempDir } from "../../support/temp-dir.ts";
+import { IS_WHOLE, sampleOfCalls } from "../../support/walks.ts";
 
 const HOOK = fileURLToPath(new URL("../../crash/hook.cjs", import.meta.url));
-const isAll = process.env["MAILCHUTE_SCHEDULE_KILLS"] === "all";
-/** Of a sample: it strikes at one call of so many. */
-const STEP = 15;
-const AT_ONCE = isAll ? 6 : 3;
+/** It strikes before and after so many calls, or at all. */
+const SAMPLE = 2;
+const AT_ONCE = IS_WHOLE ? 6 : 3;
 const MIN = 60_000;
 const START = Date.parse("2026-03-29T00:00:00Z");
 
@@ -111,12 +111,10 @@ it.each([
     const copy = await prepare(missed);
     const calls = await fire(copy(), START + 17 * MIN);
     expect(calls).toBeGreaterThan(expected.length * 4);
-    const strikes = Array.from({ length: calls }, (_, i) => i + 1)
-      .filter((at) => isAll || at % STEP === 1 || at === calls)
-      .flatMap((at): Strike[] => [
-        { at, when: "before" },
-        { at, when: "after" },
-      ]);
+    const strikes = sampleOfCalls(calls, SAMPLE).flatMap((at): Strike[] => [
+      { at, when: "before" },
+      { at, when: "after" },
+    ]);
     const check = async (strike: Strike): Promise<void> => {
       const text = `killed ${strike.when} call ${strike.at} of ${calls}`;
       expect(await strikeAt(copy(), strike), text).toEqual(expected);

@@ -4,6 +4,7 @@ import { ErrInvalidConfig } from "../../../src/core/errors.ts";
 import { readSchedule, type Schedule } from "../../../src/parts/schedules/schedule.ts";
 import { timesBetween } from "../../../src/parts/schedules/times.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
+import { IS_WHOLE } from "../../support/walks.ts";
 
 const schedule = (text: string): Schedule =>
   readSchedule("s", `${text}\ntask: {exec: ['true']}\n`, "schedules/s.yaml", "UTC");
@@ -22,7 +23,7 @@ function valuesOf(field: string, min: number, max: number): Set<number> {
 
 const DAY_MS = 86_400_000;
 /** `npm run test:schedule-kills` takes 200. */
-const PATTERNS = process.env["MAILCHUTE_SCHEDULE_KILLS"] === "all" ? 200 : 60;
+const PATTERNS = IS_WHOLE ? 200 : 8;
 
 test(`${PATTERNS} random patterns have the times that a plain reader finds minute by minute over 90 days`, () => {
   const seed = Number(process.env["MAILCHUTE_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));

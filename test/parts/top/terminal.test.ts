@@ -5,8 +5,11 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { QuestionStore } from "../../../src/questions/question-store.ts";
 import { newPool, type Pool } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { hasTmux, MAILCHUTE, openTerminal, PROMPT, type Terminal } from "../../support/terminal.ts";
 import { waitFor } from "../../support/wait-for.ts";
+
+takeSome();
 
 const BEFORE = "what was here before";
 

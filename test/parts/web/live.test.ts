@@ -83,7 +83,7 @@ it("a log of the page that is open is followed", async () => {
   await pool.start();
   const go = join(pool.dir, "go");
   pool.drop("slow", {
-    exec: ["sh", "-c", `echo first; until test -e ${go}; do sleep 0.02; done; echo second`],
+    exec: ["sh", "-c", `echo first; until test -e ${go}; do sleep 0.1; done; echo second`],
   });
   const web = await openWeb(pool.state);
   const { has } = await follow(web, "/tasks/slow");

@@ -67,7 +67,7 @@ it("the overview follows a running task", async () => {
   await pool.start();
   const go = join(pool.dir, "go");
   pool.drop("slow", {
-    exec: ["sh", "-c", `echo '::progress 40 half'; until test -e ${go}; do sleep 0.05; done`],
+    exec: ["sh", "-c", `echo '::progress 40 half'; until test -e ${go}; do sleep 0.1; done`],
   });
   const web = await openWeb(pool.state);
   let page = await web.page("/");

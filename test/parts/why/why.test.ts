@@ -18,7 +18,7 @@ async function whyOf(run: (args: string[]) => Promise<{ stdout: string }>, id: s
 async function poolWithARun(id: string, config = QUICK_CONFIG): Promise<Pool> {
   const pool = newPool({ config });
   await pool.start();
-  const script = `echo first; echo half way; while ! test -e ${join(pool.dir, "go")}; do sleep 0.05; done`;
+  const script = `echo first; echo half way; while ! test -e ${join(pool.dir, "go")}; do sleep 0.1; done`;
   fs.writeFileSync(join(pool.tmp, "x"), JSON.stringify({ id, exec: ["sh", "-c", script] }));
   fs.renameSync(join(pool.tmp, "x"), join(pool.inbox, `${id}.json`));
   const log = async (): Promise<string> => (await pool.run(["logs", id])).stdout;

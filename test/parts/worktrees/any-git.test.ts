@@ -6,8 +6,11 @@ import { expect, test } from "vitest";
 import type { ErrorRecord, ResultRecord } from "../../../src/core/task.ts";
 import { newRepository, repositoryAt } from "../../support/git-repository.ts";
 import { canMount, smallDisk } from "../../support/small-disk.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { inWorktree, newPlace, type Place } from "./place.ts";
+
+takeSome();
 
 async function done(place: Place, script: string, more: object = {}): Promise<ResultRecord> {
   place.pool.drop("a", inWorktree(script, more));

@@ -3,8 +3,11 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Cleaned } from "../../../src/parts/worktrees/clean-worktrees.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { inWorktree, newPlace, type Place } from "./place.ts";
+
+takeSome();
 
 /** Its run fails at the end: what a completed one leaves would be committed. */
 async function ran(script: string, more: object = {}): Promise<Place> {

@@ -3,8 +3,11 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { canCountSteps, countingGit } from "../../support/counting-git.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { inWorktree, newPlace } from "./place.ts";
+
+takeSome();
 
 /** Says so in the file `$OVER` when another program works there at the same time. */
 const ALONE = `
@@ -38,7 +41,7 @@ test("a worktree in which another task goes on stays, and a bad worktree_of is r
   pool.drop("a", inWorktree("echo a > who.txt"));
   await pool.start();
   await pool.result("a");
-  const waits = `touch began; while [ ! -e '${gate}' ]; do sleep 0.02; done; rm began`;
+  const waits = `touch began; while [ ! -e '${gate}' ]; do sleep 0.1; done; rm began`;
   pool.drop("b", inWorktree(waits, { metadata: { worktree_of: "a" } }));
   await waitFor(() => fs.existsSync(join(pool.state, "worktrees", "a", "began")), { what: "b" });
   const { json } = await ask("worktrees", "clean", "a");

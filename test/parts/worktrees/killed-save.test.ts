@@ -3,7 +3,10 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { countingGit, type Victim } from "../../support/counting-git.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { inWorktree, newPlace, type Place } from "./place.ts";
+
+takeSome();
 
 /** A run that leaves work beside its branch, so that its end saves, commits and writes the order for the landing. */
 async function killedAt(words: string, victim: Victim, more: object = {}): Promise<Place> {

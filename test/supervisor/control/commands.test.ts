@@ -21,7 +21,7 @@ import { waitFor } from "../../support/wait-for.ts";
 const until = (path: string): string[] => [
   "sh",
   "-c",
-  `until [ -e '${path}' ]; do sleep 0.02; done`,
+  `until [ -e '${path}' ]; do sleep 0.1; done`,
 ];
 
 /** Ids of tasks that a worker holds now. */
@@ -360,7 +360,7 @@ describe("a running supervisor", () => {
   it("replan reopens the planner and launches nothing else until the plan is made", async () => {
     const pool = newPool();
     const planned = join(pool.dir, "planned");
-    const planner = `while [ ! -e ${planned} ]; do sleep 0.02; done`;
+    const planner = `while [ ! -e ${planned} ]; do sleep 0.1; done`;
     const roadmap = join(pool.state, "roadmap.yaml");
     fs.writeFileSync(
       roadmap,

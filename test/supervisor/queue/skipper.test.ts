@@ -4,7 +4,10 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { errorName } from "../../../src/core/names.ts";
 import { newPool, type Pool } from "../../support/pool.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
+
+takeSome();
 
 const TRUE = { exec: ["true"] };
 const after = (...dependencies: (string | object)[]): object => ({
