@@ -69,9 +69,7 @@ test("a real worker process, killed in its main thread or in the thread that bea
   expect(code).toBe(0);
 });
 
-test("the machine ends when a supervisor has lost its tree whose worker lives in the same process", {
-  timeout: 180_000,
-}, async () => {
+test("the machine ends when a supervisor has lost its tree whose worker lives in the same process", async () => {
   const lost = promisify(execFile)(process.execPath, [LOSES_ITS_TREE, tempDir()], {
     timeout: 150_000,
   });

@@ -237,67 +237,63 @@ const SEEDS = process.env["MAILCHUTE_TEST_SEED"]?.split(",").map(Number) ?? [
   Math.floor(Math.random() * 2 ** 31),
 ];
 
-it.each(SEEDS)(
-  "kills at random moments under load, seed %i",
-  async (seed) => {
-    process.stderr.write(`kill.test: MAILCHUTE_TEST_SEED=${seed}\n`);
-    const random = seededRandom(seed);
-    // Each kill may cost a task a run; none is to run out of them.
-    const pool = newPool({
-      config: steeredConfig({
-        retry: "{max_attempts: 100, backoff_ms: 20, backoff_max_ms: 100}",
-        workers: 8,
-        processes: 4,
-      }),
-    });
-    const ids: string[] = [];
-    const drop = (count: number): void => {
-      for (let n = 0; n < count; n++) {
-        const id = `t-${String(ids.length).padStart(4, "0")}`;
-        ids.push(id);
-        const ms = 5 + random.below(60);
-        pool.drop(id, random() < 0.2 ? family(pool, 0.15) : steps(pool, { does: "work", ms }));
-      }
-    };
-    let supervisor = await pool.start();
-    for (let round = 0; round < ROUNDS; round++) {
-      drop(40);
-      // A random moment: so many runs after the last one.
-      const target = trace(pool).length + 5 + random.below(60);
-      await waitFor(() => trace(pool).length >= target || pool.settledCount() === ids.length, {
-        what: "work to go on",
-        timeoutMs: 20_000,
-      });
-      const kind = random.pick(["worker", "worker", "supervisor", "all"] as const);
-      const held = heldNames(pool);
-      if (kind === "worker") {
-        const victims = pool.workers().filter((w) => isAlive(w.pid));
-        if (victims.length === 0) continue;
-        const { pid } = random.pick(victims);
-        process.kill(pid, "SIGKILL");
-        await isClearedOf(pool, pid, held);
-      } else if (kind === "supervisor") {
-        await kill(supervisor);
-        supervisor = await pool.start();
-      } else {
-        await killAtOnce(pool);
-        supervisor = await pool.start();
-        for (const pid of new Set(held.map(holderOf)))
-          if (pid !== undefined) await isClearedOf(pool, pid, held);
-      }
+it.each(SEEDS)("kills at random moments under load, seed %i", async (seed) => {
+  process.stderr.write(`kill.test: MAILCHUTE_TEST_SEED=${seed}\n`);
+  const random = seededRandom(seed);
+  // Each kill may cost a task a run; none is to run out of them.
+  const pool = newPool({
+    config: steeredConfig({
+      retry: "{max_attempts: 100, backoff_ms: 20, backoff_max_ms: 100}",
+      workers: 8,
+      processes: 4,
+    }),
+  });
+  const ids: string[] = [];
+  const drop = (count: number): void => {
+    for (let n = 0; n < count; n++) {
+      const id = `t-${String(ids.length).padStart(4, "0")}`;
+      ids.push(id);
+      const ms = 5 + random.below(60);
+      pool.drop(id, random() < 0.2 ? family(pool, 0.15) : steps(pool, { does: "work", ms }));
     }
-    await waitFor(() => pool.settledCount() === ids.length, {
-      timeoutMs: 40_000,
-      what: `${ids.length} records, seed ${seed}`,
+  };
+  let supervisor = await pool.start();
+  for (let round = 0; round < ROUNDS; round++) {
+    drop(40);
+    // A random moment: so many runs after the last one.
+    const target = trace(pool).length + 5 + random.below(60);
+    await waitFor(() => trace(pool).length >= target || pool.settledCount() === ids.length, {
+      what: "work to go on",
+      timeoutMs: 20_000,
     });
-    await pool.stop();
-    await waitFor(() => pool.pids().length === 0, { what: "the end of all processes" });
-    expect(checkState(pool.state, ids, { hadCrashes: true }), `seed ${seed}`).toEqual([]);
-    expect(overlaps(pool), `seed ${seed}`).toEqual([]);
-    expect(pool.errors()).toEqual([]);
-  },
-  120_000,
-);
+    const kind = random.pick(["worker", "worker", "supervisor", "all"] as const);
+    const held = heldNames(pool);
+    if (kind === "worker") {
+      const victims = pool.workers().filter((w) => isAlive(w.pid));
+      if (victims.length === 0) continue;
+      const { pid } = random.pick(victims);
+      process.kill(pid, "SIGKILL");
+      await isClearedOf(pool, pid, held);
+    } else if (kind === "supervisor") {
+      await kill(supervisor);
+      supervisor = await pool.start();
+    } else {
+      await killAtOnce(pool);
+      supervisor = await pool.start();
+      for (const pid of new Set(held.map(holderOf)))
+        if (pid !== undefined) await isClearedOf(pool, pid, held);
+    }
+  }
+  await waitFor(() => pool.settledCount() === ids.length, {
+    timeoutMs: 40_000,
+    what: `${ids.length} records, seed ${seed}`,
+  });
+  await pool.stop();
+  await waitFor(() => pool.pids().length === 0, { what: "the end of all processes" });
+  expect(checkState(pool.state, ids, { hadCrashes: true }), `seed ${seed}`).toEqual([]);
+  expect(overlaps(pool), `seed ${seed}`).toEqual([]);
+  expect(pool.errors()).toEqual([]);
+});
 
 /** SIGKILL. Its output may stay open in workers that live on, so its end is looked for among the processes. */
 async function kill({ pid }: Running): Promise<void> {

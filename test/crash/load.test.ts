@@ -49,5 +49,5 @@ describe.each([
     expect(pool.errors()).toEqual([]);
     expect(checkState(pool.state, ids)).toEqual([]);
     expect(pool.pids(), join(pool.dir)).toEqual([]);
-  }, 180_000);
+  });
 });

@@ -23,9 +23,7 @@ function programsOf(pool: Pool): string {
   return run;
 }
 
-test("no more than its slots run at once of a group, while workers and supervisors are killed, and all end", {
-  timeout: 120_000,
-}, async () => {
+test("no more than its slots run at once of a group, while workers and supervisors are killed, and all end", async () => {
   const config = QUICK_CONFIG.replace("workers: 4", "workers: 6\nprocesses: 2");
   const pool = newPool({
     config: `${config.replace("max_attempts: 3", "max_attempts: 20")}groups: {x: {slots: 2}}\n`,
@@ -46,9 +44,7 @@ test("no more than its slots run at once of a group, while workers and superviso
   expect(fs.existsSync(`${run}.over`)).toBe(false);
 });
 
-test("no more than its slots run at once of an agent, tasks and nodes of the plan together, and a single pass runs them all", {
-  timeout: 60_000,
-}, async () => {
+test("no more than its slots run at once of an agent, tasks and nodes of the plan together, and a single pass runs them all", async () => {
   const pool = newPool();
   const run = programsOf(pool);
   const agent = {
@@ -77,7 +73,7 @@ test("no more than its slots run at once of an agent, tasks and nodes of the pla
   expect(fs.existsSync(`${run}.over`)).toBe(false);
 });
 
-test("a node whose agent is full stays open, and wait says why", { timeout: 60_000 }, async () => {
+test("a node whose agent is full stays open, and wait says why", async () => {
   const pool = newPool();
   const gate = join(pool.dir, "gate");
   const waits = `while [ ! -e ${gate} ]; do sleep 0.1; done`;
@@ -107,9 +103,7 @@ test("a node whose agent is full stays open, and wait says why", { timeout: 60_0
   await pool.result("second");
 });
 
-test("a drain ends without what waits for a group or an agent with 0 slots, and names it with what to do", {
-  timeout: 60_000,
-}, async () => {
+test("a drain ends without what waits for a group or an agent with 0 slots, and names it with what to do", async () => {
   const shut = { name: "shut", kind: "exec", program: "true", slots: 0, result: "optional" };
   const settings = `groups: {gpu: {slots: 0}}\nagents: [${JSON.stringify(shut)}]\n`;
   const pool = newPool({ config: `${QUICK_CONFIG}${settings}` });
@@ -148,7 +142,7 @@ test("a drain ends without what waits for a group or an agent with 0 slots, and 
   expect((await pool.run(["run", "--drain"])).stdout).toContain("10 completed, 0 failed");
 });
 
-test("the lines of a batch have no group", { timeout: 60_000 }, async () => {
+test("the lines of a batch have no group", async () => {
   const pool = newPool({ config: `${QUICK_CONFIG}groups: {x: {slots: 0}}\n` });
   const line = JSON.stringify({ exec: ["true"], group: "x" });
   fs.writeFileSync(join(pool.inbox, "lines.ndjson"), `${line}\n${line}\n`);
@@ -160,9 +154,7 @@ test("the lines of a batch have no group", { timeout: 60_000 }, async () => {
   expect(stdout).toContain("group x: 0 of 0 running");
 });
 
-test("without a limit on the group the programs do see more than two of each other", {
-  timeout: 60_000,
-}, async () => {
+test("without a limit on the group the programs do see more than two of each other", async () => {
   const pool = newPool({ config: QUICK_CONFIG.replace("workers: 4", "workers: 6") });
   const run = programsOf(pool);
   const exec = ["sh", "-c", COUNTS_OTHERS];
@@ -175,36 +167,30 @@ test("without a limit on the group the programs do see more than two of each oth
 test.each([
   ["group x", { group: "x" }],
   ["agent one", { agent: "one", payload: 1 }],
-])(
-  "a full %s holds up no other task, and people see why its tasks wait",
-  {
-    timeout: 60_000,
-  },
-  async (full, fields) => {
-    const pool = newPool();
-    const gate = join(pool.dir, "gate");
-    const args = ["-c", `while [ ! -e ${gate} ]; do sleep 0.1; done`];
-    const one = JSON.stringify({ name: "one", kind: "exec", program: "sh", args, slots: 1 });
-    const config = `${QUICK_CONFIG}groups: {x: {slots: 1}}\nagents: [${one}]\n`;
-    fs.writeFileSync(join(pool.state, "config.yaml"), config);
-    const task = "group" in fields ? { exec: ["sh", ...args], ...fields } : fields;
-    await pool.start();
-    pool.drop("first", task);
-    const isFirst = (file: string): boolean => file.startsWith("first@");
-    await waitFor(() => fs.readdirSync(pool.processing).some(isFirst), { what: "the first one" });
-    pool.drop("second", { ...task, priority: 9 });
-    pool.drop("other", { exec: ["true"] });
-    pool.drop("label", { exec: ["true"], group: "not-configured" });
-    await pool.result("other");
-    await pool.result("label");
-    expect(fs.readdirSync(pool.inbox)).toEqual(["second.json"]);
-    const why = `${full}: 1 of 1 running`;
-    await waitFor(() => JSON.stringify(pool.supervisor()).includes(why), { what: "the reason" });
-    for (const verb of [["status"], ["show", "second"], ["wait", "second", "--timeout", "1s"]]) {
-      const { stdout, stderr } = await pool.run(verb);
-      expect(`${stdout}${stderr}`, verb.join(" ")).toContain(why);
-    }
-    fs.writeFileSync(gate, "");
-    await pool.result("second");
-  },
-);
+])("a full %s holds up no other task, and people see why its tasks wait", async (full, fields) => {
+  const pool = newPool();
+  const gate = join(pool.dir, "gate");
+  const args = ["-c", `while [ ! -e ${gate} ]; do sleep 0.1; done`];
+  const one = JSON.stringify({ name: "one", kind: "exec", program: "sh", args, slots: 1 });
+  const config = `${QUICK_CONFIG}groups: {x: {slots: 1}}\nagents: [${one}]\n`;
+  fs.writeFileSync(join(pool.state, "config.yaml"), config);
+  const task = "group" in fields ? { exec: ["sh", ...args], ...fields } : fields;
+  await pool.start();
+  pool.drop("first", task);
+  const isFirst = (file: string): boolean => file.startsWith("first@");
+  await waitFor(() => fs.readdirSync(pool.processing).some(isFirst), { what: "the first one" });
+  pool.drop("second", { ...task, priority: 9 });
+  pool.drop("other", { exec: ["true"] });
+  pool.drop("label", { exec: ["true"], group: "not-configured" });
+  await pool.result("other");
+  await pool.result("label");
+  expect(fs.readdirSync(pool.inbox)).toEqual(["second.json"]);
+  const why = `${full}: 1 of 1 running`;
+  await waitFor(() => JSON.stringify(pool.supervisor()).includes(why), { what: "the reason" });
+  for (const verb of [["status"], ["show", "second"], ["wait", "second", "--timeout", "1s"]]) {
+    const { stdout, stderr } = await pool.run(verb);
+    expect(`${stdout}${stderr}`, verb.join(" ")).toContain(why);
+  }
+  fs.writeFileSync(gate, "");
+  await pool.result("second");
+});

@@ -127,9 +127,7 @@ function tryKill(pid: number | undefined): void {
   }
 }
 
-test("groups and limits are changed while the pool runs, and the changes hold over a restart", {
-  timeout: 180_000,
-}, async () => {
+test("groups and limits are changed while the pool runs, and the changes hold over a restart", async () => {
   const settings = "groups: {x: {slots: 2}, y: {}}\nlimits: {api: {rate: 1/d}, one: 1}\n";
   const pool = newPool({ config: `${QUICK_CONFIG}${settings}` });
   await pool.start();

@@ -31,9 +31,7 @@ function start(config = QUICK_CONFIG): { pool: Pool; run: string } {
   return { pool, run };
 }
 
-test("no two that meet run together while workers and supervisors are killed, and all end", {
-  timeout: 180_000,
-}, async () => {
+test("no two that meet run together while workers and supervisors are killed, and all end", async () => {
   const seed = Date.now() % 1_000_000;
   const random = seededRandom(seed);
   const config = QUICK_CONFIG.replace("workers: 4", "workers: 6\nprocesses: 2");
@@ -67,9 +65,7 @@ test("no two that meet run together while workers and supervisors are killed, an
   expect(over, `seed ${seed}`).toBe("");
 });
 
-test("readers run together, a writer comes between them in its order, and people are told why it waits", {
-  timeout: 120_000,
-}, async () => {
+test("readers run together, a writer comes between them in its order, and people are told why it waits", async () => {
   const { pool } = start();
   const gate = join(pool.dir, "gate");
   const order = join(pool.dir, "order");
@@ -110,9 +106,7 @@ test("readers run together, a writer comes between them in its order, and people
   expect(lines.slice(2)).toEqual(["elsewhere", "writer", "reader-3"]);
 });
 
-test("tasks of two repositories do not meet, a single pass runs all, and a bad path and a line are refused", {
-  timeout: 120_000,
-}, async () => {
+test("tasks of two repositories do not meet, a single pass runs all, and a bad path and a line are refused", async () => {
   const { pool } = start();
   newRepository(join(pool.dir, "other"));
   const meets = `touch ../here.$MAILCHUTE_TASK_ID; i=0; while [ $(ls .. | grep -c here) -lt 2 ]; do sleep 0.02; i=$((i+1)); [ $i -lt 1000 ] || exit 1; done`;
@@ -141,9 +135,7 @@ test("tasks of two repositories do not meet, a single pass runs all, and a bad p
   await waitFor(() => texts().includes("owns no files"), { what: "the results of the lines" });
 });
 
-test("without owns the programs do see others that they would meet", {
-  timeout: 60_000,
-}, async () => {
+test("without owns the programs do see others that they would meet", async () => {
   const { pool, run } = start();
   const slow = LOOKS.replace("sleep 0.05", "sleep 1");
   for (let n = 0; n < 3; n++)

@@ -63,7 +63,7 @@ async function walk({ attemptsMax = 1, isFine = false, left }: Case, statesMax: 
 }
 
 describe("each message is seen, by one wake-up for each level, and counts as read only with proof", () => {
-  test.each(CASES)("$name", { timeout: isLong ? 3_600_000 : 60_000 }, async (one) => {
+  test.each(CASES)("$name", { timeout: isLong ? 3_600_000 : 300_000 }, async (one) => {
     const { states, steps, deaths, isComplete, found } = await walk(one, STATES_MAX);
     totals.states += states;
     totals.steps += steps;

@@ -52,7 +52,7 @@ function tell(found: Found | undefined, how: string): string {
 }
 
 describe.skipIf(seedWanted !== undefined)("in every order of its calls", () => {
-  const timeout = isLong ? 3_600_000 : 60_000;
+  const timeout = isLong ? 3_600_000 : 300_000;
   test.each(SMALL_CASES)("$name", { timeout }, async (small) => {
     const { kills } = small;
     const statesMax = isLong ? STATES.small : (small.statesMax ?? STATES.small);

@@ -10,6 +10,7 @@ import { onTestFinished } from "vitest";
 import type { SupervisorDocument, WorkerDocument } from "../../src/core/documents.ts";
 import { errorName, isRunsFolder, resultName } from "../../src/core/names.ts";
 import type { ErrorRecord, ResultRecord, Task } from "../../src/core/task.ts";
+import { isGone } from "../../src/host/identity.ts";
 import { type OnEnd, tempDir } from "./temp-dir.ts";
 import { waitFor } from "./wait-for.ts";
 
@@ -132,13 +133,16 @@ export function newPool(options: PoolOptions = {}): Pool {
 
   const pids = (): number[] => processesNaming(dir);
   const killAll = async (): Promise<void> => {
+    const struck = new Set<number>();
     await waitFor(
       () => {
         const alive = pids();
         // Stopped first: a supervisor would start another worker, a worker another program.
         for (const signal of ["SIGSTOP", "SIGKILL"] as const)
           for (const pid of alive) signalTo(pid, signal);
-        return alive.length === 0;
+        for (const pid of alive) struck.add(pid);
+        // A process that ends has lost its arguments before it counts as dead.
+        return alive.length === 0 && [...struck].every(isGone);
       },
       { what: `the end of the processes of ${dir}` },
     );
@@ -188,6 +192,23 @@ export function newPool(options: PoolOptions = {}): Pool {
     );
     return `files: ${places.join(" ")}; last events: ${shown.join(" ")}`;
   };
+  const hasBegun = async (running: Running): Promise<"begun" | "ended"> => {
+    let hasEnded = false;
+    const end = (): void => {
+      hasEnded = true;
+    };
+    running.ended.then(end, end);
+    return waitFor(
+      () => {
+        const document = supervisor();
+        // A short drain may have come to its end by then.
+        if (document?.pid === running.pid && (hasEnded || document.status !== "stopped"))
+          return "begun";
+        return hasEnded ? "ended" : undefined;
+      },
+      { what: "a running supervisor" },
+    );
+  };
   const errorFiles = (): string[] => list(failed).filter((file) => file.endsWith("_error.json"));
 
   return {
@@ -201,27 +222,16 @@ export function newPool(options: PoolOptions = {}): Pool {
     tmp,
     spawn: spawnIt,
     async start(args = []) {
-      const running = spawnIt(["run", ...args]);
-      last = running;
-      let hasEnded = false;
-      running.ended.then(
-        () => {
-          hasEnded = true;
-        },
-        () => {
-          hasEnded = true;
-        },
-      );
-      await waitFor(
-        () => {
-          const document = supervisor();
-          if (document?.pid === running.pid && document.status !== "stopped") return true;
-          if (hasEnded) throw new Error(`mailchute run ended: ${running.stderr()}`);
-          return false;
-        },
-        { what: "a running supervisor" },
-      );
-      return running;
+      const before = supervisor()?.pid;
+      for (;;) {
+        const running = spawnIt(["run", ...args]);
+        last = running;
+        if ((await hasBegun(running)) === "begun") return running;
+        // A supervisor that a test has killed takes a moment to go, in which it counts as one that runs.
+        const isRefused = running.stderr().includes("ErrSupervisorRunning");
+        if (!isRefused || before === undefined || !isGone(before))
+          throw new Error(`mailchute run ended: ${running.stderr()}`);
+      }
     },
     async run(args, input = "") {
       const running = spawnIt(args);

@@ -79,7 +79,7 @@ test("a batch that is costly to read leaves the tasks of its worker their time",
     expect(ms, `ms without a turn of the event loop, while ${name} is read`).toBeLessThan(
       BUSY_MS_MAX,
     );
-}, 120_000);
+});
 
 function runs(pool: Pool, id: string): boolean {
   return pool.events().some((event) => event["event"] === "started" && event["task_id"] === id);

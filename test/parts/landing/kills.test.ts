@@ -13,7 +13,6 @@ test.each([
   async (_what, isReviewed) => {
     await sampleKills((kill) => walkLanding(kill, { isReviewed }));
   },
-  180_000,
 );
 
 const CONTROLS: Readonly<Record<string, () => Promise<void>>> = {

@@ -152,7 +152,7 @@ test("a target that a person has checked out moves only when that is allowed and
   await pool.result("b");
   const isTold = async (id: string, why: string): Promise<void> => {
     await expect
-      .poll(async () => (await pool.run(["show", id])).stdout, { timeout: 15_000 })
+      .poll(async () => (await pool.run(["show", id])).stdout, { timeout: 120_000 })
       .toContain(why);
   };
   await isTold("a.land", "which has uncommitted changes");
@@ -166,7 +166,7 @@ test("a target that a person has checked out moves only when that is allowed and
   await pool.result("b.land", 30_000);
   expect(repo.git("show", "main:b.txt")).toBe("b");
   expect(fs.existsSync(join(repo.dir, "b.txt"))).toBe(false);
-}, 60_000);
+});
 
 test("a file of a person that is in no commit is not replaced in a checkout, also an ignored one; the landing says which", async () => {
   const { pool, repo } = newPlace();
@@ -188,7 +188,7 @@ test("a file of a person that is in no commit is not replaced in a checkout, als
     ["b", "secret.log"],
   ])
     await expect
-      .poll(async () => (await pool.run(["show", `${id}.land`])).stdout, { timeout: 15_000 })
+      .poll(async () => (await pool.run(["show", `${id}.land`])).stdout, { timeout: 120_000 })
       .toContain(`where ${name} would be replaced, and is in no commit: move it away`);
   for (const [name, text] of Object.entries(mine))
     expect(fs.readFileSync(join(repo.dir, name), "utf8")).toBe(text);
@@ -199,7 +199,7 @@ test("a file of a person that is in no commit is not replaced in a checkout, als
   for (const id of ["a.land", "b.land"]) await pool.result(id, 30_000);
   expect(fs.readFileSync(join(repo.dir, "secret.log"), "utf8")).toBe("agent\n");
   expect(repo.git("status", "--porcelain")).toBe("");
-}, 60_000);
+});
 
 test("a file that a person makes while the work is checked is not replaced", async () => {
   const { pool, repo } = newPlace();
@@ -211,7 +211,7 @@ test("a file that a person makes while the work is checked is not replaced", asy
   );
   await pool.start();
   await expect
-    .poll(async () => (await pool.run(["show", "a.land"])).stdout, { timeout: 15_000 })
+    .poll(async () => (await pool.run(["show", "a.land"])).stdout, { timeout: 120_000 })
     .toContain("where new.txt would be replaced");
   expect(fs.readFileSync(file, "utf8")).toBe("mine\n");
   expect(repo.git("log", "--format=%s", "main")).toBe("first");

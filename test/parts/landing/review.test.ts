@@ -56,7 +56,7 @@ test("a conflict goes back to the agent once, in the same worktree, and lands th
   expect((await pool.result(`after-${loser}`)).output).toBe(`${winner}\nmended\n`);
   expect((await pool.result(`after-${winner}`)).output).toContain(`${winner}\n`);
   expect(repo.git("worktree", "list").split("\n")).toHaveLength(1);
-}, 60_000);
+});
 
 test("what the agent cannot mend stays with a person, and lands after that one has mended it", async () => {
   const { pool, repo, worktree } = newCoder();
@@ -79,7 +79,7 @@ test("what the agent cannot mend stays with a person, and lands after that one h
   await pool.result("b.land");
   expect(repo.git("show", `${TARGET}:same.txt`)).toBe("a person");
   expect(repo.git("log", "--format=%s", `${TARGET}~2..${TARGET}`)).toBe("b\na");
-}, 60_000);
+});
 
 test("a branch stays until a person has seen it: review shows it, reject gives it back, land lands it", async () => {
   const { pool, repo, ask } = newCoder("land: branch");
@@ -110,7 +110,7 @@ test("a branch stays until a person has seen it: review shows it, reject gives i
   const { json: last } = await ask("review", "a");
   expect(last).toMatchObject({ landing: { state: "landed" } });
   expect((await pool.run(["land", "none"])).code).toBe(3);
-}, 60_000);
+});
 
 test("a landing that was not submitted when everything was killed is submitted by the next supervisor, once", async () => {
   const { pool, repo } = newPlace();
@@ -136,4 +136,4 @@ test("a landing that was not submitted when everything was killed is submitted b
   await pool.result("a.land");
   expect(repo.git("log", "--format=%s", TARGET)).toBe("work\nfirst");
   expect(repo.git("show", `${TARGET}:a.txt`)).toBe("a");
-}, 60_000);
+});

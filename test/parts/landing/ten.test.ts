@@ -25,4 +25,4 @@ test("a SIGKILL at some kinds of steps changes nothing of that", async () => {
   const first = WALKS_SEED % EVERY;
   const killed = await landTenWithKills(EVERY, first);
   expect(killed.length).toBeGreaterThan(24 / EVERY);
-}, 280_000);
+});

@@ -91,7 +91,7 @@ describe("seed task 6: a mention wakes its agent", () => {
       return JSON.parse(stdout).agents;
     };
     await expect
-      .poll(agents, { timeout: 30_000 })
+      .poll(agents, { timeout: 120_000 })
       .toMatchObject([
         { name: "claude", type: "claude", inc: 1, home: pool.state },
         { name: "codex", type: "codex" },

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { BOX, type GraphNode, layOut } from "../../../src/parts/web/graph/layout.ts";
+import { timeLimitMs } from "../../support/time-limit.ts";
 
 const random = fc
   .array(fc.array(fc.nat({ max: 60 }), { maxLength: 4 }), { maxLength: 60 })
@@ -61,7 +62,7 @@ it("2,000 nodes in 20 layers, and 2,000 beside each other, are laid out in less 
   for (const nodes of [deep, wide]) {
     const beganMs = performance.now();
     const { width, height } = layOut(nodes);
-    expect(performance.now() - beganMs).toBeLessThan(1000);
+    expect(performance.now() - beganMs).toBeLessThan(timeLimitMs(1000));
     expect(Math.max(width / height, height / width)).toBeLessThan(10);
   }
 });

@@ -115,4 +115,4 @@ it("a graph whose skipper is killed in the middle is skipped to the last one, on
   mend(pool);
   await pool.run(["retry", "root"]);
   expect((await drain(pool)).stdout.trim()).toBe(`${count + 1} completed, 0 failed`);
-}, 60_000);
+});
