@@ -13,7 +13,8 @@ const SIMULATION = "test/simulation/*.test.ts";
 const SEARCHES = [
   "test/agents/budget/budget-runs.test.ts",
   "test/cli/other-tools.test.ts",
-  "test/agents/runs/{accounts,breaker,drop,landing,odd-streams,quota,resume}.test.ts",
+  "test/codec/yaml-parts.test.ts",
+  "test/agents/runs/{accounts,breaker,drop,landing,odd-streams,quota,resume,worktree}.test.ts",
   "test/agents/talk/{continue,say}.test.ts",
   "test/crash/{burst,chaos,every-step,kill,list,load,poison,supervisor-faults,worker-faults}.test.ts",
   "test/crash/{copied-tree,fencing,few-processes,full-disk,orphans,rights,short-of-room}.test.ts",
@@ -25,7 +26,7 @@ const SEARCHES = [
   "test/parts/mail/{killed-delivery,killed-worker,three-agents}.test.ts",
   "test/parts/mcp/in-run.test.ts",
   "test/parts/plan/{old-copy-after-kill,paused-launch,plan-run,rubbish,storm}.test.ts",
-  "test/parts/{accounts,demo-agents,demo-night,groups,limits,owns}.test.ts",
+  "test/parts/{accounts,demo,demo-agents,demo-night,groups,limits,owns}.test.ts",
   "test/parts/schedules/{killed-firing,plain-reader,pool,scheduler}.test.ts",
   "test/parts/service/real-systemd.test.ts",
   "test/parts/doctor/{agents,night}.test.ts",
@@ -34,7 +35,7 @@ const SEARCHES = [
   "test/parts/top/terminal.test.ts",
   "test/parts/web/{acts,hostile,listen-on,read-only-disk}.test.ts",
   "test/soak/*.test.ts",
-  "test/supervisor/control/races.test.ts",
+  "test/supervisor/control/{killed-commands,races}.test.ts",
   "test/supervisor/queue/skipper.test.ts",
   "test/support/left-over.test.ts",
 ];

@@ -303,7 +303,7 @@ test("a batch whose results outgrow their limit ends with what it has, and a ret
 test("a file of very many lines that are no task is given up, and not answered line by line", async () => {
   const pool = batchPool();
   const path = join(pool.dir, "lines.ndjson");
-  fs.writeFileSync(path, "x\n".repeat(250_000));
+  fs.writeFileSync(path, "x\n".repeat(110_000));
   await pool.run(["enqueue", "--batch", "--file", path, "--id", "b"]);
   expect((await pool.run(["run", "--drain", "--no-live"])).code).toBe(1);
   const error = readJson<Summary & { error: string }>(join(pool.failed, "b_error.json"));
@@ -354,11 +354,11 @@ test("a running batch shows how far it is, can be put back without losing a line
 
 test("workers that are killed lose no line of a batch and repeat only those in flight", async () => {
   const pool = batchPool("batch_concurrency: 8\n");
-  const count = 3000;
+  const count = 1500;
   const lines = Array.from({ length: count }, (_, i) => line(pool, i + 1));
   await pool.run(["enqueue", "--batch", "--file", write(pool, lines), "--id", "b"]);
   await pool.start();
-  for (const done of [300, 1500]) {
+  for (const done of [200, 700]) {
     await waitFor(() => runs(pool).length >= done, { what: `${done} runs` });
     for (const worker of pool.workers()) process.kill(worker.pid, "SIGKILL");
     await waitFor(() => fs.readdirSync(pool.processing).every((file) => !file.includes("1~w")), {

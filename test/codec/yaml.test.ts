@@ -1,7 +1,7 @@
 /** How deep a YAML text may nest, and how much may stand in it: what is beyond is refused before it costs the process its stack or memory. */
 import { describe, expect, it } from "vitest";
 import { parseYaml } from "../../src/codec/yaml.ts";
-import { YAML_DEPTH_MAX, YAML_PARTS_MAX } from "../../src/core/limits.ts";
+import { YAML_DEPTH_MAX } from "../../src/core/limits.ts";
 
 const WAYS: [string, (depth: number) => string][] = [
   ["lists in brackets", (depth) => "[".repeat(depth) + "]".repeat(depth)],
@@ -64,18 +64,6 @@ describe("nesting", () => {
 });
 
 describe("what stands side by side", () => {
-  it("is read as long as it is not too much, and refused where it becomes that", () => {
-    // A value, the mark that the library puts before it, and a comma each.
-    const few = Math.floor((YAML_PARTS_MAX - 20) / 3);
-    expect(parseYaml(`[${"a,".repeat(few)}]\n`).errors).toEqual([]);
-    const { errors, contents } = parseYaml(`[${"a,".repeat(2 * few)}]\n`);
-    expect(errors.map(({ message }) => message)).toEqual([
-      `more than ${YAML_PARTS_MAX} keys, values, marks and spaces`,
-    ]);
-    expect(errors[0]?.pos[0]).toBeGreaterThan(2 * few);
-    expect(contents).toBeNull();
-  });
-
   it("may be wrong throughout: no error keeps the stack that it was found with", () => {
     const { errors } = parseYaml(`[${",".repeat(100_000)}`);
     expect(errors.length).toBeGreaterThan(99_000);

@@ -3,8 +3,11 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { newRepository, type TestRepository } from "../../support/git-repository.ts";
+import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type Bench, type Kind, newBench, type Step } from "./bench.ts";
+
+takeSome();
 
 const KINDS: readonly Kind[] = ["claude", "codex"];
 const HALF = { run: "echo half > half.txt; pwd > ../where" };
