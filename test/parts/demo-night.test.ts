@@ -1,18 +1,22 @@
-/** The demo of a night, as `npm run demo:night` plays it: its own counts are right, its page says what happened, and nothing is left. */
-import { spawn } from "node:child_process";
+/** The demo of a night, as `npm run demo:night` plays it: its own counts are right, its page says what happened, and no process is left. */
+import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import type { Report } from "../../src/parts/report/report.ts";
 import { newPool } from "../support/pool.ts";
+import { expectSameNumbers, HAS_JQ } from "./report/reader.ts";
 
 const SCRIPT = fileURLToPath(new URL("../../scripts/demo-night.mjs", import.meta.url));
+const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
 /** Many times what it takes on a free machine (s). */
 const LIMIT_S = 280;
 
 it("plays a quota wait, a crash, a conflict, a question, a budget and a review, and all counts are right", async () => {
   const pool = newPool();
   // Its temporary directory lies in the pool's, whose `pids` then finds all that belongs to it.
-  const demo = spawn(process.execPath, [SCRIPT, "--limit", String(LIMIT_S)], {
+  const demo = spawn(process.execPath, [SCRIPT, "--keep", "--limit", String(LIMIT_S)], {
     env: { ...process.env, TMPDIR: pool.dir, PATH: process.env["PATH"] },
   });
   let text = "";
@@ -38,6 +42,18 @@ it("plays a quota wait, a crash, a conflict, a question, a budget and a review, 
   expect(text).not.toContain("OFF");
   const wide = text.split("\n").filter((line) => line.length > 80);
   expect(wide.filter((line) => !line.includes("state tree: "))).toEqual([]);
-  expect(fs.readdirSync(pool.dir).filter((name) => name.startsWith("mailchute-demo-"))).toEqual([]);
   expect(pool.pids()).toEqual([]);
+  // Quota waits, costs, landings, crashes and questions as they really come: another reader finds the same numbers.
+  const [folder = ""] = fs
+    .readdirSync(pool.dir)
+    .filter((name) => name.startsWith("mailchute-demo-"));
+  const state = join(pool.dir, folder, "state");
+  const words = ["report", "--since", "1h", "--json", "--state", state];
+  const report = JSON.parse(
+    execFileSync(process.execPath, [LAUNCHER, ...words], { encoding: "utf8" }),
+  ) as Report;
+  const { counts, gates, costs, work } = report;
+  expect([counts.landed, counts.not_landed, counts.crashes]).toEqual([7, 1, 1]);
+  for (const list of [gates, costs.rows, work]) expect(list.length).toBeGreaterThan(0);
+  if (HAS_JQ) expectSameNumbers(state, report);
 });

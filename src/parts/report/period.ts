@@ -184,7 +184,8 @@ export class Period {
     this.noteRun(ended);
     if (line["status"] === "completed") {
       this.addCompleted(ended);
-      if (this.failures.delete(id) || this.reopened.delete(id)) this.mendedCount++;
+      const hadFailed = [this.failures.delete(id), this.reopened.delete(id)].includes(true);
+      if (hadFailed) this.mendedCount++;
     } else if (kind === "cancelled") this.cancelledCount++;
     else if (kind === "dependency_failed") this.skippedCount++;
     else {
@@ -224,6 +225,8 @@ export class Period {
   }
 
   private beginWait(id: string, gate: string, why: string, atMs: number): void {
+    // It waited at another gate, or at this one for another reason.
+    this.endWait(id, atMs);
     const known = this.gates.get(gate);
     this.held.set(id, { gate, sinceMs: atMs });
     if (known !== undefined) known.waits++;
