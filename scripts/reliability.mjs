@@ -47,14 +47,14 @@ const SEARCHES = [
     name: "syscalls",
     what: "kill at the N-th system call of any process of a pool",
     long: "npm run test:syscalls -- --runs 100 --seconds 600",
-    short: "npm run test:syscalls -- --runs 6 --seconds 60",
+    short: "npm run test:syscalls -- --runs 4 --seconds 60",
     figures: /^(\d+ runs, .+)$/gm,
   },
   {
     name: "power",
     what: "power cut before each call of each operation, on ext4 and XFS",
     long: "npm run test:power -- --sample 60",
-    short: "npm run test:power -- --sample 8 --seconds 60",
+    short: "npm run test:power -- --sample 4 --seconds 60",
     figures: /^((?:\w+ )?(?:cut|compound|controls)\b.* (?:passed|caught).*)$/gm,
   },
   {

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { newPool, type Pool } from "../support/pool.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 async function detach(pool: Pool, ...words: string[]): Promise<number> {
   const { code, stdout, stderr } = await pool.run(["run", "--detach", "--json", ...words]);
@@ -26,7 +27,9 @@ test("the pool runs when the command has ended, leads a session of its own, and 
   pool.drop("a", { exec: ["sh", "-c", 'echo "[$MAILCHUTE_RUN_LOG]"'] });
   expect((await pool.result("a")).output).toBe("[]\n");
   expect((await pool.run(["stop"])).code).toBe(0);
-  expect(fs.readFileSync(join(pool.state, "run.log"), "utf8")).toContain("1 completed, 0 failed");
+  // Its last words come after it has said that it stops.
+  const log = (): string => fs.readFileSync(join(pool.state, "run.log"), "utf8");
+  await waitFor(() => log().includes("1 completed, 0 failed"), { what: "the counts in its log" });
 });
 
 test("a pool that cannot start says why, with its exit code", async () => {

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { newPool } from "../support/pool.ts";
+import { timeLimitMs } from "../support/time-limit.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { newCli, put } from "./run-cli.ts";
 
@@ -23,7 +24,11 @@ it("without ids it says at the end of its time what is open, and why", async () 
   await waitFor(() => fs.readdirSync(pool.processing).some((name) => name.includes("~w-")), {
     what: "the long task to run",
   });
-  const { code, stdout, stderr } = await pool.run(["wait", "--timeout", "3s"]);
+  const { code, stdout, stderr } = await pool.run([
+    "wait",
+    "--timeout",
+    `${Math.round(timeLimitMs(3000))}ms`,
+  ]);
   expect(code).toBe(124);
   expect(stdout).toBe("");
   const reasons = {

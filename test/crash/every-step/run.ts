@@ -262,7 +262,9 @@ const isSample = values.sample !== undefined;
 const isOnlyWorkers = kinds.every((kind) => kind === "worker" || kind === "controls");
 const tornOfFew = new Set(choose(chosen, 3));
 // A sample has no time for whole supervisors, except their own kills.
-await inLanes(isOnlyWorkers ? [] : chosen, async (operation) => {
+// And it does not count the calls of a command that it will not try.
+const counted = isSample && values.few === true ? choose(chosen, Math.ceil(sampleMax / 2)) : chosen;
+await inLanes(isOnlyWorkers ? [] : counted, async (operation) => {
   const { calls, faults } = await countCalls(operation);
   if (faults.length > 0) {
     totals.failed += 1;

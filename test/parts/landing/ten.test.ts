@@ -21,8 +21,11 @@ test("they land in the order in which they ended", async () => {
   expect(subjects.filter((one) => ORDER.includes(one))).toEqual(LANDED);
 });
 
-test("a SIGKILL at some kinds of steps changes nothing of that", async () => {
-  const first = WALKS_SEED % EVERY;
-  const killed = await landTenWithKills(EVERY, first);
-  expect(killed.length).toBeGreaterThan(24 / EVERY);
-});
+test.runIf(IS_WHOLE || WALKS_SEED % 2 === 0)(
+  "a SIGKILL at some kinds of steps changes nothing of that",
+  async () => {
+    const first = Math.floor(WALKS_SEED / 2) % EVERY;
+    const killed = await landTenWithKills(EVERY, first);
+    expect(killed.length).toBeGreaterThan(24 / EVERY);
+  },
+);

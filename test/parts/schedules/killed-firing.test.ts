@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { startProgram } from "../../support/programs.ts";
 import { tempDir } from "../../support/temp-dir.ts";
-import { IS_WHOLE, sampleOfCalls } from "../../support/walks.ts";
+import { IS_WHOLE, sampleOf, sampleOfCalls } from "../../support/walks.ts";
 
 const HOOK = fileURLToPath(new URL("../../crash/hook.cjs", import.meta.url));
 /** It strikes before and after so many calls, or at all. */
@@ -101,11 +101,13 @@ async function strikeAt(state: string, strike: Strike, forgets = false): Promise
   return minutesOf(ran);
 }
 
-it.each([
+const RULES: [string, number[]][] = [
   ["one", [15]],
   ["all", [5, 10, 15]],
   ["none", []],
-])(
+];
+
+it.each(sampleOf(RULES, 1))(
   "missed: %s fires just %j, wherever the supervisor is killed",
   async (missed, expected) => {
     const copy = await prepare(missed);
