@@ -75,5 +75,7 @@ it("what a waiting task depends on is kept past its retention, so that a later s
   pool.drop("b", TRUE);
   await pool.result("d");
   await pool.stop();
-  expect((await pool.run(["clean"])).stdout).toContain("removed 1 results");
+  // The second supervisor may have swept it already.
+  await pool.run(["clean"]);
+  expect(areThere()).toEqual([false, false]);
 });
