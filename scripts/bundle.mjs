@@ -58,7 +58,8 @@ async function bundle(names, format, chunks, codeSplitting = true, isWritten = t
     dir: dist,
     format,
     entryFileNames: `[name].${ENDINGS[format].entry}`,
-    chunkFileNames: `${chunks}/[name].${ENDINGS[format].chunk}`,
+    // An upgrade replaces these files below running processes: what they load later must be their own, or be missing.
+    chunkFileNames: `${chunks}/[name]-[hash].${ENDINGS[format].chunk}`,
     codeSplitting,
     comments: { annotation: false, jsdoc: false, legal: true },
   });

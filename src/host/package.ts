@@ -19,6 +19,12 @@ export function pathOfEntry(name: string): string {
   return join(HERE, "..", `${name}${ENDING === ".mjs" ? ".cjs" : ENDING}`);
 }
 
+/** Another text once the installed files were replaced, as by an upgrade; undefined while they are missing. */
+export function markOfPackage(): string | undefined {
+  const facts = fs.statSync(pathOfEntry("worker/entry"), { throwIfNoEntry: false });
+  return facts && `${facts.ino} ${facts.mtimeMs} ${facts.size}`;
+}
+
 /** The absolute path of an empty ES module. The build copies it unchanged: scripts/bundle.mjs lists it, too. */
 export function pathOfNothing(): string {
   return join(HERE, "..", `agents/nothing${isSource ? ".ts" : ".js"}`);

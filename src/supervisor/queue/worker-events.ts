@@ -1,5 +1,6 @@
 /** Updates the pool's tasks when a worker process starts, reports progress, or dies. */
 import { parseName } from "../../core/names.ts";
+import { markOfPackage } from "../../host/package.ts";
 import { tellConflict } from "../../journal/alerts.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { Lifecycle } from "../environment/lifecycle.ts";
@@ -12,6 +13,8 @@ import type { Dispatcher } from "./dispatcher.ts";
 import type { SlotSharing } from "./slot-sharing.ts";
 
 /** Advice when the system allows no more processes and threads. */
+const INSTALL =
+  "its program files are gone: install mailchute again, then mailchute stop and mailchute run";
 const RAISE =
   "raise the limit of processes and threads (ulimit -u, TasksMax=, --pids-limit), or run less at once; mailchute doctor says which it is";
 /** Advice when the system gives no more memory. */
@@ -153,7 +156,7 @@ export class WorkerEvents {
       const isMemory = shortOf !== undefined || how.includes("ENOMEM");
       const why = shortOf === undefined ? roomText() : `: ${memoryText(shortOf)}`;
       const message = `a worker process ${what}${why}`;
-      const todo = isMemory ? RAISE_MEMORY : RAISE;
+      const todo = isMemory ? RAISE_MEMORY : markOfPackage() === undefined ? INSTALL : RAISE;
       shortages.note("worker-start", `no worker can be started: ${message}`, todo);
       alerts.report("worker-start", `${message}${next}`);
     } else {

@@ -16,6 +16,7 @@ import type { Shortages } from "../pool/shortages.ts";
 import type { DiskLimit } from "../queue/disk-limit.ts";
 import { type BlockedTasksParts, findBlockedTasks } from "./blocked-tasks.ts";
 import { MissingAgents } from "./missing-agents.ts";
+import { ReplacedPackage } from "./replaced-package.ts";
 
 export interface StatusWriterParts extends BlockedTasksParts {
   ownership: Ownership;
@@ -40,6 +41,7 @@ export class StatusWriter implements Service {
   private readonly lifecycle: Lifecycle;
   private readonly p: StatusWriterParts;
   private readonly noAgent: MissingAgents;
+  private readonly replaced: ReplacedPackage;
   /** The last state that was made for `supervisor.json`. */
   last: OwnershipFacts | undefined;
   private heartbeatAtMs = 0;
@@ -51,6 +53,7 @@ export class StatusWriter implements Service {
     this.lifecycle = lifecycle;
     this.p = parts;
     this.noAgent = new MissingAgents(parts.queue.backlog, parts.parts, env.alerts);
+    this.replaced = new ReplacedPackage(env, parts.shortOf.shortages);
     env.facts.on("status:changed", () => this.hurry());
   }
 
@@ -79,6 +82,7 @@ export class StatusWriter implements Service {
     }
     this.heartbeatAtMs = nowMs + HEARTBEAT_MS;
     const { tree, trays, telemetry, alerts, settings } = this.env;
+    this.write(() => this.replaced.look());
     this.tell();
     this.p.control.save();
     const agentLogs = settings.agents.map(({ name }) => join(tree.logs, `${name}.jsonl`));
