@@ -88,7 +88,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/landing": [...SHELL, ...CLI_ROOMS, "git", "supervisor", ...QUEUE_BELOW],
   "parts/list": [...SHELL, ...CLI_ROOMS],
   "parts/mcp": [...SHELL, ...CLI_ROOMS],
-  "parts/metrics": [...TASKS, "supervisor", ...QUEUE_BELOW],
+  "parts/metrics": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
   "parts/notify": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
   "parts/report": [...SHELL, ...CLI_ROOMS],
   "parts/schedules": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],

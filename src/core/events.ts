@@ -1,43 +1,45 @@
 /** The shapes of the records in the two journals: lifecycle events and lease changes. */
 
-export type LifecycleEventName =
-  | "selected"
-  | "assigned"
-  | "started"
-  | "completed"
-  | "failed"
-  | "lines_failed"
-  | "retry_scheduled"
-  | "released"
-  | "held"
-  | "reclaimed"
-  | "fenced"
-  | "conflict"
-  | "cancelled"
-  | "skipped"
-  | "quarantined"
-  | "duplicate"
-  | "blocked"
-  | "progress"
-  | "phase_started"
-  | "phase_finished"
-  | "escalated"
-  | "roadmap_loaded"
-  | "roadmap_refused"
-  | "intake_stopped"
-  | "intake_resumed"
-  | "paused"
-  | "resumed"
-  | "workers_changed"
-  | "limits_changed"
-  | "replan_started"
-  | "replan_finished"
-  | "worker_started"
-  | "worker_stopped"
-  | "records_dropped"
-  | "schedule_skipped"
-  | "supervisor_started"
-  | "supervisor_stopped";
+export const LIFECYCLE_EVENTS = [
+  "selected",
+  "assigned",
+  "started",
+  "completed",
+  "failed",
+  "lines_failed",
+  "retry_scheduled",
+  "released",
+  "held",
+  "reclaimed",
+  "fenced",
+  "conflict",
+  "cancelled",
+  "skipped",
+  "quarantined",
+  "duplicate",
+  "blocked",
+  "progress",
+  "phase_started",
+  "phase_finished",
+  "escalated",
+  "roadmap_loaded",
+  "roadmap_refused",
+  "intake_stopped",
+  "intake_resumed",
+  "paused",
+  "resumed",
+  "workers_changed",
+  "limits_changed",
+  "replan_started",
+  "replan_finished",
+  "worker_started",
+  "worker_stopped",
+  "records_dropped",
+  "schedule_skipped",
+  "supervisor_started",
+  "supervisor_stopped",
+] as const;
+export type LifecycleEventName = (typeof LIFECYCLE_EVENTS)[number];
 
 /** What an event is about. The strings are empty when it is about no task. */
 export interface EventSubject {

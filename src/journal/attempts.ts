@@ -32,6 +32,8 @@ export interface PutBackDetails {
   /** Epoch ms. */
   notBeforeMs: number;
   nextAttempt: number;
+  /** How the run failed, when a program of ours ran it. */
+  kind?: string | undefined;
 }
 
 /** Called when the task waits again in `processing/`. */
@@ -41,9 +43,10 @@ export function recordPutBack(
   acquiredAtMs: number,
   details: PutBackDetails,
 ): void {
-  const { event, error, delayMs, notBeforeMs, nextAttempt } = details;
+  const { event, error, delayMs, notBeforeMs, nextAttempt, kind } = details;
   telemetry.event(event, subject, {
     error,
+    kind,
     delay_ms: delayMs,
     not_before: new Date(notBeforeMs).toISOString(),
     next_attempt: nextAttempt,

@@ -62,7 +62,7 @@ function recordEnd(telemetry: Telemetry, subject: EventSubject, details: Settled
   telemetry.event("completed", subject, {
     status: isCompleted ? "completed" : "failed",
     duration_ms: durationMs,
-    ...(skip === undefined ? {} : { kind }),
+    ...(isCompleted ? {} : { kind }),
     ...(details.batch === undefined ? {} : { batch: details.batch }),
   });
 }

@@ -26,8 +26,11 @@ export interface CostView {
 }
 
 export class SpentToday {
+  /** Of the runs that are booked today. */
+  tokens = { input: 0, cached_input: 0, output: 0 };
   private readonly tree: StateTree;
   private readonly prices: Settings["prices"];
+  private readonly lookBytes: number;
   private readonly costs: RunningCosts;
   private file = "";
   private tail: JournalTail | undefined;
@@ -36,8 +39,10 @@ export class SpentToday {
   private lookedAtMs = Number.NEGATIVE_INFINITY;
   private last: CostView = { today_usd_micro: null, is_complete: true, running: new Map() };
 
-  constructor(tree: StateTree, prices: Settings["prices"]) {
+  /** @param lookBytes how much of the day's file one look reads */
+  constructor(tree: StateTree, prices: Settings["prices"], lookBytes = LOOK_BYTES) {
     this.tree = tree;
+    this.lookBytes = lookBytes;
     this.prices = prices;
     this.costs = new RunningCosts(tree.dir);
   }
@@ -73,10 +78,11 @@ export class SpentToday {
       this.tail = new JournalTail(file);
       this.seen = new Set();
       this.sum = 0;
+      this.tokens = { input: 0, cached_input: 0, output: 0 };
     }
     const from = this.tail?.offset ?? 0;
-    for (const one of this.tail?.next(LOOK_BYTES) ?? []) this.add(readCostRecord(one));
-    return (this.tail?.offset ?? 0) - from < LOOK_BYTES / 2;
+    for (const one of this.tail?.next(this.lookBytes) ?? []) this.add(readCostRecord(one));
+    return (this.tail?.offset ?? 0) - from < this.lookBytes / 2;
   }
 
   /** A line may be there twice after a crash. */
@@ -84,5 +90,8 @@ export class SpentToday {
     if (record === undefined || this.seen.has(costKeyOf(record))) return;
     this.seen.add(costKeyOf(record));
     this.sum += priceOfRecord(record, this.prices) ?? 0;
+    this.tokens.input += record.input_tokens;
+    this.tokens.cached_input += record.cached_input_tokens;
+    this.tokens.output += record.output_tokens;
   }
 }

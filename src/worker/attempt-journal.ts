@@ -78,7 +78,8 @@ export class AttemptJournal {
   ): void {
     const { outcome, subject, startedWallMs } = attempt;
     const error = outcome?.kind === "completed" ? null : outcome?.message;
-    const details = { event, error, delayMs, notBeforeMs, nextAttempt };
+    const kind = outcome?.kind === "failed" ? outcome.failure : undefined;
+    const details = { event, error, delayMs, notBeforeMs, nextAttempt, kind };
     recordPutBack(this.telemetry, subject, startedWallMs, details);
   }
 

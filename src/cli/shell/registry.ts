@@ -167,6 +167,11 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "how many tasks ended, how long they waited and ran",
     load: () => import("../../parts/stats/command.ts"),
   },
+  metrics: {
+    group: "Look",
+    summary: "the numbers of the pool for Prometheus, or for a file of node_exporter",
+    load: () => import("../../parts/metrics/command.ts"),
+  },
 
   notify: {
     group: "Look",

@@ -19,7 +19,7 @@ class MetricsPart implements Part {
     this.host = host;
     this.metrics = new Metrics(env.tree.metrics);
     journal.startAt(this.metrics.place);
-    env.facts.on("journal:line", (_line, event, record) => this.metrics.add(event, record));
+    env.facts.on("journal:line", (line, event, record) => this.metrics.add(line, event, record));
   }
 
   async start(): Promise<void> {}

@@ -1,22 +1,12 @@
 /** Reads the journal of events as it grows, and passes its lines to the services. */
 import fs from "node:fs";
 import { messageOf } from "../../core/errors.ts";
-import { parseObject } from "../../core/json-object.ts";
+import { readEventLine } from "../../journal/event-line.ts";
 import { JournalTail } from "../../journal/read.ts";
+import type { JournalPlace } from "../../journal/read-on.ts";
 import type { Environment } from "./environment.ts";
 
 type ReaderEnvironment = Pick<Environment, "alerts" | "facts" | "tree">;
-
-/** The place at which reading continues. */
-export interface JournalPlace {
-  ino: number;
-  offset: number;
-}
-
-/** Our records begin with their event. */
-const EVENT_FIRST = /^\{"event":"([a-z_]+)",/;
-/** Events whose whole record is parsed; for the others only the event's name is read. */
-const PARSED: ReadonlySet<string> = new Set(["completed", "duplicate"]);
 
 export class JournalReader {
   private readonly env: ReaderEnvironment;
@@ -74,16 +64,12 @@ export class JournalReader {
 
   private tell(line: string): void {
     const { facts } = this.env;
-    const first = line.endsWith("}") ? EVENT_FIRST.exec(line)?.[1] : undefined;
-    if (first !== undefined && !PARSED.has(first)) {
-      facts.emit("journal:line", line, first, undefined);
-      return;
+    const { event, record } = readEventLine(line);
+    if (event === undefined) this.opened().counts.bad++;
+    else if (event === "completed" && record?.["status"] !== "failed") {
+      const id = record?.["task_id"];
+      if (typeof id === "string") facts.emit("journal:completed", id);
     }
-    const record = parseObject(line);
-    const { event, status, task_id: id } = record ?? {};
-    if (typeof event !== "string") this.opened().counts.bad++;
-    else if (event === "completed" && status !== "failed" && typeof id === "string")
-      facts.emit("journal:completed", id);
-    facts.emit("journal:line", line, typeof event === "string" ? event : undefined, record);
+    facts.emit("journal:line", line, event, record);
   }
 }

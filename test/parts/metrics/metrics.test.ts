@@ -4,11 +4,12 @@ import { EventEmitter } from "node:events";
 import fs from "node:fs";
 import { dirname } from "node:path";
 import { expect, it } from "vitest";
-import { stateTree } from "../../src/core/state-tree.ts";
-import { Metrics, type MetricsDocument } from "../../src/parts/metrics/metrics.ts";
-import type { FactMap } from "../../src/supervisor/environment/facts.ts";
-import { JournalReader } from "../../src/supervisor/environment/journal-reader.ts";
-import { tempDir } from "../support/temp-dir.ts";
+import { stateTree } from "../../../src/core/state-tree.ts";
+import { Metrics } from "../../../src/parts/metrics/metrics.ts";
+import type { FactMap } from "../../../src/supervisor/environment/facts.ts";
+import { JournalReader } from "../../../src/supervisor/environment/journal-reader.ts";
+import type { MetricsDocument } from "../../../src/view/metrics/event-counts.ts";
+import { tempDir } from "../../support/temp-dir.ts";
 
 const completed = (ms: number): string =>
   `${JSON.stringify({ event: "completed", task_id: "t", status: "completed", duration_ms: ms })}\n`;
@@ -19,7 +20,7 @@ function count(dir: string): MetricsDocument {
   const journal = new JournalReader({ tree, facts, alerts: {} as never });
   const metrics = new Metrics(tree.metrics);
   journal.startAt(metrics.place);
-  facts.on("journal:line", (_line, event, record) => metrics.add(event, record));
+  facts.on("journal:line", (line, event, record) => metrics.add(line, event, record));
   journal.readAll();
   metrics.write(0, journal.place, journal.badCount);
   journal.close();
