@@ -48,6 +48,7 @@ const KINDS = [
   "agent",
   "budget",
   "dependency_failed",
+  "duplicate_key",
 ] as const satisfies readonly FailureKind[];
 // With this type, the compiler reports a kind that is missing above.
 type _Kinds = FailureKind extends (typeof KINDS)[number] ? true : never;
@@ -125,6 +126,7 @@ export const ErrorSchema = Type.Object(
       chain: Type.Array(Type.String(), {
         description: "the ids from the root to the cause; of a long chain the first and last 8",
       }),
+      of: Type.String({ description: "of a duplicate: the task that had its dedup_key" }),
       task: TaskAsRun,
     }),
   },

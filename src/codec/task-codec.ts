@@ -5,6 +5,7 @@ import { readDependencies } from "../core/dependencies.ts";
 import { ErrInvalidTask } from "../core/errors.ts";
 import { LAND_MODES, type LandMode } from "../core/landing.ts";
 import {
+  DEDUP_WINDOW_MS_MAX,
   ID_CHARS_MAX,
   LIMIT_NAME,
   MAX_ATTEMPTS_MAX,
@@ -216,7 +217,14 @@ export const TaskSchema = Type.Object(
       description:
         "files that it reads and writes; tasks that would meet there run one after the other",
     }),
-    dedup_key: Text,
+    dedup_key: Type.String({
+      description: "while a task of this key waits or runs, another one is not run",
+    }),
+    dedup_window_ms: Type.Integer({
+      minimum: 0,
+      maximum: DEDUP_WINDOW_MS_MAX,
+      description: "and so long after that one came, unless it failed; default: 0",
+    }),
     ...CALLBACK_FIELDS,
     callback_of: Text,
   }),

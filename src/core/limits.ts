@@ -2,6 +2,8 @@
 
 /** How long the note of a task that is submitted once is kept (days). No caller may submit its id again after that. */
 export const ONCE_DAYS = 30;
+/** The longest window of a `dedup_key` (ms): its note is kept so long after its task has come. */
+export const DEDUP_WINDOW_MS_MAX = 30 * 24 * 3600 * 1000;
 /** A task or command file above this size is refused unread (bytes). */
 export const TASK_BYTES_MAX = 1024 * 1024;
 /** Objects and arrays in a task may nest this deep. */

@@ -103,6 +103,7 @@ export interface Task extends CallbackFields {
   /** The files that it reads and writes: tasks that would meet there do not run together. */
   owns?: OwnedPaths;
   dedup_key?: string;
+  dedup_window_ms?: number;
   /** Set in a callback: the task that has settled. A callback has no callbacks. */
   callback_of?: string;
   [key: string]: unknown;
@@ -144,7 +145,9 @@ export type FailureKind =
   /** A coding agent said that it failed. */
   | "agent"
   /** It was skipped: a task that it depends on has failed. */
-  | "dependency_failed";
+  | "dependency_failed"
+  /** It was skipped: another task has its `dedup_key`. */
+  | "duplicate_key";
 
 /** `outbox/<id>_result.json` without the copy of the task in it. */
 export interface ResultRecord extends Partial<WorkFacts> {
@@ -194,4 +197,6 @@ export interface ErrorRecord {
   root?: string;
   depth?: number;
   chain?: string[];
+  /** Set when another task had its `dedup_key`: the id of that one. */
+  of?: string;
 }

@@ -16,6 +16,8 @@ export interface SettledDetails {
   batch?: BatchCounts;
   /** Why it was skipped. */
   skip?: Skip | undefined;
+  /** The task that has its key, if it was skipped for that. */
+  of?: string | undefined;
 }
 
 /**
@@ -49,12 +51,13 @@ export function recordConflict(
 }
 
 function recordEnd(telemetry: Telemetry, subject: EventSubject, details: SettledDetails): void {
-  const { isCompleted, error, kind, durationMs, skip } = details;
+  const { isCompleted, error, kind, durationMs, skip, of } = details;
   const why = { error, kind };
   if (skip !== undefined) {
     const { cause, root, depth } = skip;
     telemetry.event("skipped", subject, { ...why, cause, root, depth });
-  } else if (!isCompleted)
+  } else if (of !== undefined) telemetry.event("skipped", subject, { ...why, of });
+  else if (!isCompleted)
     telemetry.event(kind === "cancelled" ? "cancelled" : "failed", subject, why);
   const linesFailed = isCompleted ? failedLinesText(details.batch) : undefined;
   if (linesFailed !== undefined)

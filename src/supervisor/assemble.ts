@@ -16,7 +16,8 @@ import type { SupervisorOptions } from "./environment/options.ts";
 import { Parts } from "./environment/parts.ts";
 import type { Service } from "./environment/service.ts";
 import { ExitCondition } from "./exit-condition.ts";
-import type { FileRejections } from "./inbox/inbox-files.ts";
+import type { FileRejections, KeyJudge } from "./inbox/inbox-files.ts";
+import { KeyHolders } from "./inbox/key-holders.ts";
 import { Rejections } from "./inbox/reject.ts";
 import { InboxScanner } from "./inbox/scanner.ts";
 import { Cleaner } from "./maintenance/cleaner.ts";
@@ -57,6 +58,7 @@ export interface Services {
 
 /** With `--dry-run` files stay where they are. */
 const NO_REJECTIONS: FileRejections = { refuse: () => {}, dropResend: () => "other" };
+const NO_KEYS: KeyJudge = { judge: () => "holds", unsureCount: 0 };
 
 /**
  * @param makeParts each is called once
@@ -107,7 +109,7 @@ export function assemble(
   const poll = new Poll(env, { queue, journal, completions, slots, watchers, recovery });
   const shortOf = { shortages, disk, watchers };
   const status = new StatusWriter(env, lifecycle, { queue, parts, ownership, control, shortOf });
-  const cleaner = makeCleaner(env, queue.backlog, parts);
+  const cleaner = makeCleaner(env, queue.backlog, skipper, parts);
   const exit = { queue, parts, commands, control, limits, ownership };
   const movers = [rejections, skipper];
   return {
@@ -154,13 +156,9 @@ function makeQueue(
   const dispatcher = new Dispatcher(env, backlog, pool, finishedIds, parts);
   const completions = new Completions(env, { backlog, dispatcher, finishedIds, pool }, parts);
   const isMet = (dependency: Dependency): boolean => completions.isMet(dependency);
-  const scanner = new InboxScanner(
-    env,
-    backlog,
-    isDryRun ? NO_REJECTIONS : rejections,
-    dispatcher,
-    isMet,
-  );
+  const keys = isDryRun ? NO_KEYS : new KeyHolders(env, (id) => parts.ownerOf(id) !== undefined);
+  const refusals = isDryRun ? NO_REJECTIONS : rejections;
+  const scanner = new InboxScanner(env, backlog, refusals, { ids: dispatcher, keys, isMet });
   const processing = new ProcessingTray(env, backlog, dispatcher, pool.workers, () =>
     rescuer.list(),
   );
@@ -200,14 +198,14 @@ function makeCommandInbox(
   return commands;
 }
 
-function makeCleaner(env: Environment, backlog: Backlog, parts: Parts): Cleaner {
+function makeCleaner(env: Environment, backlog: Backlog, skipper: Skipper, parts: Parts): Cleaner {
   const { tree, settings, trays, controlTrays, alerts } = env;
   const { retention, mailbox_enabled: isOn } = settings;
   const mailboxes = isOn ? [trays, controlTrays] : [controlTrays];
   return new Cleaner(
     { tree, mailboxes, retention, clock: trays.clock },
     {
-      isNeeded: (id) => backlog.isNeeded(id),
+      isNeeded: (id) => backlog.isNeeded(id) || skipper.isNeeded(id),
       isInPlan: () => parts.membership(),
       onError: (error) => alerts.report("upkeep", `what is old stays for now: ${messageOf(error)}`),
     },

@@ -72,7 +72,7 @@ export class ExitCondition implements Service {
     if (!scanner.isComplete || !parts.isStarted) return undefined;
     // It is not known yet whether their dependencies have completed under another spelling.
     if (backlog.count("blocked") > 0 && finishedIds.hasWork) return undefined;
-    if (this.skipper.isBusy) return undefined;
+    if (this.skipper.isBusy || scanner.isJudgingKeys) return undefined;
     const canStart =
       (backlog.best(false, parts.mayStart) !== undefined || parts.canStart()) &&
       !this.p.control.current.paused;

@@ -1,6 +1,7 @@
 /** Starts a run: the supervisor takes the tree, applies earlier commands, takes back the tasks of dead processes, and watches. */
 import { messageOf } from "../core/errors.ts";
 import { readVersion } from "../host/package.ts";
+import { finishKeys } from "../mailbox/submit/keys.ts";
 import { finishTickets } from "../mailbox/submit/submit-once.ts";
 import type { ControlFile } from "./documents/control-file.ts";
 import type { Environment } from "./environment/environment.ts";
@@ -46,6 +47,15 @@ export class Startup {
       await finishTickets(trays).catch((error: unknown) =>
         alerts.report("once", `a task that was to be submitted once waits: ${messageOf(error)}`),
       );
+    if (settings.mailbox_enabled)
+      try {
+        finishKeys(trays);
+      } catch (error) {
+        alerts.report(
+          "keys",
+          `a dedup_key that a dead process was giving on waits: ${messageOf(error)}`,
+        );
+      }
     await poll.start();
     void parts.start(this.o.once === true).then(wake);
     wake();

@@ -2,6 +2,8 @@
  * How many tasks completed and failed in each of the last minutes. The past comes from the end of the journal; after that the
  * counts of `metrics.json` say it, so that a fast drain costs no reading. A minute of which nothing is known is null, and never 0.
  */
+
+import { SKIPPED_MARKS } from "../core/skipped.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { searchBack } from "../journal/read-back.ts";
 
@@ -89,7 +91,7 @@ export class DoneRate {
       if (at <= minute - MINUTES) break;
       oldest = Math.min(oldest, at);
       const counts = this.of(at);
-      if (line.includes('"kind":"dependency_failed"')) continue;
+      if (SKIPPED_MARKS.some((mark) => line.includes(mark))) continue;
       if (line.includes('"status":"failed"')) counts.failed++;
       else counts.completed++;
     }

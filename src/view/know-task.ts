@@ -6,6 +6,7 @@ import { headlineOf } from "../core/outcome.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeOwner, parseOwner } from "../host/identity.ts";
 import { timelineOf } from "../journal/timeline.ts";
+import { lastOf } from "../mailbox/find/failures.ts";
 import { batchBar, countsOf, countsText, readBatchProgress } from "./batches.ts";
 import {
   findRun,
@@ -15,6 +16,7 @@ import {
   lookBeside,
   lookInAnyCase,
   type TaskPlace,
+  traysOf,
 } from "./find-task.ts";
 import { type LandingView, lookForLanding } from "./landing.ts";
 import { readJsonObject } from "./scan.ts";
@@ -77,7 +79,10 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
     run: run ?? null,
     runs: listRuns(tree, id),
     dependencies: dependencyIds(task).map((one) => {
-      const { id: found = one, state = "unknown" } = lookInAnyCase(tree, one) ?? {};
+      const { id: named = one } = lookInAnyCase(tree, one) ?? {};
+      // What depends on a duplicate waits for the task that has its key.
+      const last = lastOf(traysOf(tree), named);
+      const { id: found = one, state = "unknown" } = lookInAnyCase(tree, last) ?? {};
       const landing = state === "done" ? (lookForLanding(tree, found) ?? null) : null;
       return { id: one, state, landing };
     }),

@@ -4,6 +4,7 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
+import { SKIPPED_MARKS } from "../core/skipped.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { TRAYS } from "./choose-files.ts";
 import { COUNT_MAX, type Count } from "./scan.ts";
@@ -14,7 +15,6 @@ const FIRST_MAX = 20_000;
 const LATER_MAX = 100;
 /** The record of a skipped task names its kind within so many bytes: see `chain` in `core/dependencies.ts`. */
 const HEAD_BYTES = 4096;
-const MARK = '"kind":"dependency_failed"';
 /** Behind this the task itself begins, which may say anything. */
 const TASK = '"task":';
 
@@ -70,9 +70,9 @@ function isSkipped(path: string): boolean {
   try {
     fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
     const text = head.subarray(0, fs.readSync(fd, head)).toString("latin1");
-    const at = text.indexOf(MARK);
     const taskAt = text.indexOf(TASK);
-    return at >= 0 && (taskAt < 0 || at < taskAt);
+    const isBefore = (at: number): boolean => at >= 0 && (taskAt < 0 || at < taskAt);
+    return SKIPPED_MARKS.some((mark) => isBefore(text.indexOf(mark)));
   } catch {
     return false;
   } finally {

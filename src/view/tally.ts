@@ -1,5 +1,6 @@
 /** Counts the tasks that ended in a period, in groups. Pure: it is given the lines of the journal of events in order. */
 import { addDuration, type DurationBins, percentileOf } from "../core/percentiles.ts";
+import { isSkippedKind } from "../core/skipped.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -80,7 +81,7 @@ export class Tally {
     if (line["event"] !== "completed") return;
     const group = this.of(this.groupOf(line));
     if (line["status"] === "completed") group.completed++;
-    else if (line["kind"] === "dependency_failed") {
+    else if (isSkippedKind(line["kind"])) {
       group.skipped++;
       return;
     } else group.failed++;

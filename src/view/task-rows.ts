@@ -5,6 +5,7 @@ import { bytesText } from "../core/bytes-text.ts";
 import { compact } from "../core/compact.ts";
 import { isObject } from "../core/json-object.ts";
 import { runOf } from "../core/names.ts";
+import { isSkippedKind } from "../core/skipped.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeOwner, parseOwner } from "../host/identity.ts";
 import {
@@ -55,7 +56,7 @@ export function settledRow(file: ChosenFile, state: "done" | "failed"): TaskRow 
   const record = readJsonObject(file.path);
   const counts = countsOf(record);
   const task = record?.["task"] as JsonObject | undefined;
-  const isSkipped = record?.["kind"] === "dependency_failed";
+  const isSkipped = isSkippedKind(record?.["kind"]);
   return rowOf(file.id, isSkipped ? "skipped" : state, task, {
     attempt: numberIn(record, "attempts"),
     time_ms: Math.round(file.mtimeMs),

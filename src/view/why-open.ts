@@ -9,8 +9,9 @@ import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
 import { describeUnmet, findUnmet, type Standing, UNKNOWN, type Unmet } from "../core/unmet.ts";
+import { duplicateOf, lastOf } from "../mailbox/find/failures.ts";
 import { nearestId } from "./blocked-tasks.ts";
-import { idsIn, lookForTask, type TaskPlace } from "./find-task.ts";
+import { idsIn, lookForTask, type TaskPlace, traysOf } from "./find-task.ts";
 import type { IdReader } from "./id-reader.ts";
 import { explainUnlanded } from "./landing.ts";
 import { readJsonObject } from "./scan.ts";
@@ -177,7 +178,7 @@ export class WhyOpen {
       case "done":
         return explainUnlanded(this.tree, place.id) ?? { is: "met", how: "has completed" };
       case "failed":
-        return { is: "stuck", how: "failed" };
+        return this.standingOfFailed(place.id);
       case "waiting": {
         const task = readTask(place.path);
         const on = this.toWaitFor(task);
@@ -190,6 +191,14 @@ export class WhyOpen {
       default:
         return { is: "moving", how: isUnclaimed(place?.name) ? "waits its turn" : "runs" };
     }
+  }
+
+  /** What depends on a duplicate waits for the task that has its key. */
+  private standingOfFailed(id: string): Standing {
+    const trays = traysOf(this.tree);
+    const last = lastOf(trays, id);
+    const isLast = last !== id && duplicateOf(trays, last) === undefined;
+    return isLast ? this.standingOf(last) : { is: "stuck", how: "failed" };
   }
 
   /** Uses a listing that is made when it is first needed, and rarely again. */

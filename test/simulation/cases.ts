@@ -1,5 +1,6 @@
 /** The cases: small ones that are walked in every order, and large ones that chance puts together. */
 import { inboxName, resultName, resultsName, settledBatchName } from "../../src/core/names.ts";
+import { keyNotePath } from "../../src/mailbox/submit/keys.ts";
 import type { SeededRandom } from "../support/seeded-random.ts";
 import { BATCH_CASES } from "./batch-cases.ts";
 import { noteDoneLines, noteOnce } from "./checker.ts";
@@ -14,6 +15,7 @@ import {
   type Deed,
   type Dropped,
   dropper,
+  keyTaker,
   loneWorker,
   onceProducer,
   producer,
@@ -32,6 +34,11 @@ const DAY_MS = 24 * 3_600_000;
 /** A task that depends on another one. */
 function after(id: string, on: string): Dropped {
   return task(id, "after", { metadata: { dependencies: [on] } });
+}
+
+/** Of these one is in work at a time. */
+function keyed(id: string): Dropped {
+  return task(id, "keyed", { dedup_key: "k" });
 }
 
 const CALLS = { on_settled: { title: "called" } };
@@ -53,6 +60,8 @@ export interface SmallCase {
     settled?: Dropped[];
     /** Tasks that are submitted once, in the inbox; their sender died before it closed their tickets. */
     open?: Dropped[];
+    /** The id of a task that held the key `k`, and is gone. */
+    holder?: string;
   };
   programs: () => Program[];
 }
@@ -115,6 +124,40 @@ export const SMALL_CASES: readonly SmallCase[] = [
       worker("w", ["hold"], 2),
       worker("v", ["complete"], 2),
     ],
+  },
+  {
+    name: "two tasks with one key, seen by two supervisors",
+    kills: 1,
+    durability: "process",
+    before: { inbox: [keyed("a"), keyed("b")] },
+    programs: () => [keyTaker("s", "a"), keyTaker("t", "b"), worker("w", ["complete"], 1)],
+  },
+  {
+    name: "a supervisor with its workers, and tasks that come with a key that is taken",
+    statesMax: 400,
+    kills: 1,
+    durability: "process",
+    before: { inbox: [keyed("a"), keyed("b")] },
+    programs: () => [supervisor("s", 2), worker("w", ["complete"], 2), recoverer("r", 1, 1)],
+  },
+  {
+    name: "a key is given on by two supervisors",
+    kills: 1,
+    durability: "process",
+    before: { holder: "a", inbox: [keyed("b"), keyed("c"), keyed("d")] },
+    programs: () => [
+      keyTaker("s", "b"),
+      keyTaker("t", "c"),
+      keyTaker("u", "d"),
+      worker("w", ["complete"], 1),
+    ],
+  },
+  {
+    name: "two tasks with one key while the power may go",
+    kills: 0,
+    durability: "power",
+    before: { inbox: [keyed("a")] },
+    programs: () => [supervisor("s", 1), producer("p", [keyed("b")])],
   },
   {
     name: "two submit a task once, and its record is taken away before one of them asks again",
@@ -542,6 +585,12 @@ function layOut(world: World, before: NonNullable<SmallCase["before"]>): void {
     put(`/m/failed/${file.id}~x.json`, file, file.text);
     const more = { attempts: 0, kind: "invalid", lease: "x", file: `failed/${file.id}~x.json` };
     put(`/m/failed/${file.id}_error.json`, file, recordOf(file.id, more));
+  }
+  if (before.holder !== undefined) {
+    const path = keyNotePath({ dir: "/m" }, "k");
+    disk.makeDir("/m/.keys");
+    disk.fill(disk.createEmpty(path), Buffer.from(`{"id":"${before.holder}","since_ms":1}\n`));
+    disk.sync(path);
   }
   for (const file of before.open ?? []) {
     const { id, text } = file;

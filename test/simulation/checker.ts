@@ -245,7 +245,26 @@ export function observe(world: World, actor: Actor | undefined, change: Change):
   noteCommits(world, actor, change);
   noteStrayed(world, change);
   if (change.what !== "touch" && change.what !== "fill") noteRecords(world, who, change, from, to);
+  if (to.startsWith("/m/processing/")) checkKeys(world, who);
   checkTrees(world, who, change);
+}
+
+/** Of the tasks with one `dedup_key` one is in work at a time. Those that are only taken to be skipped, or are settled, are not. */
+function checkKeys(world: World, who: string): void {
+  const holders = new Map<string, string>();
+  for (const file of world.disk.list("/m/processing")) {
+    const name = parseName(file);
+    const isInWork = name?.stage === "ready" || name?.stage === "hold" || name?.stage === "w";
+    if (name === undefined || !isInWork || name.token.includes("-K")) continue;
+    const facts = world.disk.look(`/m/processing/${file}`);
+    const { text } = facts === undefined ? { text: "" } : contentOf(world.disk.bytesOf(facts.ino));
+    const [, key] = /"dedup_key":"([^"]*)"/.exec(text) ?? [];
+    if (key === undefined) continue;
+    const other = holders.get(key);
+    if (other !== undefined && other !== name.id)
+      world.faults.push(`${who} let ${name.id} and ${other} be in work at once, with one key`);
+    holders.set(key, name.id);
+  }
 }
 
 function noteLeases(world: World, who: string, { what, from = "", to = "" }: Change): void {

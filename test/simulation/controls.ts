@@ -38,9 +38,47 @@ const SKIPS = "two tasks are skipped, while the one that failed is retried";
 const SKIP = "a task is skipped, and recovered";
 const CALLS = "a task that calls another one, with a recoverer that suspects the living";
 const CALLS_POWER = "a task that calls another one, with the power going at any moment";
+const KEYS = "two tasks with one key, seen by two supervisors";
+const KEY_GIVEN_ON = "a key is given on by two supervisors";
+const KEYS_POWER = "two tasks with one key while the power may go";
 const CLOCKS = "a retry that a worker puts off whose clock is a day ahead";
 
 export const CONTROLS: Readonly<Record<string, Control>> = {
+  "a supervisor does not mind that another task has got the key just before": {
+    shownBy: KEYS,
+    variant: change((port) => ({
+      link(from, to) {
+        if (trayOf(to) !== ".keys" || !isThere(port, to)) port.link(from, to);
+      },
+    })),
+  },
+  "a supervisor frees a key although another task has got it since": {
+    shownBy: KEY_GIVEN_ON,
+    variant: (port) => {
+      const judged = new Map<string, Buffer | undefined>();
+      return {
+        ...port,
+        read(path, bytesMax) {
+          const found = port.read(path, bytesMax);
+          if (trayOf(path) !== ".keys") return found;
+          const note = path.replace(/~$/, "");
+          if (note === path) judged.set(note, found.bytes);
+          return note === path ? found : { ...found, bytes: judged.get(note) };
+        },
+      };
+    },
+  },
+  "a task runs before the note of its key is on the disk": {
+    shownBy: KEYS_POWER,
+    variant: change((port) => ({
+      syncFiles: async (paths) => {
+        await port.syncFiles(paths.filter((path) => trayOf(path) !== ".keys"));
+      },
+      syncDirs: async (paths) => {
+        await port.syncDirs(paths.filter((path) => basename(path) !== ".keys"));
+      },
+    })),
+  },
   "a supervisor believes that a task which had failed has failed still": {
     shownBy: SKIPS,
     variant: (port, program) => {

@@ -10,11 +10,13 @@ import { ErrInvalidTask, systemCode } from "../../src/core/errors.ts";
 import { inboxName, isUnclaimed, leaseOf, parseName, submissionOf } from "../../src/core/names.ts";
 import type { Completed, Failed } from "../../src/core/outcome.ts";
 import {
+  accept,
   type Claim,
   claimAt,
   claimFromInbox,
   claimReady,
   hold,
+  newSubmission,
   putBack,
   readClaim,
   renewClaim,
@@ -36,6 +38,7 @@ import { retry } from "../../src/mailbox/retry/retry.ts";
 import { takeOverResults } from "../../src/mailbox/settle/batch-results.ts";
 import { newSettlement, settleAll } from "../../src/mailbox/settle/settle.ts";
 import { isBlank, LineReader } from "../../src/mailbox/submit/batch-lines.ts";
+import { holdKey } from "../../src/mailbox/submit/keys.ts";
 import { submitAll } from "../../src/mailbox/submit/submit.ts";
 import { submitBatch } from "../../src/mailbox/submit/submit-batch.ts";
 import { finishTickets, submitOnce } from "../../src/mailbox/submit/submit-once.ts";
@@ -356,6 +359,26 @@ export function loneWorker(name: string, id: string, turnsMax: number): Program 
       const claim = claimFromInbox(api.trays, id, 1, api.newOwner());
       if (claim === undefined) return memory;
       return { ...memory, held: { file: claim.file, text: textOf(api.trays, claim) } };
+    },
+  };
+}
+
+/** Accepts a task with the key `k`, as a supervisor does that has only this file to look at. */
+export function keyTaker(name: string, id: string): Program {
+  return {
+    name,
+    kind: "supervisor",
+    start: {},
+    turnsMax: 1,
+    run({ trays }, memory) {
+      try {
+        if (holdKey(trays, { id, key: "k", windowMs: 0 }) === undefined)
+          accept(trays, newSubmission(trays.clock, id, 1));
+      } catch (error) {
+        // Another one has died while it freed the key: the task waits.
+        if (!(error instanceof Error && error.message.includes("is giving"))) throw error;
+      }
+      return memory;
     },
   };
 }

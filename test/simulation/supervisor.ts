@@ -11,9 +11,11 @@ import type { Dependency } from "../../src/core/dependencies.ts";
 import { systemCode } from "../../src/core/errors.ts";
 import { parseName } from "../../src/core/names.ts";
 import { DEFAULT_SETTINGS, type Settings } from "../../src/core/settings.ts";
+import { finishKeys } from "../../src/mailbox/submit/keys.ts";
 import type { Environment } from "../../src/supervisor/environment/environment.ts";
 import type { FactMap } from "../../src/supervisor/environment/facts.ts";
 import { Parts } from "../../src/supervisor/environment/parts.ts";
+import { KeyHolders } from "../../src/supervisor/inbox/key-holders.ts";
 import { Rejections } from "../../src/supervisor/inbox/reject.ts";
 import { InboxScanner } from "../../src/supervisor/inbox/scanner.ts";
 import type { Workers } from "../../src/supervisor/pool/workers.ts";
@@ -53,6 +55,7 @@ export function supervisor(name: string, ticks: number, suspicions = 0): Program
     turnsMax: ticks > 0 ? 1 : 0,
     async run(api, memory) {
       const head = new Head(api, suspicions);
+      finishKeys(api.trays);
       for (let tick = 0; tick < ticks; tick++) {
         if (tick > 0) await api.rest();
         await head.tick();
@@ -70,6 +73,7 @@ class Head {
   private readonly rejections: Rejections;
   private readonly completions: Completions;
   private readonly dispatcher: Dispatcher;
+  private readonly keys: KeyHolders;
   private readonly scanner: InboxScanner;
   private readonly processing: ProcessingTray;
   private readonly skipper: Skipper;
@@ -125,7 +129,9 @@ class Head {
     const completions = new Completions(env, queue, new Parts());
     this.completions = completions;
     const isMet = (one: Dependency): boolean => completions.isMet(one);
-    this.scanner = new InboxScanner(env, backlog, this.rejections, dispatcher, isMet);
+    this.keys = new KeyHolders(env, () => false);
+    const questions = { ids: dispatcher, keys: this.keys, isMet };
+    this.scanner = new InboxScanner(env, backlog, this.rejections, questions);
     const telemetry = env.telemetry;
     const skipOwner = (): string => api.newOwner().replace(/-([^-]*)$/, "-K$1");
     const parts = new Parts();
@@ -139,6 +145,11 @@ class Head {
     this.wait();
     try {
       this.step();
+      // What has a key is judged in the order in which it came, and again when its note is on the disk.
+      do {
+        await this.keys.idle();
+        this.scanner.work(FOREVER);
+      } while (this.scanner.isJudgingKeys);
       // What waits for a skipped task is skipped in the next slice.
       for (this.skipper.work(); this.skipper.isBusy; this.skipper.work()) await this.skipper.idle();
       while (this.dispatcher.select());

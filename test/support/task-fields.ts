@@ -32,4 +32,5 @@ export const NUMBER_FIELDS = [
   "sequence_number",
   "priority",
   "timeout_ms",
+  "dedup_window_ms",
 ];

@@ -57,7 +57,7 @@ export const command = defineCommand({
         if (isRerun) refuseNode(trays, id);
         // It was skipped because of one that was retried just now.
         if (reopened.has(id)) continue;
-        const also = await retry(trays, id, { isRerun, ...options });
+        const also = await retry(trays, id, { isRerun, leavesDuplicates: failed, ...options });
         for (const one of also) reopened.add(one);
         retried.push(id);
         if (ctx.json) continue;

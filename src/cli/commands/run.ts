@@ -245,6 +245,7 @@ function describe(summary: RunSummary, isDryRun: boolean): string[] {
   if (summary.endedBy === "lock-lost") return ["another supervisor has taken over; this one ended"];
   const parts = [`${summary.completed} completed`, `${summary.failed} failed`];
   if (summary.skipped > 0) parts.push(`${summary.skipped} skipped`);
+  if (summary.duplicates > 0) parts.push(`${counted(summary.duplicates, "duplicate")} not run`);
   const { failedLines, batchesWithFailedLines: batches } = summary;
   if (batches > 0)
     parts.push(

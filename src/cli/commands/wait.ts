@@ -1,6 +1,7 @@
 /** `wait`: returns when tasks have settled. */
 import { join } from "node:path";
 import { failedLinesText } from "../../core/batch.ts";
+import { isSkippedKind } from "../../core/skipped.ts";
 import { safe } from "../../text/render.ts";
 import { batchesWithFailures } from "../../view/batches.ts";
 import { findFiles, readJsonObject, textOf } from "../../view/scan.ts";
@@ -38,7 +39,7 @@ export const command = defineCommand({
         .map((file) => ({ name: file.name, ...readJsonObject(file.path) }))
         .map((record: Record<string, unknown>) => ({
           id: textOf(record["task_id"], String(record["name"])),
-          isSkipped: record["kind"] === "dependency_failed",
+          isSkipped: isSkippedKind(record["kind"]),
         }));
       const partly = batchesWithFailures(tree).filter((batch) => batch.settledMs >= sinceMs);
       if (ctx.json) {

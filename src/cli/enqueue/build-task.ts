@@ -28,13 +28,18 @@ export function buildTask(
   const { options, rest } = ctx;
   if (options.id !== undefined && options.dedup !== undefined)
     throw new ErrUsage("--id and --dedup exclude each other");
+  const isWindowed = options["dedup-window"] !== undefined;
+  if (isWindowed && options.dedup === undefined)
+    throw new ErrUsage("--dedup-window needs --dedup KEY");
   if (rest !== undefined && options.shell !== undefined)
     throw new ErrUsage("--shell and -- CMD exclude each other");
   if (rest?.length === 0) throw new ErrUsage("there is no program after --");
   const id =
     known ??
     options.id ??
-    (options.dedup === undefined ? newId(systemClock.wallMs()) : idOfKey(options.dedup));
+    (options.dedup === undefined || isWindowed
+      ? newId(systemClock.wallMs())
+      : idOfKey(options.dedup));
   const task = compact({ id, created_at: createdAt, ...fieldsOf(ctx, shellArgs) });
   const payload = options.payload === undefined ? undefined : readPayload(options.payload);
   const isEmpty =

@@ -30,9 +30,10 @@ const OWN_FIELDS = [
   "verdict_reason",
   "not_before",
   "dedup_key",
+  "dedup_window_ms",
   "callback_of",
 ];
-const NOT_WITH = ["file", "each", "batch", "null", "payload", "dedup"] as const;
+const NOT_WITH = ["file", "each", "batch", "null", "payload", "dedup", "dedup-window"] as const;
 
 export async function enqueueLike(ctx: EnqueueContext, like: string): Promise<number> {
   const other = NOT_WITH.find((name) => {

@@ -89,6 +89,10 @@ const TASK_OPTIONS = {
   target: textOption("BRANCH", "the branch into which its work is brought"),
   payload: textOption("JSON", "any JSON value; reaches the worker digit for digit; - reads stdin"),
   dedup: textOption("KEY", "at most one task of this key: the id is derived from it"),
+  "dedup-window": durationOption(
+    "TIME",
+    "with --dedup: under a new id, and not run while another task of this key waits or runs, or came within this time",
+  ),
 } as const;
 
 export const OPTIONS = {
@@ -170,6 +174,7 @@ export function fieldsOf(
   put("land", options.land);
   put("target", options.target);
   put("dedup_key", options.dedup);
+  put("dedup_window_ms", options["dedup-window"]);
   if (options.after.length > 0) put("metadata", { dependencies: options.after });
   return fields;
 }

@@ -9,6 +9,7 @@ import {
   readInboxName,
   resultName,
 } from "../../core/names.ts";
+import { isSkippedKind } from "../../core/skipped.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { failedLines } from "../../view/batches.ts";
 import { nearestId } from "../../view/blocked-tasks.ts";
@@ -252,7 +253,7 @@ function takeSettled(tree: StateTree, pending: Set<string>): Settled[] {
       settled.push({ id, status: "completed", ...lines });
     } else {
       const { error, kind } = readJsonObject(record.path) ?? {};
-      const skipped = kind === "dependency_failed" ? { skipped: true as const } : {};
+      const skipped = isSkippedKind(kind) ? { skipped: true as const } : {};
       settled.push({ id, status: "failed", error: textOf(error), ...skipped });
     }
   }

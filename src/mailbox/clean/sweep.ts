@@ -1,5 +1,6 @@
 /** Sweep: removes old settled records, old staged files and old notes of `submitOnce`. It never touches a file that recovery may still need. */
 import { systemCode } from "../../core/errors.ts";
+import { DEDUP_WINDOW_MS_MAX } from "../../core/limits.ts";
 import {
   besideId,
   errorName,
@@ -20,6 +21,7 @@ import { onceDir } from "../files/tickets.ts";
 import { pathIn, type Trays } from "../files/trays.ts";
 import { hasLive } from "../find/locate.ts";
 import { neededResults } from "../find/needed-results.ts";
+import { dropOldKey, keysDir } from "../submit/keys.ts";
 import { isOldNote } from "../submit/submit-once.ts";
 
 export interface CleanRules {
@@ -40,16 +42,16 @@ export interface SweepCounts {
 
 const LONG_AGO_MS = 0;
 
-type SweptDir = "outbox" | "failed" | "tmp" | "once";
+type SweptDir = "outbox" | "failed" | "tmp" | "once" | "keys";
 
-/** One pass over outbox, failed, .tmp and .once, which can be taken in slices. */
+/** One pass over outbox, failed, .tmp, .once and .keys, which can be taken in slices. */
 export class Sweep {
   readonly counts: SweepCounts = { results: 0, errors: 0, staged: 0 };
   /** Old folders that were refused. The caller removes them, because that may take long. */
   readonly folders: string[] = [];
   private readonly trays: Trays;
   private readonly rules: CleanRules;
-  private readonly todo: SweptDir[] = ["outbox", "failed", "tmp", "once"];
+  private readonly todo: SweptDir[] = ["outbox", "failed", "tmp", "once", "keys"];
   private walk: Walk | undefined;
   private now: number | undefined;
 
@@ -99,6 +101,7 @@ export class Sweep {
   }
 
   private dirOf(tray: SweptDir): string {
+    if (tray === "keys") return keysDir(this.trays);
     return tray === "once" ? onceDir(this.trays) : this.trays[tray];
   }
 
@@ -112,7 +115,8 @@ export class Sweep {
       return;
     }
     const ageMs = this.nowMs - (tray === "tmp" ? facts.mtimeMs : bornMs(name, facts));
-    if (tray === "once") {
+    if (tray === "keys") this.lookAtKey(name, ageMs);
+    else if (tray === "once") {
       if (isOldNote(this.trays, name, ageMs)) this.remove(path, "staged");
     } else if (tray === "tmp") {
       if (this.isLeftover(name, facts.ino, ageMs)) this.remove(path, "staged");
@@ -128,6 +132,11 @@ export class Sweep {
       const id = parseErrorName(name);
       if (id === undefined || this.rules.isNeeded?.(id) !== true) this.remove(path, "errors");
     }
+  }
+
+  private lookAtKey(name: string, ageMs: number): void {
+    if (ageMs < DEDUP_WINDOW_MS_MAX) return;
+    if (this.rules.isDryRun === true || dropOldKey(this.trays, name)) this.counts.staged++;
   }
 
   private isOldFailure(name: string, ageMs: number): boolean {

@@ -10,7 +10,7 @@ import { explainOwner } from "../files/dropped-file.ts";
 import type { FileFacts } from "../files/storage.ts";
 import { closeTickets } from "../files/tickets.ts";
 import type { Trays } from "../files/trays.ts";
-import { isFailed } from "./failures.ts";
+import { isFailed, lastOf } from "./failures.ts";
 import { liveIds } from "./locate.ts";
 import type { ReadyWaits } from "./ready-waits.ts";
 
@@ -70,7 +70,9 @@ function resultLookup(trays: Trays): (dependency: Dependency) => boolean {
   const hasResult = lookup(trays, "outbox", resultName);
   const hasError = lookup(trays, "failed", errorName);
   return ({ id, required }) =>
-    hasResult(id) || (required === "terminal" && hasError(id) && isFailed(trays, id));
+    hasResult(id) ||
+    (hasError(id) &&
+      (hasResult(lastOf(trays, id)) || (required === "terminal" && isFailed(trays, id))));
 }
 
 function lookup(

@@ -3,14 +3,18 @@ import { type Skip, skipOf } from "../../core/dependencies.ts";
 import { errorName } from "../../core/names.ts";
 import type { ErrorRecord, ResultRecord } from "../../core/task.ts";
 import { pathIn, type Trays } from "../files/trays.ts";
-import { isRefusal, readRecord } from "./settled-record.ts";
+import { isRefused, readRecord } from "./settled-record.ts";
+
+/** How many duplicates, each of the next one, are followed. */
+const FOLLOWED_MAX = 8;
 
 /**
- * Whether the task has failed for good, and is not to run again. A file that was refused is no failure: its id is free.
+ * Whether the task has failed for good, and is not to run again. A file that was refused is no failure: its id is free. A duplicate
+ * has failed when the task that has its key has.
  * @throws a system error: then it is not known
  */
 export function isFailed(trays: Trays, id: string): boolean {
-  return hasErrorRecord(trays, id) && !isRefusal(trays, pathIn(trays.failed, errorName(id)));
+  return skipAfter(trays, id) !== undefined;
 }
 
 /** Whether the task has an error record. Enough for one that was known to have failed. @throws a system error */
@@ -19,10 +23,38 @@ export function hasErrorRecord({ failed, storage }: Trays, id: string): boolean 
 }
 
 /** Why what depends on this task is to be skipped; undefined when it has not failed. @throws a system error: then it is not known */
-export function skipAfter(trays: Trays, id: string): Skip | undefined {
-  if (!isFailed(trays, id)) return undefined;
-  const record = readRecord(trays, pathIn(trays.failed, errorName(id)))?.record;
-  return skipOf(id, record === undefined ? undefined : skipIn(record));
+export function skipAfter(trays: Trays, id: string, followed = FOLLOWED_MAX): Skip | undefined {
+  if (!hasErrorRecord(trays, id)) return undefined;
+  const record = readRecord(trays, errorPath(trays, id))?.record;
+  if (record === undefined) return skipOf(id, undefined);
+  if (isRefused(record)) return undefined;
+  const of = duplicateIn(record);
+  if (of === undefined || followed === 0) return skipOf(id, skipIn(record));
+  const why = skipAfter(trays, of, followed - 1);
+  return why === undefined ? undefined : skipOf(id, why);
+}
+
+/** The task that has the key of this one, when this one was not run for that. What depends on this one waits for that one. */
+export function duplicateOf(trays: Trays, id: string): string | undefined {
+  if (!hasErrorRecord(trays, id)) return undefined;
+  const record = readRecord(trays, errorPath(trays, id))?.record;
+  return record === undefined ? undefined : duplicateIn(record);
+}
+
+/** The last of the tasks that have the key, each of the one before. */
+export function lastOf(trays: Trays, id: string): string {
+  let last = id;
+  for (let i = 0; i < FOLLOWED_MAX; i++) last = duplicateOf(trays, last) ?? last;
+  return last;
+}
+
+function errorPath({ failed }: Trays, id: string): string {
+  return pathIn(failed, errorName(id));
+}
+
+/** The task that had the key, in the record of a task that was not run for that; undefined for any other record. */
+export function duplicateIn(record: ResultRecord | ErrorRecord): string | undefined {
+  return record.status === "failed" && record.kind === "duplicate_key" ? record.of : undefined;
 }
 
 /** What the record of a skipped task says; undefined for any other record. */

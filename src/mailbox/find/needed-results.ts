@@ -5,6 +5,7 @@ import { ErrInvalidTask, systemCode } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { foldId, readInboxName } from "../../core/names.ts";
 import { pathIn, type Trays } from "../files/trays.ts";
+import { lastOf } from "./failures.ts";
 
 /** @returns a function that says whether a waiting task depends on this id */
 export function neededResults(trays: Trays): (id: string) => boolean {
@@ -22,7 +23,10 @@ function readNeeded(trays: Trays): Set<string> {
   try {
     for (let names = walk.next(1024); names.length > 0; names = walk.next(1024))
       for (const name of names)
-        for (const id of dependenciesOf(trays, name)) needed.add(foldId(id));
+        for (const id of dependenciesOf(trays, name)) {
+          needed.add(foldId(id));
+          needed.add(foldId(lastOf(trays, id)));
+        }
   } finally {
     walk.close();
   }

@@ -73,8 +73,13 @@ export function hasSettled(trays: Trays, id: string): boolean {
 export function isRefusal(trays: Trays, path: string): boolean {
   try {
     const record = readRecord(trays, path)?.record;
-    return record?.status === "failed" && record.kind === "invalid" && record.attempts === 0;
+    return record !== undefined && isRefused(record);
   } catch {
     return false;
   }
+}
+
+/** Whether this is the record of a refused file. */
+export function isRefused(record: DecodedRecord["record"]): boolean {
+  return record.status === "failed" && record.kind === "invalid" && record.attempts === 0;
 }

@@ -2,9 +2,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { decodeRecord } from "../../codec/records.ts";
 import { foldId, isId, parseErrorName } from "../../core/names.ts";
+import { SKIPPED_MARKS } from "../../core/skipped.ts";
 import { readIfThere } from "../files/steps.ts";
 import { pathIn, type Trays } from "../files/trays.ts";
-import { skipIn } from "./failures.ts";
+import { duplicateIn, skipIn } from "./failures.ts";
 
 /** The ids of skipped tasks, by the folded id of the dependency that had failed. */
 export type SkippedTasks = ReadonlyMap<string, readonly string[]>;
@@ -17,17 +18,18 @@ const SLICE_MS = 8;
 export async function readSkipped(trays: Trays, beat?: () => void): Promise<SkippedTasks> {
   const { clock, storage } = trays;
   const found = new Map<string, string[]>();
+  const duplicates: { id: string; of: string }[] = [];
   let untilMs = clock.monotonicMs() + SLICE_MS;
   const walk = storage.walk(trays.failed);
   try {
     for (let names = walk.next(WALK_NAMES); names.length > 0; names = walk.next(WALK_NAMES))
       for (const name of names) {
         const id = parseErrorName(name);
-        const cause = id === undefined || !isId(id) ? undefined : causeOf(trays, name);
-        if (id === undefined || cause === undefined) continue;
-        const ids = found.get(foldId(cause));
-        if (ids === undefined) found.set(foldId(cause), [id]);
-        else ids.push(id);
+        const why = id === undefined || !isId(id) ? undefined : readWhy(trays, name);
+        if (id === undefined || why === undefined) continue;
+        const { cause, of } = why;
+        if (of !== undefined) duplicates.push({ id, of });
+        if (cause !== undefined) addTo(found, cause, [id]);
         if (clock.monotonicMs() < untilMs) continue;
         beat?.();
         await nextTurn();
@@ -36,6 +38,8 @@ export async function readSkipped(trays: Trays, beat?: () => void): Promise<Skip
   } finally {
     walk.close();
   }
+  // A duplicate stays where it is. What was skipped because of it was so because of the task that has its key.
+  for (const { id, of } of duplicates) addTo(found, of, found.get(foldId(id)) ?? []);
   return found;
 }
 
@@ -55,16 +59,26 @@ export function skippedAfter(skipped: SkippedTasks, id: string): string[] {
   return found;
 }
 
-const MARK = Buffer.from('"kind":"dependency_failed"');
+function addTo(found: Map<string, string[]>, cause: string, ids: readonly string[]): void {
+  if (ids.length === 0) return;
+  const before = found.get(foldId(cause));
+  if (before === undefined) found.set(foldId(cause), [...ids]);
+  else before.push(...ids);
+}
 
-/** The dependency that had failed; undefined for the record of another failure, and for one that cannot be read. */
-function causeOf(trays: Trays, name: string): string | undefined {
+const MARKS = SKIPPED_MARKS.map((mark) => Buffer.from(mark));
+
+/** Why it was skipped: the dependency that had failed, or the task that had its key. Undefined for any other record. */
+function readWhy(
+  trays: Trays,
+  name: string,
+): { cause: string | undefined; of: string | undefined } | undefined {
   try {
     const bytes = readIfThere(trays, pathIn(trays.failed, name));
     // Most records are of other failures, and to decode one costs more than to search it.
-    if (bytes?.includes(MARK) !== true) return undefined;
+    if (bytes === undefined || !MARKS.some((mark) => bytes.includes(mark))) return undefined;
     const record = decodeRecord(bytes)?.record;
-    return record === undefined ? undefined : skipIn(record)?.cause;
+    return record && { cause: skipIn(record)?.cause, of: duplicateIn(record) };
   } catch {
     return undefined;
   }

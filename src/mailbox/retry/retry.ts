@@ -20,7 +20,7 @@ import { randomToken } from "../files/random.ts";
 import { linked, moved, readIfThere, readWithFacts, unlinkIfThere } from "../files/steps.ts";
 import type { FileFacts } from "../files/storage.ts";
 import { type Trays, withTrays } from "../files/trays.ts";
-import { isFailed, skipIn } from "../find/failures.ts";
+import { duplicateIn, isFailed, skipIn } from "../find/failures.ts";
 import { isInFlight, recordPaths } from "../find/locate.ts";
 import { errorsBeside, readRecord } from "../find/settled-record.ts";
 import { findTaskText, publishTask } from "../submit/duplicates.ts";
@@ -30,6 +30,8 @@ import { finishRetryBatch, retryBatch } from "./retry-batch.ts";
 export interface RetryOptions extends PutBackOptions {
   /** Also retry a task that has completed; its result is removed. */
   isRerun?: boolean;
+  /** Leave a task that did not run because another one has its key. */
+  leavesDuplicates?: boolean;
 }
 
 /**
@@ -98,6 +100,12 @@ async function retryAny(trays: Trays, id: string, options: RetryOptions): Promis
   if (record?.batch !== undefined) return retryBatch(trays, id, failed, options);
   const skip = record === undefined ? undefined : skipIn(record);
   if (skip !== undefined && isFailed(trays, skip.cause)) throw wouldBeSkipped(id, failed, skip);
+  const of = record === undefined ? undefined : duplicateIn(record);
+  if (of !== undefined && options.leavesDuplicates === true)
+    throw new ErrInvalidTransition(
+      `the task ${JSON.stringify(id)} was not run, because ${of} has the same dedup_key`,
+      { id, path: failed, phase: "retry", hint: `\`mailchute retry ${id}\` tries it again` },
+    );
   return retryRecord(trays, id, failed, found.bytes, found.facts.uid, options);
 }
 
@@ -296,7 +304,8 @@ export function publishRetry(
  */
 export function dropSkipMarker(trays: Trays, id: string, record: DecodedRecord["record"]): void {
   const { submission = "", attempt = 0 } = parseLease(record.lease) ?? {};
-  if (skipIn(record) === undefined || submission === "") return;
+  const isSkipped = skipIn(record) !== undefined || duplicateIn(record) !== undefined;
+  if (!isSkipped || submission === "") return;
   const name = {
     id,
     submission,

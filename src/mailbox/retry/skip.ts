@@ -1,5 +1,6 @@
 /**
- * Skip: settles a task that waits in the inbox and whose dependency has failed.
+ * Skip: settles a task that waits in the inbox and whose dependency has failed, or whose key another task has. Of the latter the last
+ * step is left out.
  *
  *   claim    inbox/<id>.json → ~w-<skipper>   only one process has it now        → recovery puts it back into the inbox
  *   settle   as in settle.ts                  the record names the failure       → recovery rolls forward
@@ -17,6 +18,7 @@ import {
   ErrTaskNotFound,
 } from "../../core/errors.ts";
 import { foldId, inboxName } from "../../core/names.ts";
+import { duplicateText } from "../../core/skipped.ts";
 import { type Claim, claimFromInbox, newSubmission, readBytes } from "../claim/claim.ts";
 import { closeTickets } from "../files/tickets.ts";
 import { pathIn, type Trays } from "../files/trays.ts";
@@ -24,6 +26,12 @@ import { hasErrorRecord } from "../find/failures.ts";
 import { newDeadLetter } from "../settle/dead-letter.ts";
 import type { Settlement } from "../settle/settle.ts";
 import { retry } from "./retry.ts";
+
+/** Why a task is not run: another one has its key. */
+export interface Duplicate {
+  key: string;
+  of: string;
+}
 
 /** The agent in the records of skipped tasks. */
 export const NO_AGENT = "none";
@@ -50,6 +58,30 @@ export function skipClaimed(trays: Trays, claim: Claim, why: Skip): Settlement |
   return decoded !== undefined && isAfter(decoded, why.cause)
     ? newSkip(trays, claim, why, decoded)
     : undefined;
+}
+
+/**
+ * The settlement of a claimed task whose key another task has. Undefined when its file has another key by now: the caller then puts it
+ * back.
+ * @throws a system error
+ */
+export function skipDuplicate(
+  trays: Trays,
+  claim: Claim,
+  { key, of }: Duplicate,
+): Settlement | undefined {
+  const decoded = readTask(trays, claim);
+  if (decoded?.task.dedup_key !== key) return undefined;
+  const facts = {
+    error: duplicateText(of),
+    code: "ErrDuplicateKey",
+    kind: "duplicate_key" as const,
+    agentId: NO_AGENT,
+    attempts: 0,
+    lastAttemptAt: 0,
+    of,
+  };
+  return newDeadLetter(trays, claim, facts, decoded);
 }
 
 function readTask(trays: Trays, claim: Claim): DecodedTask | undefined {

@@ -31,6 +31,8 @@ export interface FailureFacts {
   batch?: BatchCounts | undefined;
   /** For a skipped task. */
   skip?: Skip;
+  /** For a task that did not run because another one has its key: the id of that one. */
+  of?: string;
 }
 
 /**
@@ -66,6 +68,7 @@ export function newDeadLetter(
     run: facts.run ?? null,
     ...(facts.batch === undefined ? {} : { batch: facts.batch }),
     ...facts.skip,
+    ...(facts.of === undefined ? {} : { of: facts.of }),
     ...(facts.output === undefined ? {} : { output: facts.output }),
     ...(keptAs === undefined ? {} : { file: keptAs }),
   };

@@ -6,6 +6,7 @@ import { resolve } from "node:path";
 import { decodeRecord } from "../../codec/records.ts";
 import { eventsOf, WAKE_TYPE } from "../../core/callback.ts";
 import { ErrInvalidTask, ErrTaskExists } from "../../core/errors.ts";
+import { isSkippedKind } from "../../core/skipped.ts";
 import type { Task } from "../../core/task.ts";
 import type { Ended, FollowPlace, MakeFollow } from "../../mailbox/files/follow.ts";
 import { submitOnce } from "../../mailbox/submit/submit-once.ts";
@@ -44,8 +45,9 @@ async function submitCalls(
   const { trays, runs } = place;
   const record = decodeRecord(ended.record)?.record;
   if (record === undefined) return;
-  // One failed, and all that depend on it end with it: what holds for all tasks is called for that one only.
-  const isSkipped = record.status === "failed" && record.kind === "dependency_failed";
+  // One failed, and all that depend on it end with it, or one runs and others have its key: what holds for all tasks is called for that
+  // one only.
+  const isSkipped = record.status === "failed" && isSkippedKind(record.kind);
   const where = { mailbox: resolve(trays.dir), runs: resolve(runs) };
   for (const call of isSkipped ? calls.filter(({ isOwn }) => isOwn) : calls) {
     const task = callbackTask(ended, record, call, where);

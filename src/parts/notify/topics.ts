@@ -1,5 +1,6 @@
 /** Which lines of the journals a person may want to be told of. Pure. */
 import type { NotifyTopic } from "../../core/notify-settings.ts";
+import { isSkippedKind } from "../../core/skipped.ts";
 import { visibleMessage } from "../../core/visible.ts";
 
 export interface News {
@@ -34,10 +35,10 @@ export function mayBeNews(line: string): boolean {
   return EVENTS.some((head) => line.startsWith(head));
 }
 
-/** Undefined for a task that failed only because another one failed: that one is told. */
+/** Undefined for a task that was skipped: the one that failed is told. */
 export function newsOfEvent(record: Readonly<Record<string, unknown>>): News | undefined {
   const { task_id: id, error, kind } = record;
-  if (kind === "dependency_failed") return undefined;
+  if (isSkippedKind(kind)) return undefined;
   return { topic: "failed", text: line(`${text(id)}: ${text(error) || text(kind)}`) };
 }
 

@@ -1,5 +1,6 @@
 /** Folds the journal of events into what happened in a period. Pure: it is given the lines in the order of the files. */
 import { addDuration, type DurationBins } from "../../core/percentiles.ts";
+import { isSkippedKind } from "../../core/skipped.ts";
 import type { Failure } from "../../view/causes.ts";
 
 type Line = Readonly<Record<string, unknown>>;
@@ -187,7 +188,7 @@ export class Period {
       const hadFailed = [this.failures.delete(id), this.reopened.delete(id)].includes(true);
       if (hadFailed) this.mendedCount++;
     } else if (kind === "cancelled") this.cancelledCount++;
-    else if (kind === "dependency_failed") this.skippedCount++;
+    else if (isSkippedKind(kind)) this.skippedCount++;
     else {
       this.failures.delete(id);
       this.failures.set(id, { id, kind, error, atMs });

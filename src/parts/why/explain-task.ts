@@ -74,6 +74,9 @@ function explainEnd({ id, state, record, landing, failed_lines: failedLines }: K
         is_stuck: true,
         do: `mailchute retry ${root}`,
       };
+    const of = record?.["of"];
+    if (kind === "duplicate_key" && typeof of === "string")
+      return { why: `was ${textOf(error, "not run")}`, is_stuck: false, do: null };
     const why = `failed (${kind}): ${headlineOf(textOf(error, ""))}`;
     return { why, is_stuck: true, do: `mailchute retry ${id}` };
   }

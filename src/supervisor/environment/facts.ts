@@ -31,8 +31,10 @@ export interface FactMap {
   "task:settled": [id: string, isCompleted: boolean, batch: BatchCounts | undefined];
   /** A task may have failed for good, by whatever process: what waits for it is looked at. */
   "task:failed": [id: string];
-  /** A task was skipped, because one that it depends on has failed. */
-  "task:skipped": [id: string];
+  /** A task was skipped, because one that it depends on has failed, or because another one has its key. */
+  "task:skipped": [id: string, isDuplicate: boolean];
+  /** This task in the inbox is not to run, because the task `of` has its key. */
+  "task:key-taken": [id: string, key: string, of: string];
   /** A task is gone from `processing/`, and no worker has reported that. */
   "task:vanished": [id: string];
   /** A line of the journal and its event, undefined when the line is no record. Few lines are parsed: see `JournalReader`. */

@@ -36,12 +36,18 @@ export interface RunStart {
   areSlotsRemembered: boolean;
 }
 
-/** How many tasks have settled since the start. */
-export interface RunCounts {
+/** How many tasks have settled since the start, and how. */
+export interface EndCounts {
   completed: number;
   failed: number;
   /** How many did not run, because a task that they depend on had failed. */
   skipped: number;
+  /** Tasks that did not run, because another one had their key. */
+  duplicates: number;
+}
+
+/** These, and what else is said of them. */
+export interface RunCounts extends EndCounts {
   /** How many of the failed ones are nodes of the plan. The plan may have continued without them, as `roadmap` reports. */
   failedNodes: number;
   /** Completed batches with failed lines, and the number of those lines. */

@@ -13,8 +13,10 @@ import type { FileFacts } from "../../mailbox/files/storage.ts";
 import { pathIn, type Trays } from "../../mailbox/files/trays.ts";
 import { isBeingRetried } from "../../mailbox/find/locate.ts";
 import { inboxPath, type Refusal } from "../../mailbox/settle/quarantine.ts";
+import type { KeyedTask } from "../../mailbox/submit/keys.ts";
 import type { Environment } from "../environment/environment.ts";
 import { type DropRules, type Fault, inspectFile, type Seen, type When } from "./inspect-file.ts";
+import type { KeyAnswer } from "./key-holders.ts";
 import { IncompleteFiles, UnreadableFiles } from "./pending-files.ts";
 
 export type ScannerEnvironment = Pick<
@@ -38,6 +40,21 @@ export interface FileRejections {
   dropResend(name: string, id: string): "dropped" | "other" | "unsure";
 }
 
+/** Decides which of the tasks with one key runs. */
+export interface KeyJudge {
+  judge(task: KeyedTask): KeyAnswer;
+  /** How many files wait for its answer. */
+  readonly unsureCount: number;
+}
+
+/** What a scanner asks about tasks. */
+export interface TaskQuestions {
+  ids: IdRegistry;
+  keys: KeyJudge;
+  /** Whether a dependency has completed, or ended if that is enough. */
+  isMet: (dependency: Dependency) => boolean;
+}
+
 export class InboxFiles {
   readonly incomplete: IncompleteFiles;
   readonly unreadable: UnreadableFiles;
@@ -48,18 +65,19 @@ export class InboxFiles {
   private readonly backlog: Backlog;
   private readonly rejections: FileRejections;
   private readonly ids: IdRegistry;
-  private readonly isMet: (dependency: Dependency) => boolean;
+  private readonly keys: KeyJudge;
+  private readonly isMet: TaskQuestions["isMet"];
   private readonly rules: DropRules<DecodedTask>;
+  /** Until all files were looked at once: those with a key, which are judged then, in the order in which they came. */
+  private early: Map<string, { createdAt: number; ms: number }> | undefined = new Map();
   /** Names whose id was found in use when they were about to be accepted. */
   private readonly duplicates = new Set<string>();
 
-  /** @param isMet whether a dependency has completed, or ended if that is enough */
   constructor(
     env: ScannerEnvironment,
     backlog: Backlog,
     rejections: FileRejections,
-    ids: IdRegistry,
-    isMet: (dependency: Dependency) => boolean,
+    { ids, keys, isMet }: TaskQuestions,
   ) {
     const { trays, settings } = env;
     this.env = env;
@@ -67,6 +85,7 @@ export class InboxFiles {
     this.backlog = backlog;
     this.rejections = rejections;
     this.ids = ids;
+    this.keys = keys;
     this.isMet = isMet;
     this.rules = { uids: settings.uids, batches: settings.batch_bytes_max, decode: decodeTask };
     this.incomplete = new IncompleteFiles(trays.clock, settings.settle_ms);
@@ -154,6 +173,7 @@ export class InboxFiles {
   private admit(name: string, { id, facts }: Seen, task: Task | undefined): void {
     const { clock } = this.trays;
     this.incomplete.forget(name);
+    if (task?.dedup_key !== undefined && !this.holdsKey(name, id, facts, task)) return;
     const attempt = (task?.attempts ?? 0) + 1;
     const place = { id, file: name, tray: "inbox", attempt, ...this.timesOf(name, facts) } as const;
     const waiting =
@@ -163,6 +183,21 @@ export class InboxFiles {
     this.backlog.add(waiting, clock.wallMs(), clock.monotonicMs());
     this.backlog.see(id, name, this.scanCount);
     this.unreadable.forget(name);
+  }
+
+  /** Of two tasks with one key the first one runs. */
+  private holdsKey(name: string, id: string, facts: FileFacts, task: Task): boolean {
+    const { dedup_key: key = "", dedup_window_ms: windowMs = 0 } = task;
+    if (key === "") return true;
+    if (this.early !== undefined) {
+      const createdAt = task.created_at ?? facts.mtimeMs / 1000;
+      this.early.set(name, { createdAt, ms: facts.ctimeMs });
+      return false;
+    }
+    if (this.keys.judge({ id, key, windowMs }) === "holds") return true;
+    // It may wait already: its file was replaced.
+    this.backlog.remove(id);
+    return false;
   }
 
   /** In `processing/` a time in the future means "not before". A dropped file with such a time does not mean that. */
@@ -179,6 +214,15 @@ export class InboxFiles {
       // The file was moved away, or we may not set its time: it may then wait as long as a backoff.
     }
     return { mtimeMs: wallMs, ctimeMs };
+  }
+
+  /** Call it when all files were looked at once. @returns the files with a key that were there at the start, the oldest first */
+  endEarly(): string[] {
+    const early = [...(this.early ?? [])];
+    this.early = undefined;
+    return early
+      .sort(([, a], [, b]) => a.createdAt - b.createdAt || a.ms - b.ms)
+      .map(([name]) => name);
   }
 
   /** Forgets the task that waited under this name, because its file is gone. */

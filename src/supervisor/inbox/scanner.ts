@@ -3,15 +3,15 @@
  * files in a scan. It works in slices, so that a million files block nothing.
  */
 import type { Backlog } from "../../core/backlog.ts";
-import type { Dependency } from "../../core/dependencies.ts";
 import { systemCode } from "../../core/errors.ts";
 import type { Walk } from "../../mailbox/files/storage.ts";
 import { pathIn, type Trays } from "../../mailbox/files/trays.ts";
 import {
   type FileRejections,
-  type IdRegistry,
   InboxFiles,
+  type KeyJudge,
   type ScannerEnvironment,
+  type TaskQuestions,
 } from "./inbox-files.ts";
 
 /** With this many tasks to choose from, starting them comes before finding more: a scan then gets short slices (ms). */
@@ -25,6 +25,7 @@ export class InboxScanner {
   private readonly backlog: Backlog;
   private readonly sweepMs: number;
   private readonly files: InboxFiles;
+  private readonly keys: KeyJudge;
   private hints = new Set<string>();
   /** Files that we moved away since the last scan began, and whose ring has not come yet. */
   private readonly leaving = new Set<string>();
@@ -34,22 +35,22 @@ export class InboxScanner {
   private scanDueMs = Number.NEGATIVE_INFINITY;
   private scanStartedMs = Number.NEGATIVE_INFINITY;
   private isScanWanted = true;
-  /** True once every file was looked at. */
-  isComplete = false;
+  private isScanned = false;
+  /** Files with a key that were there at the start, and are to be judged in this order. */
+  private early = new Set<string>();
 
-  /** @param isMet whether a dependency has completed, or ended if that is enough */
   constructor(
     env: ScannerEnvironment,
     backlog: Backlog,
     rejections: FileRejections,
-    ids: IdRegistry,
-    isMet: (dependency: Dependency) => boolean,
+    questions: TaskQuestions,
   ) {
     const { trays, settings, facts } = env;
     this.trays = trays;
     this.sweepMs = settings.sweep_ms;
     this.backlog = backlog;
-    this.files = new InboxFiles(env, backlog, rejections, ids, isMet);
+    this.keys = questions.keys;
+    this.files = new InboxFiles(env, backlog, rejections, questions);
     facts.on("inbox:changed", (file) => {
       if (this.ring(file)) env.wake();
     });
@@ -60,8 +61,18 @@ export class InboxScanner {
     facts.on("task:duplicate", (file) => this.files.noteDuplicate(file));
   }
 
+  /** True once every file was looked at. */
+  get isComplete(): boolean {
+    return this.isScanned && this.early.size === 0;
+  }
+
+  /** Whether it is not known yet of some tasks with a key if they run. */
+  get isJudgingKeys(): boolean {
+    return this.keys.unsureCount > 0;
+  }
+
   get unsettledCount(): number {
-    return this.files.incomplete.count;
+    return this.files.incomplete.count + this.keys.unsureCount;
   }
 
   /** How many files cannot be read or moved. */
@@ -102,6 +113,7 @@ export class InboxScanner {
     const { clock } = this.trays;
     for (const name of this.hints) {
       this.hints.delete(name);
+      this.early.delete(name);
       this.files.look(name);
       if (clock.monotonicMs() >= untilMs) return;
     }
@@ -152,7 +164,15 @@ export class InboxScanner {
   private endScan(): void {
     this.walk?.close();
     this.walk = undefined;
-    this.isComplete = true;
+    if (!this.isScanned) {
+      this.isScanned = true;
+      this.early = new Set(this.files.endEarly());
+      for (const name of this.early) {
+        // Behind those that rang in between.
+        this.hints.delete(name);
+        this.hints.add(name);
+      }
+    }
     const nowMs = this.trays.clock.monotonicMs();
     this.scanDueMs = nowMs + Math.max(this.sweepMs, 10 * (nowMs - this.scanStartedMs));
     const gone: string[] = [];
@@ -167,6 +187,7 @@ export class InboxScanner {
 
   /** Handles a name met in a scan: only unknown files are opened. */
   private see(name: string): void {
+    if (this.early.has(name)) return;
     const id = /^(.+)\.(?:nd)?json$/.exec(name)?.[1];
     if (id !== undefined && this.backlog.see(id, name, this.files.scanCount)) return;
     if (!this.files.incomplete.has(name)) this.files.look(name);

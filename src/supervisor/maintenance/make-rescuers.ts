@@ -25,8 +25,8 @@ export function makeTaskRescuer(
       facts.emit("task:settled", id, isCompleted, batch);
       wake();
     },
-    onSkipped: (id) => {
-      facts.emit("task:skipped", id);
+    onSkipped: (id, isDuplicate) => {
+      facts.emit("task:skipped", id, isDuplicate);
       wake();
     },
     onFailed: (id) =>

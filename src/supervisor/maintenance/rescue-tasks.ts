@@ -16,7 +16,7 @@ import { hasRecord, hasStarted } from "../../journal/lookup.ts";
 import { recordConflict, recordSettled } from "../../journal/settled.ts";
 import type { Telemetry } from "../../journal/telemetry.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
-import { skipIn } from "../../mailbox/find/failures.ts";
+import { duplicateIn, skipIn } from "../../mailbox/find/failures.ts";
 import { LeaseObserver } from "../../mailbox/recover/lease-observer.ts";
 import type {
   ReclaimReason,
@@ -46,7 +46,8 @@ export interface RescueListener {
   /** A task waits to be claimed again. `isLastRun`: its worker died, and only one run is left. */
   onReady(name: ProcessingName, why: string, isLastRun: boolean): void;
   onSettled(id: string, isCompleted: boolean, batch: BatchCounts | undefined): void;
-  onSkipped(id: string): void;
+  /** @param isDuplicate another task had its key */
+  onSkipped(id: string, isDuplicate: boolean): void;
   /** A task failed for good because its worker died. */
   onFailed(id: string): void;
   /** Another file was at the final name of a record, which is now at `recordAs` (relative to the mailbox). */
@@ -173,9 +174,11 @@ function recordSettlement(
   // The dead owner, or another recovery, may have written the journal lines; they must not be written twice.
   const mayBeRecorded = facts.mayBeRecorded || settled.mayBeRecorded === true;
   const skip = skipIn(record);
+  const of = duplicateIn(record);
+  const isSkipped = skip !== undefined || of !== undefined;
   // A skipped task was never assigned.
   const isUntold =
-    skip === undefined && (!mayBeRecorded || !hasRecord(tree.events, record.lease, "completed"));
+    !isSkipped && (!mayBeRecorded || !hasRecord(tree.events, record.lease, "completed"));
   if (isUntold) {
     // The owner died between its claim and its journal lines, and no later attempt will write them.
     for (const event of ["assigned", "started"] as const)
@@ -190,10 +193,11 @@ function recordSettlement(
     error: facts.error,
     kind: facts.kind,
     skip,
+    of,
     ...(record.batch === undefined ? {} : { batch: record.batch }),
   };
   recordSettled(telemetry, subject, details, mayBeRecorded);
   telemetry.flush();
-  if (skip !== undefined) listener.onSkipped(record.task_id);
+  if (isSkipped) listener.onSkipped(record.task_id, of !== undefined);
   else listener.onSettled(record.task_id, record.status === "completed", record.batch);
 }

@@ -35,6 +35,7 @@ export class Completions implements Service {
     completed: 0,
     failed: 0,
     skipped: 0,
+    duplicates: 0,
     failedNodes: 0,
     batchesWithFailedLines: 0,
     failedLines: 0,
@@ -51,7 +52,7 @@ export class Completions implements Service {
     facts.on("task:settled", (id, isCompleted, batch) => this.noteSettled(id, isCompleted, batch));
     facts.on("task:vanished", (id) => this.noteVanished(id));
     facts.on("journal:completed", (id) => this.noteCompleted(id));
-    facts.on("task:skipped", (id) => this.noteSkipped(id));
+    facts.on("task:skipped", (id, isDuplicate) => this.noteSkipped(id, isDuplicate));
   }
 
   /** Lists a piece of `outbox/` and `failed/`. After the last piece it is known which ids have completed, in every spelling. */
@@ -85,9 +86,10 @@ export class Completions implements Service {
     }
   }
 
-  private noteSkipped(id: string): void {
+  private noteSkipped(id: string, isDuplicate: boolean): void {
     this.queue.dispatcher.onSkipped(id);
-    this.counts.skipped++;
+    if (isDuplicate) this.counts.duplicates++;
+    else this.counts.skipped++;
     this.env.facts.emit("task:failed", id);
   }
 

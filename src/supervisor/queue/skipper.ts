@@ -1,15 +1,29 @@
 /**
- * Skips the tasks in the inbox that depend on a failed one, directly or through others. It settles them in slices, those nearest to
- * the failed one first, so that a large graph delays nothing else.
+ * Skips the tasks in the inbox that depend on a failed one, directly or through others, and those whose key another task has. It settles
+ * them in slices, those nearest to the failed one first, so that a large graph delays nothing else.
  */
 import { type Skip, skipOf, skipText } from "../../core/dependencies.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { foldId, leaseOf } from "../../core/names.ts";
+import { duplicateText } from "../../core/skipped.ts";
 import { recordConflict, recordSettled } from "../../journal/settled.ts";
 import type { Claim } from "../../mailbox/claim/claim.ts";
 import { requeue } from "../../mailbox/claim/requeue.ts";
-import { hasErrorRecord, skipAfter } from "../../mailbox/find/failures.ts";
-import { claimToSkip, NO_AGENT, recheckSkip, skipClaimed } from "../../mailbox/retry/skip.ts";
+import {
+  duplicateOf,
+  hasErrorRecord,
+  isFailed,
+  lastOf,
+  skipAfter,
+} from "../../mailbox/find/failures.ts";
+import {
+  claimToSkip,
+  type Duplicate,
+  NO_AGENT,
+  recheckSkip,
+  skipClaimed,
+  skipDuplicate,
+} from "../../mailbox/retry/skip.ts";
 import { type Settlement, settleAll } from "../../mailbox/settle/settle.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { Parts } from "../environment/parts.ts";
@@ -29,8 +43,12 @@ const LOOKS_MAX = 256;
 const AGAIN_MS = 1000;
 
 interface Skipped {
-  why: Skip;
+  why: Skip | Duplicate;
   settlement: Settlement;
+}
+
+function isDuplicate(why: Skip | Duplicate): why is Duplicate {
+  return "of" in why;
 }
 
 export class Skipper implements Service {
@@ -39,6 +57,10 @@ export class Skipper implements Service {
   private readonly completions: Completions;
   private readonly parts: Parts;
   private readonly newOwner: () => string;
+  /** The tasks whose key another one has, by folded id. */
+  private readonly duplicates = new Map<string, Duplicate & { id: string }>();
+  /** Duplicates on which others depend, by the folded id of the task that has their key. */
+  private readonly followers = new Map<string, Set<string>>();
   /** Why what depends on each failed task is skipped, by its folded id: first in, first out. */
   private readonly failures = new Map<string, Skip>();
   /** How many tasks were skipped for each failed root since it was last told. */
@@ -64,7 +86,15 @@ export class Skipper implements Service {
     this.completions = completions;
     this.parts = parts;
     this.newOwner = newOwner;
-    env.facts.on("task:failed", (id) => this.lookAt(id));
+    env.facts.on("task:failed", (id) => {
+      this.lookAt(id);
+      this.lookAtFollowers(id);
+    });
+    env.facts.on("task:settled", (id) => this.lookAtFollowers(id));
+    env.facts.on("journal:completed", (id) => this.lookAtFollowers(id));
+    env.facts.on("task:key-taken", (id, key, of) => {
+      this.duplicates.set(foldId(id), { id, key, of });
+    });
   }
 
   /** Whether it works now, or can at once. */
@@ -78,13 +108,14 @@ export class Skipper implements Service {
     const slice = this.unfinished.splice(0);
     if (slice.length === 0 && this.giveBack()) slice.push(...this.takeSlice());
     if (slice.length > 0) this.settle(slice);
-    else if (this.failures.size === 0) this.tell();
+    else if (this.failures.size + this.duplicates.size === 0) this.tell();
   }
 
   nextMs(nowMs: number): number {
     if (this.running !== undefined) return NEVER;
     if (this.queue.backlog.hasNewlyAwaited) return nowMs;
-    const isIdle = this.failures.size + this.unfinished.length + this.toGiveBack.length === 0;
+    const toSkip = this.failures.size + this.duplicates.size;
+    const isIdle = toSkip + this.unfinished.length + this.toGiveBack.length === 0;
     return isIdle ? NEVER : this.againAtMs;
   }
 
@@ -92,6 +123,12 @@ export class Skipper implements Service {
   async idle(): Promise<void> {
     await this.running;
     this.tell();
+  }
+
+  /** Whether a waiting task depends on a duplicate of this one: then its record is needed, too. */
+  isNeeded(id: string): boolean {
+    const { backlog } = this.queue;
+    return [...(this.followers.get(foldId(id)) ?? [])].some((one) => backlog.isNeeded(one));
   }
 
   private nowMs(): number {
@@ -105,7 +142,9 @@ export class Skipper implements Service {
     if (!backlog.isAwaited(id) || this.failures.has(key)) return;
     try {
       const failed = this.completions.failedAs(id);
-      const why = failed === undefined ? undefined : skipAfter(this.env.trays, failed);
+      if (failed === undefined) return;
+      const why = skipAfter(this.env.trays, failed);
+      if (why === undefined) this.follow(id, failed);
       if (why === undefined || this.parts.hasEnded(id) === false) return;
       backlog.resolveEnd(id);
       if (this.parts.hasEnded(id) === undefined) this.failures.set(key, why);
@@ -115,6 +154,28 @@ export class Skipper implements Service {
     }
   }
 
+  /** What depends on a duplicate waits for the task that has its key. */
+  private follow(id: string, failed: string): void {
+    const of = duplicateOf(this.env.trays, failed);
+    if (of === undefined) return;
+    const last = lastOf(this.env.trays, of);
+    const followers = this.followers.get(foldId(last));
+    if (followers === undefined) this.followers.set(foldId(last), new Set([id]));
+    else followers.add(id);
+    if (this.completions.isMet({ id: last, required: "done" }))
+      this.queue.backlog.resolveDependency(id);
+  }
+
+  private lookAtFollowers(id: string): void {
+    const followers = this.followers.size === 0 ? undefined : this.followers.get(foldId(id));
+    if (followers === undefined) return;
+    for (const one of followers) {
+      this.lookAt(one);
+      if (!this.queue.backlog.isNeeded(one)) followers.delete(one);
+    }
+    if (followers.size === 0) this.followers.delete(foldId(id));
+  }
+
   /** Takes tasks out of the inbox, each after the one for which it is skipped. */
   private takeSlice(): Skipped[] {
     const slice: Skipped[] = [];
@@ -122,9 +183,15 @@ export class Skipper implements Service {
     const untilMs = this.nowMs() + TAKE_MS;
     const isFull = (): boolean => slice.length >= SLICE_TASKS_MAX || this.nowMs() >= untilMs;
     try {
+      for (const [key, one] of this.duplicates) {
+        if (isFull()) return slice;
+        const settlement = this.take(one.id, one);
+        this.duplicates.delete(key);
+        if (settlement !== undefined) slice.push({ why: one, settlement });
+      }
       for (const [key, why] of this.failures) {
         // It may have been put back since it was noted.
-        const isStill = inSlice.has(key) || hasErrorRecord(this.env.trays, why.cause);
+        const isStill = inSlice.has(key) || this.hasFailedStill(why);
         for (const { id } of isStill ? this.queue.backlog.waitersOf(why.cause) : []) {
           if (isFull()) return slice;
           const settlement = this.take(id, why);
@@ -142,7 +209,7 @@ export class Skipper implements Service {
   }
 
   /** Undefined when the task is not to be skipped. @throws a system error */
-  private take(id: string, why: Skip): Settlement | undefined {
+  private take(id: string, why: Skip | Duplicate): Settlement | undefined {
     const { trays, facts } = this.env;
     const { backlog, dispatcher } = this.queue;
     // Its own part knows what becomes of it.
@@ -160,7 +227,9 @@ export class Skipper implements Service {
       return undefined;
     }
     try {
-      const settlement = skipClaimed(trays, claim, why);
+      const settlement = isDuplicate(why)
+        ? skipDuplicate(trays, claim, why)
+        : skipClaimed(trays, claim, why);
       if (settlement !== undefined) return settlement;
     } catch (error) {
       this.toGiveBack.push(claim);
@@ -211,13 +280,14 @@ export class Skipper implements Service {
       const putBack: Promise<unknown>[] = [];
       const faults: unknown[] = [];
       // All records are visible now, so one look at each dependency is enough.
-      const isFailed = new Map<string, boolean>();
+      const failedStill = new Map<string, boolean>();
       for (const settlement of published) {
         const why = byMarker.get(settlement.marker)?.why;
         if (why === undefined) continue;
         this.record(settlement, why);
-        const isStill = isFailed.get(why.cause) ?? hasErrorRecord(trays, why.cause);
-        isFailed.set(why.cause, isStill);
+        if (isDuplicate(why)) continue;
+        const isStill = failedStill.get(why.cause) ?? this.hasFailedStill(why);
+        failedStill.set(why.cause, isStill);
         const again = recheckSkip(trays, settlement.claim.name.id, why.cause, isStill);
         // Handled at once: a later one may throw before all are waited for.
         if (again !== undefined) putBack.push(again.catch((error) => faults.push(error)));
@@ -233,7 +303,14 @@ export class Skipper implements Service {
     if (failed[0] !== undefined) this.goOnLater(failed[0].settlement.error);
   }
 
-  private record(settlement: Settlement, why: Skip): void {
+  /** A duplicate has its record also after the task that has its key was put back. */
+  private hasFailedStill({ cause, chain }: Skip): boolean {
+    const { trays } = this.env;
+    const mayFollow = chain.length > 1 && this.followers.size > 0;
+    return mayFollow ? isFailed(trays, cause) : hasErrorRecord(trays, cause);
+  }
+
+  private record(settlement: Settlement, why: Skip | Duplicate): void {
     const { name } = settlement.claim;
     const subject = {
       task_id: name.id,
@@ -246,15 +323,15 @@ export class Skipper implements Service {
       acquiredAtMs: 0,
       pid: process.pid,
       durationMs: null,
-      error: skipText(why),
-      kind: "dependency_failed",
-      skip: why,
+      ...(isDuplicate(why)
+        ? { error: duplicateText(why.of), kind: "duplicate_key", of: why.of }
+        : { error: skipText(why), kind: "dependency_failed", skip: why }),
     };
     recordSettled(this.env.telemetry, subject, details, settlement.mayBeRecorded);
     if (settlement.recordAs !== undefined)
       recordConflict(this.env.telemetry, subject, settlement.recordAs);
-    this.untold.set(why.root, (this.untold.get(why.root) ?? 0) + 1);
-    this.env.facts.emit("task:skipped", name.id);
+    if (!isDuplicate(why)) this.untold.set(why.root, (this.untold.get(why.root) ?? 0) + 1);
+    this.env.facts.emit("task:skipped", name.id, isDuplicate(why));
   }
 
   /** One line for each root, however many tasks were skipped for it. */

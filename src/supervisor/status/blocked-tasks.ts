@@ -4,6 +4,7 @@ import type { HeldTask } from "../../core/documents.ts";
 import { errorName, foldId, resultName } from "../../core/names.ts";
 import { describeUnmet, findUnmet, type Standing, UNKNOWN } from "../../core/unmet.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
+import { duplicateOf } from "../../mailbox/find/failures.ts";
 import { findWaiting } from "../../mailbox/find/locate.ts";
 import { isRefusal } from "../../mailbox/find/settled-record.ts";
 import type { Parts } from "../environment/parts.ts";
@@ -73,6 +74,8 @@ function settledStanding(id: string, trays: Trays, { finishedIds, scanner }: Que
   if (isThere(trays.outbox, resultName(id)) || finishedIds.hasResult(id))
     return { is: "met", how: "has completed" };
   if (isThere(trays.failed, errorName(id))) {
+    const of = duplicateOf(trays, id);
+    if (of !== undefined) return { is: "moving", how: "was not run", on: [of] };
     const isRefused = isRefusal(trays, join(trays.failed, errorName(id)));
     return { is: "stuck", how: isRefused ? "was refused" : "failed" };
   }

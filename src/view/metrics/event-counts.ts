@@ -2,6 +2,7 @@
  * Counts the events and durations of a state tree from the lines of its journal. The supervisor keeps the counts in `metrics.json`;
  * who shows them goes on from there with the lines that came since. Pure.
  */
+
 import { isObject } from "../../core/json-object.ts";
 import {
   addDuration,
@@ -9,6 +10,7 @@ import {
   durationBinsOf,
   percentileOf,
 } from "../../core/percentiles.ts";
+import { isSkippedKind } from "../../core/skipped.ts";
 import type { EventLine } from "../../journal/event-line.ts";
 import type { JournalPlace } from "../../journal/read-on.ts";
 import { Histogram, type HistogramDocument } from "./histogram.ts";
@@ -156,7 +158,7 @@ export class EventCounts {
 
   private addCompleted(record: NonNullable<EventLine["record"]>): void {
     const { kind, status, batch, duration_ms: ms } = record;
-    if (kind === "dependency_failed") this.skipped++;
+    if (isSkippedKind(kind)) this.skipped++;
     else if (status === "failed") {
       this.failed++;
       addKind(this.failures, kind);

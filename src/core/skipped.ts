@@ -1,0 +1,17 @@
+/** Tasks that ended without a run, for no fault of their own. They are shown as skipped. Pure. */
+import type { FailureKind } from "./task.ts";
+
+const KINDS: readonly FailureKind[] = ["dependency_failed", "duplicate_key"];
+
+/** What the record of a skipped task holds, and no other record in `failed/`. */
+export const SKIPPED_MARKS: readonly string[] = KINDS.map((kind) => `"kind":"${kind}"`);
+
+/** @param kind of a record, or of an event `completed` */
+export function isSkippedKind(kind: unknown): boolean {
+  return KINDS.some((one) => one === kind);
+}
+
+/** `not run: nightly-1 has the same dedup_key`. @param of the task that has the key */
+export function duplicateText(of: string): string {
+  return `not run: ${of} has the same dedup_key`;
+}
