@@ -70,7 +70,7 @@ test("wait, show and retry find a record by its id under the name beside the fin
   const cli = newCli();
   put(cli, "mailbox/failed/rubbish~x1.json", TASK);
   put(cli, "mailbox/failed/rubbish~x1_error.json", REFUSAL);
-  const waited = await cli(["wait", "rubbish", "--json", "--timeout", "20s"]);
+  const waited = await cli(["wait", "rubbish", "--json", "--timeout", "120s"]);
   expect(waited.code).toBe(1);
   expect(JSON.parse(waited.stdout)).toMatchObject({
     settled: [{ id: "rubbish", status: "failed", error: "not JSON" }],

@@ -375,8 +375,8 @@ test("wait returns when the result appears, and without ids when the trays are e
   const cli = newCli();
   const task = put(cli, "mailbox/inbox/ok1.json", { exec: ["true"] });
   fs.mkdirSync(join(cli.dir, "state/mailbox/outbox"), { recursive: true });
-  const byId = cli(["wait", "ok1", "--timeout", "20s"]);
-  const all = cli(["wait", "--timeout", "20s"]);
+  const byId = cli(["wait", "ok1", "--timeout", "120s"]);
+  const all = cli(["wait", "--timeout", "120s"]);
   put(cli, "mailbox/outbox/ok1_result.json", RESULT);
   fs.rmSync(task);
   expect((await byId).code).toBe(0);

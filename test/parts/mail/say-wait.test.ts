@@ -80,7 +80,7 @@ describe("an agent at work", () => {
   it("gets what is said for its idle time in a run of its own", async () => {
     const { pool, folder } = await startWork("claude");
     const args = say("claude", "--when", "idle", "--wait", "offered");
-    const late = await pool.run([...args, "--timeout", "2s"]);
+    const late = await pool.run([...args, "--timeout", "4s"]);
     expect(late).toMatchObject({ code: 124, stdout: expect.stringMatching(/: recorded\n$/) });
     expect(late.stderr).toContain("claude: it is at work");
     const seen = pool.spawn(say("claude", "--when", "idle", "--wait", "seen", "--id", "last"));
@@ -116,7 +116,8 @@ it("an agent that sleeps is woken, and then it is seen", async () => {
 
 it("what cannot come further is told with its reason, and the wait ends at its time", async () => {
   const { pool } = newMailPool();
-  const wait = ["--wait", "offered", "--timeout", "1300ms"];
+  // The reason is told after a second, at one of the looks of a busy machine.
+  const wait = ["--wait", "offered", "--timeout", "4s"];
   const reasons = {
     human: "human: a person reads it with: mailchute mail --ack",
     nobody: "nobody: there is no agent of this name, so it waits for one",

@@ -26,8 +26,11 @@ const occurrences = (text: string, part: string): number => text.split(part).len
 describe("seed task 6: a mention wakes its agent", () => {
   it("once for messages that come together, and what it has read is marked with proof", async () => {
     const { pool, folder, post, cursorOf } = newMailPool();
-    await pool.start();
+    const { child } = await pool.start();
+    // However long this takes here: no look comes in between.
+    child.kill("SIGSTOP");
     const ids = [post(), post({ to: [], text: "and @claude, at Y" }), post({ to: ["codex"] })];
+    child.kill("SIGCONT");
     await waitFor(() => cursorOf("claude") === 2 && cursorOf("codex") === 3, {
       what: "both agents to read their mail",
       timeoutMs: 30_000,
@@ -50,9 +53,11 @@ describe("seed task 6: a mention wakes its agent", () => {
   it("once for 200 messages in a second, all of which it can read", async () => {
     const reading = { run: `${process.execPath} ${BIN} mail --ack > "$MAILCHUTE_STATE/../mail"` };
     const { pool, folder, post, cursorOf } = newMailPool({}, [[reading, { say: "ok" }]]);
-    await pool.start();
+    const { child } = await pool.start();
     const texts = Array.from({ length: 200 }, (_, n) => `> message ${n}, of ann`);
+    child.kill("SIGSTOP");
     for (const text of texts) post({ text: text.slice(2) });
+    child.kill("SIGCONT");
     await waitFor(() => cursorOf("claude") >= 200, { what: "all mail", timeoutMs: 60_000 });
     const [wake = "", ...more] = wakesOf(pool);
     await pool.result(wake, 60_000);
