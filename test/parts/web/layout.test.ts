@@ -1,6 +1,7 @@
 /** The drawing of a plan: each node after what it waits for, no two in one place, and quick also with very many nodes. */
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import { edgePaths } from "../../../src/parts/web/graph/edge-path.ts";
 import { BOX, type GraphNode, layOut } from "../../../src/parts/web/graph/layout.ts";
 import { timeLimitMs } from "../../support/time-limit.ts";
 
@@ -36,6 +37,44 @@ it("each node stands after all that it waits for, in a place of its own", () => 
   );
 });
 
+it("each line ends at its boxes, and passes none on its way", () => {
+  fc.assert(
+    fc.property(random, (nodes) => {
+      const layout = layOut(nodes);
+      const { places, edges } = layout;
+      const paths = edgePaths(layout);
+      expect(paths).toHaveLength(edges.length);
+      for (const [at, [from, to]] of edges.entries()) {
+        const [a, b] = [places.get(from), places.get(to)];
+        if (a === undefined || b === undefined) throw new Error("a line leads nowhere");
+        const begin = `M${a.x + BOX.width} ${a.y + BOX.height / 2}`;
+        const path = paths[at] ?? "";
+        expect(path.startsWith(begin)).toBe(true);
+        let [x, y] = [a.x + BOX.width, a.y + BOX.height / 2];
+        for (const [, name, words = ""] of path.slice(begin.length).matchAll(/([CH])([^CH]*)/g)) {
+          const numbers = words.split(" ").map(Number);
+          const nextX = numbers.at(-2) ?? numbers[0] ?? 0;
+          if (name === "H") {
+            const right = Number(words);
+            for (const box of places.values()) {
+              const isBeside = box.x + BOX.width <= x || box.x >= right;
+              const isClear = box.y + BOX.height < y || box.y > y;
+              expect(isBeside || isClear, `${from} to ${to} over ${box.x} ${box.y}`).toBe(true);
+            }
+            x = right;
+          } else {
+            // Between two columns there is no box.
+            for (const box of places.values())
+              expect(box.x + BOX.width <= x || box.x >= nextX).toBe(true);
+            [x, y] = [nextX, numbers.at(-1) ?? 0];
+          }
+        }
+        expect([x, y]).toEqual([b.x, b.y + BOX.height / 2]);
+      }
+    }),
+  );
+});
+
 it("a node that is missing, waits for itself, or stands in a circle is drawn all the same", () => {
   const { places, edges } = layOut([
     { id: "a", after: ["a", "gone", "b"] },
@@ -61,8 +100,11 @@ it("2,000 nodes in 20 layers, and 2,000 beside each other, are laid out in less 
   }));
   for (const nodes of [deep, wide]) {
     const beganMs = performance.now();
-    const { width, height } = layOut(nodes);
+    const layout = layOut(nodes);
+    const bytes = edgePaths(layout).join("").length;
     expect(performance.now() - beganMs).toBeLessThan(timeLimitMs(1000));
+    const { width, height, edges } = layout;
+    expect(bytes / edges.length).toBeLessThan(400);
     expect(Math.max(width / height, height / width)).toBeLessThan(10);
   }
 });

@@ -4,7 +4,7 @@
  */
 import { DISCONNECTED, GO, hasKey, keepKey, request } from "./ask.js";
 import { MAKERS, updateBlock } from "./blocks.js";
-import { byId, fill, link } from "./dom.js";
+import { byId, fill, link, updateLink } from "./dom.js";
 import { follow, letGo } from "./follow.js";
 
 let following = new AbortController();
@@ -26,7 +26,7 @@ function draw(page) {
   if (top !== undefined) window.scrollTo(0, top);
   top = undefined;
   const nav = page.nav.map((one) => ({ ...one, is_here: isHere(one.to) }));
-  fill(document.querySelector("header nav"), nav, link);
+  fill(document.querySelector("header nav"), nav, link, updateLink);
 }
 
 /** A page below another one belongs to it. */

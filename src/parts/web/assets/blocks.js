@@ -2,7 +2,7 @@
 import { buttons, updateButtons } from "./acts.js";
 import { goTo } from "./ask.js";
 import { chart, updateChart } from "./chart.js";
-import { cell, element, fill, holding, link, made } from "./dom.js";
+import { cell, element, fill, holding, link, made, updateLink } from "./dom.js";
 import { graph, updateGraph } from "./graph.js";
 
 /** A line is a text, or a list of texts with the colours that they have. */
@@ -51,7 +51,7 @@ export const MAKERS = {
   text: ({ text, is_bad: isBad }) => element("p", text, isBad ? { class: "bad" } : {}),
   links({ label, links }) {
     const node = element("nav", undefined, { class: "links", "aria-label": label });
-    node.append(...links.map(link));
+    fill(node, links, link, updateLink);
     return node;
   },
   facts({ facts }) {
@@ -146,6 +146,8 @@ export function updateBlock(node, block) {
     fillRows(node.querySelector("tbody"), block);
   } else if (block.kind === "acts" && before.label === block.label)
     return updateButtons(node.firstElementChild, block.acts);
+  else if (block.kind === "links" && before.label === block.label)
+    fill(node, block.links, link, updateLink);
   else if (block.kind === "graph") return updateGraph(node, before, block);
   else if (block.kind === "charts")
     fill(node, block.charts, (one) => MAKERS.chart(one), updateBlock);

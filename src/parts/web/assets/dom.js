@@ -26,11 +26,24 @@ function timeText(date) {
 }
 
 /** A link leads to pages of this server only. */
-export function link({ text, to, is_here: isHere }) {
-  const node = element("a", text === "" ? "(no name)" : text);
-  if (/^\/(?!\/)/.test(to)) node.href = to;
-  if (isHere) node.setAttribute("aria-current", "page");
+export function link(item) {
+  const node = element("a");
+  if (/^\/(?!\/)/.test(item.to)) node.href = item.to;
+  nameLink(node, item);
   return node;
+}
+
+function nameLink(node, { text, is_here: isHere }) {
+  node.textContent = text === "" ? "(no name)" : text;
+  if (isHere) node.setAttribute("aria-current", "page");
+  else node.removeAttribute("aria-current");
+}
+
+/** False: it leads elsewhere. */
+export function updateLink(node, item) {
+  if (node.getAttribute("href") !== item.to) return false;
+  nameLink(node, item);
+  return true;
 }
 
 export function cell(value) {
@@ -59,8 +72,11 @@ export function fill(parent, items, make, update) {
     }
     // The one that stands here comes later in the list.
     if (old !== undefined && texts.includes(made.get(old), at)) old = undefined;
-    else if (old !== undefined && update?.(old, item)) {
-      made.set(old, text);
+    const changed =
+      update && become(old, item, { update, isKept: (node) => texts.includes(made.get(node), at) });
+    if (changed) {
+      while (parent.children[at] !== changed) parent.children[at].remove();
+      made.set(changed, text);
       return;
     }
     const node = make(item);
@@ -69,6 +85,13 @@ export function fill(parent, items, make, update) {
     else old.replaceWith(node);
   });
   while (parent.children.length > items.length) parent.lastElementChild.remove();
+}
+
+/** The first one from here on that can become the item. Those before it are no longer in the list. */
+function become(from, item, { update, isKept }) {
+  for (let node = from; node && !isKept(node); node = node.nextElementSibling)
+    if (update(node, item)) return node;
+  return undefined;
 }
 
 export function holding(name) {

@@ -8,6 +8,8 @@ const SVG = "http://www.w3.org/2000/svg";
 const STEP = 1.3;
 const SCALES = { min: 0.02, max: 3 };
 const MARGIN = 10;
+/** From this scale on, texts are read with ease. */
+const READABLE = 0.8;
 
 function svg(name, attributes, text) {
   const node = document.createElementNS(SVG, name);
@@ -71,9 +73,10 @@ export function graph(block) {
   requestAnimationFrame(() => {
     showAll();
     const here = nodes.find((node) => node.is_here);
-    if (here === undefined) return;
+    // All of it can be read: the one that is open is seen, too.
+    if (here === undefined || view.scale >= READABLE) return;
     const { width, height } = drawing.getBoundingClientRect();
-    view.scale = Math.max(view.scale, 0.8);
+    view.scale = READABLE;
     view.x = width / 2 - (here.at[0] + box[0] / 2) * view.scale;
     view.y = height / 2 - (here.at[1] + box[1] / 2) * view.scale;
     show();
@@ -145,6 +148,16 @@ function listen(drawing, { zoom, by }) {
     },
     { passive: false },
   );
+  // A box that the keyboard has come to is brought into sight.
+  drawing.addEventListener("focusin", ({ target }) => {
+    const [box, seen] = [target.getBoundingClientRect(), drawing.getBoundingClientRect()];
+    const into = (low, high, min, max) => Math.max(0, min - low) - Math.max(0, high - max);
+    if (target !== drawing)
+      by(
+        into(box.left, box.right, seen.left + MARGIN, seen.right - MARGIN),
+        into(box.top, box.bottom, seen.top + MARGIN, seen.bottom - MARGIN),
+      );
+  });
   drawing.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const arrow = ARROWS[event.key];

@@ -23,7 +23,8 @@ export interface Layout {
 }
 
 export const BOX = { width: 170, height: 28 };
-const GAP = { x: 60, y: 12 };
+/** Between layers, and between the boxes of a column. */
+export const GAP = { x: 60, y: 12 };
 /** Columns of one layer are nearer to each other than layers. */
 const COLUMN_GAP = 14;
 /** A layer has at least so many rows before it takes a second column. */

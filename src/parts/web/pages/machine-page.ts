@@ -15,10 +15,11 @@ interface Check {
   do?: string;
 }
 
+/** Without a break between the sign and its word. */
 const SIGNS: Readonly<Record<Check["status"], string>> = {
-  ok: "✓ ok",
-  warn: "! warn",
-  fail: "✗ fail",
+  ok: "✓\u00a0ok",
+  warn: "!\u00a0warn",
+  fail: "✗\u00a0fail",
 };
 
 export async function machinePage(verbs: VerbReader): Promise<Page> {

@@ -6,6 +6,7 @@ import { countText, describeCounts } from "../../../text/render.ts";
 import { lookForTask } from "../../../view/find-task.ts";
 import { stampOf } from "../../../view/kept.ts";
 import { actsOnTask, answersTo } from "../buttons.ts";
+import { edgePaths } from "../graph/edge-path.ts";
 import { BOX, type Layout, layOut } from "../graph/layout.ts";
 import {
   type Block,
@@ -39,7 +40,7 @@ export class PlanPage {
   private readonly tree: StateTree;
   private readonly verbs: VerbReader;
   /** Places change only when the nodes or what they wait for change. */
-  private kept: { key: string; layout: Layout } | undefined;
+  private kept: { key: string; layout: Layout; paths: string[] } | undefined;
 
   constructor(tree: StateTree, verbs: VerbReader) {
     this.tree = tree;
@@ -73,7 +74,8 @@ export class PlanPage {
     if (work.length === 0) return [];
     const drawn = work.length <= NODES_MAX ? work : work.filter(({ status }) => status !== "done");
     const some = drawn.slice(0, NODES_MAX);
-    const { width, height, places, edges } = this.layoutOf(some);
+    const { layout, paths } = this.layoutOf(some);
+    const { width, height, places } = layout;
     const left = work.length - some.length;
     const blocks: Block[] = [
       {
@@ -93,7 +95,7 @@ export class PlanPage {
             is_here: one.id === openId,
           };
         }),
-        edges: edges.map(([from, to]) => lineOf(places, from, to)),
+        edges: paths,
       },
     ];
     if (left > 0)
@@ -101,14 +103,17 @@ export class PlanPage {
     return blocks;
   }
 
-  private layoutOf(nodes: readonly RoadmapNode[]): Layout {
+  private layoutOf(nodes: readonly RoadmapNode[]): { layout: Layout; paths: string[] } {
     const drawn = nodes.map(({ id, dependencies }) => ({
       id,
       after: dependencies.map((one) => one.id),
     }));
     const key = JSON.stringify(drawn);
-    if (this.kept?.key !== key) this.kept = { key, layout: layOut(drawn) };
-    return this.kept.layout;
+    if (this.kept?.key !== key) {
+      const layout = layOut(drawn);
+      this.kept = { key, layout, paths: edgePaths(layout) };
+    }
+    return this.kept;
   }
 
   private nodeBlocks(node: RoadmapNode, nodes: readonly RoadmapNode[]): Block[] {
@@ -197,16 +202,6 @@ function tableOf(nodes: readonly RoadmapNode[]): Block {
     ]),
     none: "the plan is empty",
   };
-}
-
-/** A curve from the right side of a box to the left side of another. */
-function lineOf(places: Layout["places"], from: string, to: string): string {
-  const a = places.get(from) ?? { x: 0, y: 0 };
-  const b = places.get(to) ?? { x: 0, y: 0 };
-  const [x1, y1] = [a.x + BOX.width, a.y + BOX.height / 2];
-  const [x2, y2] = [b.x, b.y + BOX.height / 2];
-  const bend = Math.max(20, Math.abs(x2 - x1) / 2);
-  return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
 }
 
 function nodePath(id: string): string {

@@ -158,6 +158,11 @@ it("a plan of 1,000 nodes is moved, made larger, and a node of it opened", async
   expect(new URL(tab.url()).search).toBe("");
   // By keyboard, too.
   await tab.evaluate("document.querySelectorAll('.graph svg a')[70].focus()");
+  const isSeen = await tab.evaluate<boolean>(
+    `(([box, seen]) => box.left >= seen.left && box.right <= seen.right && box.top >= seen.top && box.bottom <= seen.bottom)(
+      [".graph svg a:focus", ".graph svg"].map((one) => document.querySelector(one).getBoundingClientRect()))`,
+  );
+  expect(isSeen).toBe(true);
   await tab.keyboard.press("Enter");
   await until(tab, "location.search === '?node=node-70'");
   await tab.getByText("Step 70").first().waitFor();

@@ -179,9 +179,12 @@ it("a log has its colours, is followed at its end, and stays where a person has 
   await until(tab, "document.querySelector('pre .ansi-red')?.textContent === 'red'");
   await until(tab, isAtEnd);
   await tab.evaluate("document.querySelector('pre').scrollTo(0, 40)");
+  await tab.getByRole("link", { name: /^stdout\.log/ }).focus();
   fs.writeFileSync(end, "");
   await tab.getByRole("heading", { name: /which has grown: scroll to it$/ }).waitFor();
-  await pool.result("long");
+  await tab.locator("dd").getByText("done").first().waitFor();
+  // Its buttons are gone, and with them a block above the log.
+  await until(tab, "document.activeElement.textContent.startsWith('stdout.log')");
   const [top, text] = await tab.evaluate<[number, string]>(
     "((p) => [p.scrollTop, p.textContent])(document.querySelector('pre'))",
   );

@@ -3,6 +3,7 @@ export interface Place {
   click(): Promise<void>;
   count(): Promise<number>;
   fill(text: string): Promise<void>;
+  focus(): Promise<void>;
   first(): Place;
   getAttribute(name: string): Promise<string | null>;
   getByText(text: string | RegExp): Place;
