@@ -1,15 +1,18 @@
 /** `web`: pages of the pool for a browser on this machine. What they change goes through the verbs of the command line. */
+import { resolve } from "node:path";
 import { type Context, defineCommand, ErrUsage, textOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
-import { existingTree, openSettings } from "../../cli/shell/options.ts";
+import { existingTree, existsTree, openSettings } from "../../cli/shell/options.ts";
 import { watchTerminals } from "../../cli/shell/terminals.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
-import { DEFAULT_SETTINGS } from "../../core/settings.ts";
+import { DEFAULT_SETTINGS, type Settings } from "../../core/settings.ts";
+import type { StateTree } from "../../core/state-tree.ts";
 import { isSource, pathInPackage } from "../../host/package.ts";
 import { Actor } from "./act.ts";
 import { Pages } from "./find-page.ts";
 import { listenOn } from "./listen-on.ts";
 import { Live } from "./live.ts";
+import type { MetricsPage } from "./metrics-page.ts";
 import { openBrowser } from "./open-browser.ts";
 import { type WebOptions, WebServer } from "./server.ts";
 import { Sessions } from "./sessions.ts";
@@ -19,10 +22,12 @@ import { VerbReader } from "./verb-reader.ts";
 const PORT = 7433;
 
 export const command = defineCommand({
-  usage: "[--port N] [--open] [--read-only] [--host ADDR --origin URL …]",
+  usage:
+    "[--port N] [--open] [--read-only] [--metrics-token-file FILE] [--host ADDR --origin URL …]",
   isLongLived: true,
   details: [
     "Shows the pool, its tasks and their logs in a browser on this machine, with buttons for what their commands do: retry, cancel, pause, answer, land and others. It prints a link, which works once and for a minute; Enter prints a new one. What was opened by it stays open until this command ends.",
+    "With --metrics-token-file, /metrics has the numbers of `mailchute metrics` for Prometheus, which sends the token of that file. The file is read at the start.",
     "It listens on 127.0.0.1. Another address needs --origin, the address that people open, and TLS: of its own (--tls-cert, --tls-key), or of a proxy in front of it that passes the Host header on (--behind-proxy). Each request for data needs a cookie and a key that only pages of this server have.",
   ],
   examples: [
@@ -45,6 +50,7 @@ export const command = defineCommand({
     "tls-cert": textOption("FILE", "the certificate, as PEM"),
     "tls-key": textOption("FILE", "its key, as PEM"),
     "behind-proxy": { type: "flag", help: "a proxy with TLS stands in front of it" },
+    "metrics-token-file": textOption("FILE", "serve /metrics to who sends this token"),
     "read-only": { type: "flag", help: "no buttons: nothing can be changed" },
   },
   async run(ctx) {
@@ -58,10 +64,20 @@ export const command = defineCommand({
     const pages = new Pages(tree, settings, { isReadOnly, verbs: new VerbReader(ctx as Context) });
     const port = ctx.options.port ?? PORT;
     const assets = pathInPackage(`${isSource ? "src" : "dist"}/parts/web/assets`);
+    const metrics = await openMetrics(ctx as Context, tree, settings);
     const actor = isReadOnly ? {} : { actor: new Actor(ctx as Context) };
     const live = new Live(tree, pages);
     const sessions = new Sessions();
-    const server = makeServer({ port, listenOn: on, pages, live, sessions, assets, ...actor });
+    const server = makeServer({
+      port,
+      listenOn: on,
+      pages,
+      live,
+      sessions,
+      assets,
+      ...actor,
+      ...metrics,
+    });
     await server.listen().catch((error: unknown) => {
       throw cannotListen(error, on.host, port);
     });
@@ -79,11 +95,35 @@ export const command = defineCommand({
     process.stdin.pause();
     await server.close();
     pages.close();
+    metrics.closeMetrics?.();
     forget?.();
     endIfHungUp();
     return signal === "SIGINT" ? EXIT.interrupted : EXIT.ok;
   },
 });
+
+/** Of a journal that no supervisor has counted, one look reads so much (bytes): a tenth of a second. */
+const METRICS_BYTES_MAX = 8 * 1024 * 1024;
+
+/** Loaded only when it is asked for. @throws ErrUsage for a token file that cannot be used */
+async function openMetrics(
+  ctx: Context,
+  tree: StateTree,
+  settings: Settings,
+): Promise<{ metrics?: MetricsPage; closeMetrics?: () => void }> {
+  const file = ctx.options["metrics-token-file"];
+  if (typeof file !== "string") return {};
+  const { MetricsPage, readToken } = await import("./metrics-page.ts");
+  const { MetricsReader } = await import("../../view/metrics/metrics-reader.ts");
+  const token = readToken(resolve(ctx.cwd, file));
+  const reader = new MetricsReader(tree, { settings, env: ctx.env, bytesMax: METRICS_BYTES_MAX });
+  const make = (): string => {
+    // Else its totals would fall to 0.
+    if (!existsTree(tree)) throw new Error(`${tree.dir} is gone`);
+    return reader.next(Date.now());
+  };
+  return { metrics: new MetricsPage({ token, make }), closeMetrics: () => reader.close() };
+}
 
 function ended(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {

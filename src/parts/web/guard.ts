@@ -5,6 +5,7 @@ export const SESSION_PATH = "/api/session";
 export const PAGE_PATH = "/api/page";
 export const STREAM_PATH = "/api/stream";
 export const ACT_PATH = "/api/act";
+export const METRICS_PATH = "/metrics";
 export const KEY_HEADER = "x-mailchute-key";
 /** What changes something, which no link and no picture of another page can ask for. */
 const POSTS: ReadonlySet<string> = new Set([SESSION_PATH, ACT_PATH]);
@@ -29,7 +30,7 @@ export function refuse(
   // A foreign name that was made to point to this machine has a Host of its own. Compared as a whole: 127.evil.example is not ours.
   const own = origins.find((one) => one.slice(one.indexOf("//") + 2) === headers.host);
   if (own === undefined) return { status: 421, text: "this host is not served here" };
-  const isData = path.startsWith("/api/");
+  const isData = path.startsWith("/api/") || path === METRICS_PATH;
   const isPost = method === "POST";
   if (isPost !== POSTS.has(path) || !["GET", "HEAD", "POST"].includes(method))
     return { status: 405, text: "this method is not served here" };

@@ -13,6 +13,7 @@ import {
   ACT_PATH,
   cookieIn,
   KEY_HEADER,
+  METRICS_PATH,
   PAGE_PATH,
   refuse,
   SESSION_PATH,
@@ -20,6 +21,7 @@ import {
 } from "./guard.ts";
 import type { ListenOn } from "./listen-on.ts";
 import type { Live } from "./live.ts";
+import type { MetricsPage } from "./metrics-page.ts";
 import { shown } from "./page.ts";
 import type { Sessions } from "./sessions.ts";
 import { readWish } from "./verbs.ts";
@@ -59,6 +61,8 @@ export interface WebOptions {
   sessions: Sessions;
   /** Left out: nothing can be changed. */
   actor?: Actor;
+  /** Left out: `/metrics` is not there. */
+  metrics?: MetricsPage;
   /** The folder of the page's own files. */
   assets: string;
   /** A request that takes longer to arrive ends (default 10,000 ms). */
@@ -126,6 +130,12 @@ export class WebServer {
     if (url === undefined) return send(response, 400, { error: "this is no path" });
     const refusal = refuse({ method, path: url.pathname, headers }, this.origins);
     if (refusal !== undefined) return send(response, refusal.status, { error: refusal.text });
+    const { metrics } = this.options;
+    if (metrics !== undefined && url.pathname === METRICS_PATH) {
+      const { status, headers: more, body } = metrics.answer(method, headers);
+      response.writeHead(status, { ...HEADERS, ...more }).end(body);
+      return;
+    }
     if (url.pathname === SESSION_PATH) return this.openSession(request, response);
     if (url.pathname.startsWith("/api/")) {
       const { sessions } = this.options;

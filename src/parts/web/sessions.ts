@@ -3,12 +3,12 @@
  * two secrets: a cookie, and a key that every request for data sends in a header. Cookies are sent to all ports of a host, so another
  * server on this machine may see the cookie; it does not see the key.
  */
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { randomBytes } from "node:crypto";
+import { isSame, WrongOnes } from "./secrets.ts";
 
 const SECRET_BYTES = 24;
 const CODE_MS = 60_000;
-/** Wrong codes, or wrong keys, in this time (ms) before further wrong ones are told to wait. */
-const WRONG_MS = 60_000;
+/** So many wrong ones in a minute, before further wrong ones are told to wait. */
 const WRONG_CODES_MAX = 5;
 const WRONG_KEYS_MAX = 30;
 /** The oldest session ends when there are more. */
@@ -25,12 +25,14 @@ export class Sessions {
   private readonly nowMs: () => number;
   private readonly open: Session[] = [];
   private code: { text: string; untilMs: number } | undefined;
-  private readonly wrongCodes: number[] = [];
-  private readonly wrongKeys: number[] = [];
+  private readonly wrongCodes: WrongOnes;
+  private readonly wrongKeys: WrongOnes;
 
   /** @param nowMs a clock that is never set back */
   constructor(nowMs: () => number = () => performance.now()) {
     this.nowMs = nowMs;
+    this.wrongCodes = new WrongOnes(WRONG_CODES_MAX, nowMs);
+    this.wrongKeys = new WrongOnes(WRONG_KEYS_MAX, nowMs);
   }
 
   /** Makes the code of a new link. The one before works no longer. */
@@ -50,23 +52,14 @@ export class Sessions {
       if (this.open.length > SESSIONS_MAX) this.open.shift();
       return session;
     }
-    return this.isOneTooMany(this.wrongCodes, WRONG_CODES_MAX) ? "later" : "wrong";
+    return this.wrongCodes.isOneTooMany() ? "later" : "wrong";
   }
 
   /** Like `isOpen`. "later": there were too many wrong ones; a right one passes even then. */
   check(id: string | undefined, key: string | undefined): "open" | "wrong" | "later" {
     if (this.isOpen(id, key)) return "open";
     if (id === undefined && key === undefined) return "wrong";
-    return this.isOneTooMany(this.wrongKeys, WRONG_KEYS_MAX) ? "later" : "wrong";
-  }
-
-  /** Keeps the times of the last few, so that it grows no further. */
-  private isOneTooMany(times: number[], max: number): boolean {
-    const nowMs = this.nowMs();
-    while (times[0] !== undefined && nowMs - times[0] >= WRONG_MS) times.shift();
-    if (times.length >= max) return true;
-    times.push(nowMs);
-    return false;
+    return this.wrongKeys.isOneTooMany() ? "later" : "wrong";
   }
 
   isOpen(id: string | undefined, key: string | undefined): boolean {
@@ -77,10 +70,4 @@ export class Sessions {
 
 function secret(): string {
   return randomBytes(SECRET_BYTES).toString("base64url");
-}
-
-/** Takes the same time wherever they differ. */
-function isSame(a: string, b: string): boolean {
-  const [x, y] = [a, b].map((text) => createHash("sha256").update(text).digest());
-  return x !== undefined && y !== undefined && timingSafeEqual(x, y);
 }

@@ -1,6 +1,8 @@
 /** Writes numbers in the text format of Prometheus, version 0.0.4. Pure. */
 import type { Histogram } from "./histogram.ts";
 
+export const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
 export type Labels = Readonly<Record<string, string>>;
 
 export interface Sample {

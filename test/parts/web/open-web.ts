@@ -9,6 +9,7 @@ import { Actor } from "../../../src/parts/web/act.ts";
 import { Pages } from "../../../src/parts/web/find-page.ts";
 import { listenOn } from "../../../src/parts/web/listen-on.ts";
 import { Live } from "../../../src/parts/web/live.ts";
+import type { MetricsPage } from "../../../src/parts/web/metrics-page.ts";
 import type { Block, Page } from "../../../src/parts/web/page.ts";
 import { WebServer } from "../../../src/parts/web/server.ts";
 import { Sessions } from "../../../src/parts/web/sessions.ts";
@@ -61,6 +62,7 @@ export async function openWeb(
   isReadOnly = false,
   env: NodeJS.ProcessEnv = {},
   on = listenOn({ "behind-proxy": false }),
+  metrics?: MetricsPage,
 ): Promise<Web> {
   const verbs = new VerbReader(contextOf(state, env));
   const { settings } = loadSettings({ stateDir: state, env: {} });
@@ -68,7 +70,7 @@ export async function openWeb(
   const actor = isReadOnly ? {} : { actor: new Actor(contextOf(state, env)) };
   const live = new Live(stateTree(state), pages);
   const options = { port: 0, listenOn: on, pages, live, sessions, assets: ASSETS, requestMs };
-  const server = new WebServer({ ...options, ...actor });
+  const server = new WebServer({ ...options, ...actor, ...(metrics && { metrics }) });
   await server.listen();
   onTestFinished(async () => {
     await server.close();

@@ -1,0 +1,33 @@
+/** How secrets of requests are compared, and how wrong ones are slowed down. */
+import { createHash, timingSafeEqual } from "node:crypto";
+
+const WRONG_MS = 60_000;
+
+/** Takes the same time wherever they differ. */
+export function isSame(a: string, b: string): boolean {
+  const [x, y] = [a, b].map((text) => createHash("sha256").update(text).digest());
+  return x !== undefined && y !== undefined && timingSafeEqual(x, y);
+}
+
+/** Counts the wrong ones of the last minute, up to a number. */
+export class WrongOnes {
+  private readonly max: number;
+  private readonly nowMs: () => number;
+  private readonly times: number[] = [];
+
+  /** @param nowMs a clock that is never set back */
+  constructor(max: number, nowMs: () => number) {
+    this.max = max;
+    this.nowMs = nowMs;
+  }
+
+  /** Notes one more. True when there were too many before it. Keeps the times of the last few, so that it grows no further. */
+  isOneTooMany(): boolean {
+    const { times } = this;
+    const nowMs = this.nowMs();
+    while (times[0] !== undefined && nowMs - times[0] >= WRONG_MS) times.shift();
+    if (times.length >= this.max) return true;
+    times.push(nowMs);
+    return false;
+  }
+}
