@@ -278,6 +278,9 @@ export const ConfigSchema = Settings(
     limits: Type.Record(Type.String({ pattern: LIMIT_NAME }), LimitSchema, {
       description: "by name, as tasks and groups give them in limits",
     }),
+    schedules: Type.Record(Type.String(), Type.Unknown(), {
+      description: "by name: the fields of a file in schedules/, see docs/schedules.md",
+    }),
     ...CALLBACK_FIELDS,
     budgets: Settings(DAY_BUDGET, {
       description: "how much all coding agents of this tree may spend",

@@ -184,6 +184,8 @@ export interface Settings extends Required<CallbackFields> {
   groups: Record<string, GroupSettings>;
   /** By name; a number stands for slots. */
   limits: Record<string, number | LimitSettings>;
+  /** By name: the fields of a schedule. */
+  schedules: Record<string, unknown>;
   /** How much all coding agents of this state tree may spend. */
   budgets: Required<DayBudget>;
   /** Whom mailchute tells what happens. */
@@ -240,6 +242,7 @@ export const DEFAULT_SETTINGS: Settings = {
   accounts: {},
   groups: {},
   limits: {},
+  schedules: {},
   on_success: "none",
   on_failure: "none",
   on_settled: "none",

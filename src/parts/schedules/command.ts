@@ -6,7 +6,7 @@ import {
   numberOption,
 } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
-import { existingTree, openMailbox } from "../../cli/shell/options.ts";
+import { existingTree, openMailbox, openSettings } from "../../cli/shell/options.ts";
 import { type ErrInvalidConfig, ErrInvalidTransition, MailchuteError } from "../../core/errors.ts";
 import { randomToken } from "../../mailbox/files/random.ts";
 import { isInFlight } from "../../mailbox/find/locate.ts";
@@ -17,10 +17,12 @@ import { firingText } from "./firing.ts";
 import type { Schedule } from "./schedule.ts";
 import {
   loadSchedule,
+  pathOf,
+  placeOf,
   readControl,
   readLog,
   type ScheduleFile,
-  scheduleFileOf,
+  type ScheduleSource,
   scheduleNames,
   writeControl,
 } from "./schedule-files.ts";
@@ -40,7 +42,7 @@ export const command = defineCommand({
   },
   args: { min: 0, max: 1 },
   details: [
-    "A schedule is a file state/schedules/NAME.yaml with cron, every or at, and a task. A supervisor submits the tasks (`mailchute run`). See docs/schedules.md.",
+    "A schedule is a file state/schedules/NAME.yaml, or schedules.NAME in config.yaml, with cron, every or at, and a task. A supervisor submits the tasks (`mailchute run`). See docs/schedules.md.",
   ],
   examples: ["schedule next nightly -n 3", "schedule run nightly"],
   options: {
@@ -51,20 +53,21 @@ export const command = defineCommand({
   },
   async run(ctx) {
     const tree = existingTree(ctx);
+    const source = { stateDir: tree.dir, given: (await openSettings(ctx)).settings.schedules };
     const [name] = ctx.positionals;
     if (ctx.subcommand === "ls") {
       if (name !== undefined) throw new ErrUsage("schedule ls takes no name");
-      return list(ctx, tree.dir);
+      return list(ctx, source);
     }
     if (name === undefined)
       throw new ErrUsage(
         `schedule ${ctx.subcommand} needs a name`,
         "mailchute schedule ls lists them",
       );
-    const found = findSchedule(tree.dir, name);
+    const found = findSchedule(source, name);
     if (ctx.subcommand === "pause" || ctx.subcommand === "resume")
       return setPaused(ctx, tree.dir, name, ctx.subcommand === "pause");
-    if (ctx.subcommand === "show") return show(ctx, tree.dir, found);
+    if (ctx.subcommand === "show") return show(ctx, source, found);
     if (found.error !== undefined) throw found.error;
     const schedule = found.schedule as Schedule;
     if (ctx.subcommand === "next") return next(ctx, schedule, ctx.options.count ?? NEXT_COUNT);
@@ -72,10 +75,10 @@ export const command = defineCommand({
   },
 });
 
-function findSchedule(stateDir: string, name: string): ScheduleFile {
-  if (scheduleNames(stateDir).includes(name)) return loadSchedule(stateDir, name);
+function findSchedule(source: ScheduleSource, name: string): ScheduleFile {
+  if (scheduleNames(source).includes(name)) return loadSchedule(source, name);
   throw new MailchuteError("ErrTaskNotFound", `there is no schedule ${JSON.stringify(name)}`, {
-    path: scheduleFileOf(stateDir, name),
+    path: pathOf(source, name),
     phase: "schedule",
     hint: "mailchute schedule ls lists them; docs/schedules.md says how to write one",
   });
@@ -124,9 +127,9 @@ function whenOf({ cron, everyMs, atMs = [], timezone }: Schedule): string {
   return `at ${atMs.length === 1 ? timeText(atMs[0] ?? 0) : `${countText(atMs.length)} times`}`;
 }
 
-function list(ctx: Context, stateDir: string): number {
-  const entries = scheduleNames(stateDir).map((name) =>
-    entryOf(stateDir, loadSchedule(stateDir, name)),
+function list(ctx: Context, source: ScheduleSource): number {
+  const entries = scheduleNames(source).map((name) =>
+    entryOf(source.stateDir, loadSchedule(source, name)),
   );
   if (ctx.json) ctx.out.json({ schedules: entries });
   else if (entries.length === 0)
@@ -149,7 +152,7 @@ function list(ctx: Context, stateDir: string): number {
     for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
   }
   for (const { name, error } of ctx.json ? [] : entries)
-    if (error !== null) ctx.out.note(`schedules/${safe(name)}.yaml: ${safe(error)}`);
+    if (error !== null) ctx.out.note(`${safe(placeOf(source, name))}: ${safe(error)}`);
   return entries.some(({ error }) => error !== null) ? EXIT.failed : EXIT.ok;
 }
 
@@ -159,8 +162,8 @@ function stateOf({ error, paused: isPaused, next_ms: nextMs }: Entry): string {
   return nextMs === null ? "no more" : timeText(nextMs);
 }
 
-function show(ctx: Context, stateDir: string, found: ScheduleFile): number {
-  const entry = entryOf(stateDir, found);
+function show(ctx: Context, source: ScheduleSource, found: ScheduleFile): number {
+  const entry = entryOf(source.stateDir, found);
   const { schedule } = found;
   const nextMs = schedule === undefined ? [] : timesAfter(schedule, Date.now(), NEXT_COUNT);
   if (ctx.json) {
@@ -176,7 +179,7 @@ function show(ctx: Context, stateDir: string, found: ScheduleFile): number {
   const line = (key: string, value: string): void =>
     ctx.out.line(`${key.padEnd(10)}${safe(value)}`);
   line("schedule", entry.name);
-  line("file", scheduleFileOf(stateDir, entry.name));
+  line("file", pathOf(source, entry.name));
   if (entry.error !== null) line("error", entry.error);
   if (schedule === undefined) return EXIT.failed;
   line("when", entry.when);

@@ -1,4 +1,4 @@
-/** Submits the tasks of schedules while a supervisor runs. In a tree without `schedules/` it looks at one directory now and then. */
+/** Submits the tasks of schedules while a supervisor runs. In a tree without schedules it looks at one directory now and then. */
 import fs from "node:fs";
 import { messageOf } from "../../core/errors.ts";
 import type { Part, WorkSource } from "../../supervisor/environment/part.ts";
@@ -80,6 +80,7 @@ class SchedulesPart implements Part, WorkSource {
   }
 
   private look(): boolean {
+    if (Object.keys(this.env.settings.schedules).length > 0) return true;
     try {
       return fs.statSync(schedulesDir(this.env.tree.dir), { throwIfNoEntry: false }) !== undefined;
     } catch {

@@ -1,5 +1,5 @@
 /**
- * The files of schedules. People write `schedules/<name>.yaml`. `schedules/.log/<name>.json` says what is decided, and only the
+ * The files of schedules. People write `schedules/<name>.yaml`, or config.yaml. `schedules/.log/<name>.json` says what is decided, and only the
  * supervisor writes it; `schedules/.log/<name>.control.json` says what a person wants, and only commands write it.
  */
 import fs from "node:fs";
@@ -38,7 +38,7 @@ export interface ScheduleControl {
 export interface ScheduleFile {
   name: string;
   schedule: Schedule | undefined;
-  /** Why the file cannot be used. */
+  /** Why it cannot be used. */
   error: ErrInvalidConfig | undefined;
 }
 
@@ -54,25 +54,48 @@ function logFileOf(stateDir: string, name: string, what: "" | ".control"): strin
   return join(schedulesDir(stateDir), ".log", `${name}${what}.json`);
 }
 
-/** Names of schedules, sorted. None when the folder is missing. @throws a system error */
-export function scheduleNames(stateDir: string): string[] {
+/** Where people write schedules. */
+export interface ScheduleSource {
+  stateDir: string;
+  /** What config.yaml says in `schedules`, by name. */
+  given: Readonly<Record<string, unknown>>;
+}
+
+/** Names of schedules, sorted. @throws a system error */
+export function scheduleNames({ stateDir, given }: ScheduleSource): string[] {
+  return [...new Set([...namesOfFiles(stateDir), ...Object.keys(given)])].sort();
+}
+
+/** None when the folder is missing. */
+function namesOfFiles(stateDir: string): string[] {
   try {
     return fs
       .readdirSync(schedulesDir(stateDir))
       .filter((file) => file.endsWith(ENDING) && !file.startsWith("."))
-      .map((file) => file.slice(0, -ENDING.length))
-      .sort();
+      .map((file) => file.slice(0, -ENDING.length));
   } catch (error) {
     if (systemCode(error) === "ENOENT") return [];
     throw error;
   }
 }
 
-export function loadSchedule(stateDir: string, name: string): ScheduleFile {
-  const path = scheduleFileOf(stateDir, name);
+/** Where the schedule is written, for people. */
+export function placeOf({ given }: Pick<ScheduleSource, "given">, name: string): string {
+  return Object.hasOwn(given, name) ? `config.yaml, schedules.${name}` : `schedules/${name}.yaml`;
+}
+
+/** The file that it is written in. */
+export function pathOf({ stateDir, given }: ScheduleSource, name: string): string {
+  return Object.hasOwn(given, name)
+    ? join(stateDir, "config.yaml")
+    : scheduleFileOf(stateDir, name);
+}
+
+export function loadSchedule(source: ScheduleSource, name: string): ScheduleFile {
+  const path = pathOf(source, name);
   const localZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   try {
-    const schedule = readSchedule(name, readRegularText(path), path, localZone);
+    const schedule = readSchedule(name, read(source, name), path, localZone);
     return { name, schedule, error: undefined };
   } catch (error) {
     const known =
@@ -85,6 +108,20 @@ export function loadSchedule(stateDir: string, name: string): ScheduleFile {
           });
     return { name, schedule: undefined, error: known };
   }
+}
+
+/** @throws ErrInvalidConfig when it is written in both places; a system error */
+function read(source: ScheduleSource, name: string): string | { value: unknown } {
+  const { stateDir, given } = source;
+  const file = scheduleFileOf(stateDir, name);
+  if (!Object.hasOwn(given, name)) return readRegularText(file);
+  if (fs.statSync(file, { throwIfNoEntry: false }) !== undefined)
+    throw new ErrInvalidConfig(`schedules/${name}.yaml is a schedule of this name, too`, {
+      path: pathOf(source, name),
+      phase: "schedules",
+      hint: `remove that file, or schedules.${name} in config.yaml`,
+    });
+  return { value: given[name] };
 }
 
 /** Undefined before the first decision, and when the file is damaged. @throws a system error: what is decided is then unknown */

@@ -61,13 +61,14 @@ const ALIASES_MAX = 100;
 const DAY_MS = 86_400_000;
 
 /**
+ * @param given the text of a file, or what config.yaml says under the name
  * @param path for the errors
  * @param localZone the time zone of a schedule that names none
  * @throws ErrInvalidConfig
  */
 export function readSchedule(
   name: string,
-  text: string,
+  given: string | { value: unknown },
   path: string,
   localZone: string,
 ): Schedule {
@@ -79,7 +80,7 @@ export function readSchedule(
       `${JSON.stringify(name)} is no name of a schedule`,
       `at most ${NAME_CHARS_MAX} characters of an id`,
     );
-  const values = parse(text, fail);
+  const values = fieldsOf(typeof given === "string" ? parse(given, fail) : given.value, fail);
   const read = new Reader(values, fail);
   const timezone = read.text("timezone") ?? localZone;
   if (!isZone(timezone))
@@ -189,7 +190,7 @@ function readRhythm(
   return { atMs: [...new Set(atMs)].sort((a, b) => a - b), ...span };
 }
 
-function parse(text: string, fail: Fail): Record<string, unknown> {
+function parse(text: string, fail: Fail): unknown {
   const lines = new LineCounter();
   const doc = parseYaml(text, { lineCounter: lines });
   const where = (offset: number): string => {
@@ -199,12 +200,14 @@ function parse(text: string, fail: Fail): Record<string, unknown> {
   const broken = doc.errors[0] ?? doc.warnings[0];
   if (broken !== undefined) fail(`${where(broken.pos[0])}: ${broken.message}`, "mend the YAML");
   for (const at of findRepeatedKeys(doc.contents)) fail(`${where(at)}: map keys must be unique`);
-  let values: unknown;
   try {
-    values = JSON.parse(JSON.stringify(doc.toJS({ maxAliasCount: ALIASES_MAX }) ?? null));
+    return JSON.parse(JSON.stringify(doc.toJS({ maxAliasCount: ALIASES_MAX }) ?? null));
   } catch (error) {
-    fail(messageOf(error).split("\n")[0] ?? "", "write values out instead of using aliases");
+    return fail(messageOf(error).split("\n")[0] ?? "", "write values out instead of using aliases");
   }
+}
+
+function fieldsOf(values: unknown, fail: Fail): Record<string, unknown> {
   if (!isObject(values)) return fail("it is no map of fields");
   const unknown = Object.keys(values).find((field) => !FIELDS.includes(field));
   if (unknown !== undefined) {

@@ -13,10 +13,12 @@ import { firingId, firingText } from "./firing.ts";
 import type { Schedule } from "./schedule.ts";
 import {
   loadSchedule,
+  placeOf,
   readControl,
   readLog,
   type ScheduleControl,
   type ScheduleLog,
+  type ScheduleSource,
   scheduleNames,
   stampOf,
   writeLog,
@@ -39,7 +41,7 @@ interface Known {
 
 type SchedulerEnvironment = Pick<
   Environment,
-  "tree" | "trays" | "controlTrays" | "telemetry" | "alerts" | "facts"
+  "tree" | "settings" | "trays" | "controlTrays" | "telemetry" | "alerts" | "facts"
 >;
 
 export class Scheduler {
@@ -77,9 +79,14 @@ export class Scheduler {
     }
   }
 
+  private get source(): ScheduleSource {
+    const { tree, settings } = this.env;
+    return { stateDir: tree.dir, given: settings.schedules };
+  }
+
   private readFiles(): void {
     const { dir } = this.env.tree;
-    const names = scheduleNames(dir);
+    const names = scheduleNames(this.source);
     for (const name of this.known.keys()) if (!names.includes(name)) this.known.delete(name);
     for (const name of names) {
       try {
@@ -97,7 +104,7 @@ export class Scheduler {
   /** A file that cannot be used leaves the last good schedule in force. */
   private read(name: string, stamp: string): void {
     const { tree, alerts } = this.env;
-    const { schedule, error } = loadSchedule(tree.dir, name);
+    const { schedule, error } = loadSchedule(this.source, name);
     if (schedule === undefined) {
       // A file that cannot be read now is read again.
       if (systemCode(error?.cause) === undefined) this.bad.set(name, stamp);
@@ -105,7 +112,10 @@ export class Scheduler {
       if (inForce !== undefined) inForce.control = readControl(tree.dir, name);
       const then = this.known.has(name) ? "; the last good version is in force" : "";
       const hint = error?.hint === undefined ? "" : ` (${error.hint})`;
-      alerts.report(`schedule:${name}`, `schedules/${name}.yaml: ${error?.message}${hint}${then}`);
+      alerts.report(
+        `schedule:${name}`,
+        `${placeOf(this.source, name)}: ${error?.message}${hint}${then}`,
+      );
       return;
     }
     this.bad.delete(name);

@@ -12,6 +12,7 @@ const options = { durability: "process", clock } as const;
 const faults: string[] = [];
 const scheduler = new Scheduler(
   {
+    settings: { schedules: {} },
     tree,
     trays: openTrays(tree.mailbox, options),
     controlTrays: openTrays(tree.control, options),

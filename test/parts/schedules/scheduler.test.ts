@@ -28,6 +28,7 @@ function newPlace() {
   const newScheduler = (): Scheduler =>
     new Scheduler(
       {
+        settings: { schedules: {} },
         tree,
         trays,
         controlTrays,
