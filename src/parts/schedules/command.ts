@@ -8,6 +8,7 @@ import {
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox, openSettings } from "../../cli/shell/options.ts";
 import { type ErrInvalidConfig, ErrInvalidTransition, MailchuteError } from "../../core/errors.ts";
+import { isId } from "../../core/names.ts";
 import { randomToken } from "../../mailbox/files/random.ts";
 import { isInFlight } from "../../mailbox/find/locate.ts";
 import { submit } from "../../mailbox/submit/submit.ts";
@@ -65,6 +66,8 @@ export const command = defineCommand({
         "mailchute schedule ls lists them",
       );
     const found = findSchedule(source, name);
+    // Its notes are files under its name.
+    if (!isId(name) && found.error !== undefined) throw found.error;
     if (ctx.subcommand === "pause" || ctx.subcommand === "resume")
       return setPaused(ctx, tree.dir, name, ctx.subcommand === "pause");
     if (ctx.subcommand === "show") return show(ctx, source, found);

@@ -9,7 +9,7 @@ const EVERY = "{every: 1s, task: {exec: ['true']}}";
 
 it("a schedule in config.yaml fires, is listed and paused, and its name is in no file as well", async () => {
   const pool = newPool({
-    config: `${QUICK_CONFIG}\nschedules: {often: ${EVERY}, bad: {every: 0s}}\n`,
+    config: `${QUICK_CONFIG}\nschedules: {often: ${EVERY}, bad: {every: 0s}, "../x": {}}\n`,
   });
   await pool.start();
   const hasFired = (): boolean =>
@@ -21,6 +21,9 @@ it("a schedule in config.yaml fires, is listed and paused, and its name is in no
   const shown = await pool.run(["schedule", "show", "often"]);
   expect(shown.stdout).toContain(join(pool.state, "config.yaml"));
   expect((await pool.run(["schedule", "pause", "often"])).code).toBe(0);
+  expect((await pool.run(["schedule", "pause", "../x"])).stderr).toContain(
+    "is no name of a schedule",
+  );
   await pool.stop();
   expect((await pool.run(["schedule", "ls"])).stdout).toMatch(/often .*paused/);
   // A file of the same name: neither of them counts.
