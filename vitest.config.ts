@@ -26,6 +26,7 @@ const SEARCHES = [
   "test/parts/mail/{killed-delivery,killed-worker,three-agents}.test.ts",
   "test/parts/mcp/in-run.test.ts",
   "test/parts/notify/each-topic.test.ts",
+  "test/parts/metrics/prometheus.test.ts",
   "test/parts/plan/{old-copy-after-kill,paused-launch,plan-run,rubbish,storm}.test.ts",
   "test/parts/{accounts,demo,demo-agents,demo-night,groups,limits,owns}.test.ts",
   "test/parts/schedules/{in-config,killed-firing,plain-reader,pool,scheduler}.test.ts",

@@ -35,7 +35,7 @@ export const command = defineCommand({
       type: "text",
       value: "NAME=VALUE",
       many: true,
-      help: "a label for each number; may be repeated",
+      help: "a label for each number",
     },
   },
   async run(ctx) {
