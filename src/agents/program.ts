@@ -205,7 +205,9 @@ function programEnvironment(
   const { task, settings } = assignment;
   const inherited = inheritedVariables(process.env, settings);
   const { workspace } = assignment;
-  const env: NodeJS.ProcessEnv = { ...inherited, ...workspace?.env, ...task.env, ...secrets };
+  const trace = task.traceparent === undefined ? {} : { TRACEPARENT: task.traceparent };
+  const own = { ...workspace?.env, ...trace, ...task.env, ...secrets };
+  const env: NodeJS.ProcessEnv = { ...inherited, ...own };
   env["MAILCHUTE_TASK_ID"] = task.id;
   env[TASK_FILE_VARIABLE] = taskFileOf(assignment);
   env["MAILCHUTE_ATTEMPT"] = String(assignment.attempt);

@@ -225,6 +225,10 @@ export const TaskSchema = Type.Object(
       maximum: DEDUP_WINDOW_MS_MAX,
       description: "and so long after that one came, unless it failed; default: 0",
     }),
+    traceparent: Type.String({
+      pattern: "^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$",
+      description: "the trace of which its runs are a part, as W3C Trace Context writes it",
+    }),
     ...CALLBACK_FIELDS,
     callback_of: Text,
   }),

@@ -56,6 +56,8 @@ export interface Task extends CallbackFields {
   claimed_by?: string;
   claimed_at?: number;
   operator?: string;
+  /** The trace of which its runs are a part: the variable `TRACEPARENT` of its programs, and a member of its events. */
+  traceparent?: string;
   verdict?: string;
   verdict_reason?: string;
   test_mode?: string;

@@ -18,6 +18,8 @@ export interface SettledDetails {
   skip?: Skip | undefined;
   /** The task that has its key, if it was skipped for that. */
   of?: string | undefined;
+  /** The trace of the task. */
+  traceparent?: string;
 }
 
 /**
@@ -67,5 +69,6 @@ function recordEnd(telemetry: Telemetry, subject: EventSubject, details: Settled
     duration_ms: durationMs,
     ...(isCompleted ? {} : { kind }),
     ...(details.batch === undefined ? {} : { batch: details.batch }),
+    ...(details.traceparent === undefined ? {} : { traceparent: details.traceparent }),
   });
 }

@@ -30,7 +30,7 @@ export class AttemptJournal {
     const { subject, startedWallMs, rates, isUnbegun } = attempt;
     recordClaimed(this.telemetry, subject, startedWallMs, {
       hasBegun: isUnbegun !== true,
-      details: rates === undefined ? {} : { rates },
+      details: { ...(rates === undefined ? {} : { rates }), ...traceOf(attempt) },
     });
   }
 
@@ -58,6 +58,7 @@ export class AttemptJournal {
       error: isFailure ? outcome.message : null,
       kind: isFailure ? outcome.failure : null,
       ...(attempt.counts === undefined ? {} : { batch: attempt.counts }),
+      ...traceOf(attempt),
     };
     recordSettled(this.telemetry, attempt.subject, details, mayBeRecorded);
   }
@@ -107,3 +108,10 @@ export class AttemptJournal {
     recordReleased(this.telemetry, attempt.subject, attempt.startedWallMs);
   }
 }
+
+function traceOf({ decoded }: Attempt): { traceparent?: string } {
+  const traceparent = decoded?.task.traceparent;
+  return traceparent === undefined ? NO_TRACE : { traceparent };
+}
+
+const NO_TRACE = {};
