@@ -1,5 +1,6 @@
 /** A real terminal with a shell in it, where tmux is installed. */
 import { execFileSync, spawnSync } from "node:child_process";
+import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 
@@ -16,6 +17,8 @@ export interface Terminal {
   /** Keys by tmux's names (`Enter`, `C-c`, `Tab`), or text: all of them at once. */
   press(...keys: string[]): void;
   resize(columns: number, rows: number): void;
+  /** Writes on the screen, at the begin of its last line, as another program does. */
+  scribble(text: string): void;
   /** What can be seen, with the sequences of its colours. */
   painted(): string;
   /** Closes the terminal while programs run in it. */
@@ -36,6 +39,8 @@ export function openTerminal(dir: string, columns: number, rows: number): Termin
     screen: () => tmux("capture-pane", "-p"),
     all: () => tmux("capture-pane", "-p", "-S", "-"),
     press: (...keys) => void tmux("send-keys", ...keys),
+    scribble: (text) =>
+      fs.writeFileSync(tmux("display-message", "-p", "#{pane_tty}").trim(), `\x1b[999;1H${text}`),
     painted: () => tmux("capture-pane", "-p", "-e"),
     close: () => void spawnSync("tmux", ["-L", server, "kill-server"]),
     resize: (x, y) => void tmux("resize-window", "-x", String(x), "-y", String(y)),

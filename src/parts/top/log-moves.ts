@@ -34,8 +34,11 @@ export function searched(
   const { starts, to } = log.page;
   // The last line that is shown is where the search stands; at first it counts, too.
   const from = direction === "on" || isFirst ? to : (starts.at(-1) ?? 0);
-  const found = findInLog(log.path, page.search, from, direction);
+  const inDirection = findInLog(log.path, page.search, from, direction);
+  // At first it does not matter on which side it is.
+  const found = inDirection ?? (isFirst ? findInLog(log.path, page.search, to, "on") : undefined);
+  const where = isFirst ? "before or after" : direction === "back" ? "before" : "after";
   return found === undefined
-    ? `${page.search} is not in the ${direction === "back" ? "8 MiB before" : "8 MiB after"} this`
+    ? `${page.search} is not in the 8 MiB ${where} this`
     : { ...page, to: found };
 }

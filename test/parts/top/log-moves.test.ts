@@ -76,4 +76,9 @@ it("a search goes from line to line, and says when there is nothing more", () =>
   expect(shown(page).at(-1)).toBe("line 9");
   page = { ...page, search: "absent" };
   expect(search("back")).toBe("absent is not in the 8 MiB before this");
+  expect(search("back", true)).toBe("absent is not in the 8 MiB before or after this");
+  // From the first lines a new search finds what is below them.
+  page = { ...page, to: "line 1\nline 2\n".length, search: "line 7" };
+  page = search("back", true) as TaskPageState;
+  expect(shown(page).at(-1)).toBe("line 7");
 });

@@ -5,11 +5,8 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { QuestionStore } from "../../../src/questions/question-store.ts";
 import { newPool, type Pool } from "../../support/pool.ts";
-import { takeSome } from "../../support/take-some.ts";
 import { hasTmux, MAILCHUTE, openTerminal, PROMPT, type Terminal } from "../../support/terminal.ts";
 import { waitFor } from "../../support/wait-for.ts";
-
-takeSome();
 
 const BEFORE = "what was here before";
 
@@ -163,10 +160,175 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
     await pool.stop();
   });
 
+  it("in 80×24 the keys that move, search and put back do what the help says", async () => {
+    const pool = newPool({
+      config: "workers: 4\ndurability: process\ngrace_ms: 500\nretry: {max_attempts: 1}\n",
+    });
+    await pool.start();
+    const go = join(pool.dir, "go");
+    pool.drop("bad", { exec: ["test", "-e", go] });
+    await pool.error("bad");
+    const wide = "w".repeat(200);
+    pool.drop("aa-log", {
+      title: "A long log",
+      exec: [
+        "sh",
+        "-c",
+        `seq 500; echo needle; seq 501 900; echo ${wide}; echo wrong >&2; sleep 600`,
+      ],
+    });
+    const begun = (id: string): Promise<unknown> =>
+      waitFor(
+        () => pool.events().some((one) => one["event"] === "started" && one["task_id"] === id),
+        {
+          what: `the run of ${id}`,
+        },
+      );
+    await begun("aa-log");
+    for (const id of ["bb-two", "cc-three"]) {
+      pool.drop(id, { exec: ["sleep", "600"] });
+      await begun(id);
+    }
+    const terminal = await openTop(pool, { columns: 80, rows: 24 });
+    await sees(terminal, "▸ aa-log", "bb-two", "cc-three", "3/4 slots");
+    for (const [key, chosen] of [
+      ["j", "bb-two"],
+      ["Down", "cc-three"],
+      ["k", "bb-two"],
+      ["Up", "aa-log"],
+      ["G", "cc-three"],
+      ["g", "aa-log"],
+      ["End", "cc-three"],
+      ["Home", "aa-log"],
+      ["PageDown", "cc-three"],
+      ["PageUp", "aa-log"],
+    ] as const) {
+      terminal.press(key);
+      await sees(terminal, `▸ ${chosen}`);
+    }
+    for (const [key, pane] of [
+      ["Tab", "2 WAITING"],
+      ["Tab", "3 FAILED"],
+      ["4", "4 QUESTIONS"],
+      ["BTab", "3 FAILED"],
+      ["2", "2 WAITING"],
+      ["3", "3 FAILED"],
+      ["1", "1 RUNNING"],
+    ] as const) {
+      terminal.press(key);
+      await sees(terminal, `▸${pane}`);
+    }
+    // One row after the other, also over the panes.
+    for (const [key, chosen] of [
+      ["n", "bb-two"],
+      ["n", "cc-three"],
+      ["N", "bb-two"],
+    ] as const) {
+      terminal.press(key);
+      await sees(terminal, `▸ ${chosen}`);
+    }
+    // A task that no row has is opened by its id.
+    terminal.press("/");
+    terminal.press("b", "a", "d", "Enter");
+    await sees(terminal, "▸3 FAILED", "filter: bad");
+    terminal.press("Right");
+    await sees(terminal, "bad  FAILED");
+    fs.writeFileSync(go, "");
+    terminal.press("r");
+    await pool.result("bad");
+    await sees(terminal, "bad  DONE");
+    terminal.press("Left");
+    await sees(terminal, "nothing matches the filter");
+    terminal.press("Left");
+    await waitFor(() => !terminal.screen().includes("filter: bad"), { what: "no filter" });
+    await sees(terminal, "nothing has failed");
+    terminal.press("/");
+    terminal.press("b", "a", "d", "Enter");
+    await sees(terminal, "bad  DONE");
+    terminal.press("BSpace");
+    await sees(terminal, "▸3 FAILED", "nothing has failed");
+    // The log of a task.
+    terminal.press("1", "g", "Enter");
+    await sees(terminal, "aa-log  RUNNING", "follows the end", "www");
+    terminal.press("k");
+    await sees(terminal, "below, G returns");
+    terminal.press("f");
+    await sees(terminal, "follows the end");
+    terminal.press("w");
+    await waitFor(
+      () =>
+        terminal
+          .screen()
+          .split("\n")
+          .filter((line) => /^\W*w{20,}\W*$/.test(line)).length >= 3,
+      {
+        what: "a long line in pieces",
+      },
+    );
+    terminal.press("w");
+    await waitFor(
+      () =>
+        terminal
+          .screen()
+          .split("\n")
+          .filter((line) => /w{20,}/.test(line)).length === 1,
+      {
+        what: "a long line that is cut",
+      },
+    );
+    terminal.press("g");
+    await waitFor(() => /^\W*1$/m.test(terminal.screen()), { what: "the first line" });
+    terminal.press("/");
+    terminal.press("n", "e", "e", "d", "l", "e", "Enter");
+    // Above the first line there is none: the search goes on below.
+    await waitFor(() => /^500\nneedle$/m.test(terminal.screen()), {
+      what: "the line that is looked for",
+    });
+    terminal.press("G", "N");
+    await waitFor(() => /^500\nneedle$/m.test(terminal.screen()), { what: "the one before" });
+    terminal.press("o");
+    await sees(terminal, "stderr.log", "wrong");
+    terminal.press("o");
+    await sees(terminal, "stdout.log");
+    terminal.press("Escape");
+    await sees(terminal, "▸ aa-log");
+    // What another program has written over the screen is drawn over.
+    terminal.scribble("scribbled");
+    await sees(terminal, "scribbled");
+    terminal.press("C-l");
+    await waitFor(() => !terminal.screen().includes("scribbled"), { what: "a clean screen" });
+    // Any key but y and b is a no, once a person has had the time to read.
+    terminal.press("c");
+    await sees(terminal, "End run 1 of aa-log after");
+    await waitFor(
+      () => {
+        terminal.press("x");
+        return terminal.screen().includes("nothing was done");
+      },
+      { what: "no" },
+    );
+    expect(pool.errors()).toEqual([]);
+    terminal.press("c");
+    await sees(terminal, "End run 1 of aa-log after");
+    await waitFor(
+      () => {
+        terminal.press("b");
+        return terminal.screen().includes("put back aa-log: written, taken up");
+      },
+      { what: "its return" },
+    );
+    const isBack = (one: Record<string, unknown>): boolean =>
+      one["event"] === "cancelled" && one["error"] === "cancelled; it waits again";
+    await waitFor(() => pool.events().some(isBack), { what: "the end of its run" });
+    expect(pool.errors()).toEqual([]);
+    terminal.press("q");
+    await expectShell(terminal);
+  });
+
   it("without a supervisor says that a command waits for one, and follows the size", async () => {
     const pool = newPool();
     pool.drop("one", { exec: ["true"] });
-    const terminal = await openTop(pool, { columns: 200, rows: 50 });
+    const terminal = await openTop(pool, { columns: 200, rows: 60 });
     await sees(terminal, "NO SUPERVISOR", "wait for a supervisor", "do: mailchute run", "│");
     terminal.press("p");
     await sees(
