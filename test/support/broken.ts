@@ -1,7 +1,7 @@
 /** Programs that are broken on purpose: a check that does not notice them proves nothing. */
 import fs from "node:fs";
 import os from "node:os";
-import { join } from "node:path";
+import { join, parse } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { OnEnd } from "./temp-dir.ts";
 
@@ -13,7 +13,7 @@ export function brokenGit(name: "save" | "move" | "twice" | "landing"): string {
 }
 
 export interface Change {
-  /** Of the build. */
+  /** Of the build, without the hash in its name. */
   file: string;
   from: string;
   to: string;
@@ -34,9 +34,21 @@ export function breakBuild(onEnd: OnEnd, ...changes: readonly Change[]): string 
     fs.cpSync(join(ROOT, part), join(dir, part), { recursive: true });
   fs.symlinkSync(join(ROOT, "node_modules"), join(dir, "node_modules"));
   for (const { file, from, to } of changes) {
-    const text = fs.readFileSync(join(dir, file), "utf8");
+    const path = chunkAt(join(dir, file));
+    const text = fs.readFileSync(path, "utf8");
     if (!text.includes(from)) throw new Error(`${file} has no line ${from}`);
-    fs.writeFileSync(join(dir, file), text.replace(from, to));
+    fs.writeFileSync(path, text.replace(from, to));
   }
   return join(dir, "bin", "mailchute.js");
+}
+
+/** The file of this name, or with the hash of its content in it. */
+function chunkAt(path: string): string {
+  const { dir, name, ext } = parse(path);
+  const isIt = (found: string): boolean =>
+    found === `${name}${ext}` ||
+    (found.startsWith(`${name}-`) && found.length === `${name}-12345678${ext}`.length);
+  const found = fs.readdirSync(dir).filter((one) => one.endsWith(ext) && isIt(one));
+  if (found.length !== 1) throw new Error(`${path}: ${found.length} files of this name`);
+  return join(dir, found[0] ?? "");
 }
