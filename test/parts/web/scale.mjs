@@ -18,6 +18,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 import { LAUNCHER, Pool } from "../../../bench/pool.mjs";
+import { fillTree } from "../../support/million-tasks.mjs";
 
 const ASSETS = fileURLToPath(new URL("../../../dist/parts/web/assets", import.meta.url));
 const { values } = parseArgs({
@@ -142,35 +143,9 @@ async function measureDrain() {
   tell(`fall of the drain by ${STREAMS} open streams`, fall, 5, "%");
 }
 
-/** Most are links to a few files: a million files of their own would fill the memory. */
-function fillTree(pool) {
-  const mailbox = join(pool.state, "mailbox");
-  const source = join(root, "sources");
-  fs.mkdirSync(source);
-  const task = { prompt: "x".repeat(200) };
-  const done = { task_id: "t", status: "completed", task, attempts: 1, completed_at: 1 };
-  const failed = { ...done, status: "failed", kind: "exit", error: "connect ECONNREFUSED" };
-  const kinds = [
-    { tray: "outbox", ending: "_result.json", record: done, count: 800_000 },
-    { tray: "inbox", ending: ".json", record: task, count: 150_000 },
-    { tray: "failed", ending: "_error.json", record: { ...failed, failed_at: 1 }, count: 50_000 },
-  ];
-  for (const { tray, ending, record, count } of kinds) {
-    const dir = join(mailbox, tray);
-    if (!fs.existsSync(dir)) fs.mkdirSync(dir);
-    const file = join(source, tray);
-    fs.writeFileSync(file, JSON.stringify(record));
-    for (let n = 0; n < count; n++) {
-      const path = join(dir, `${tray}-${n}${ending}`);
-      if (n % 100 === 0) fs.copyFileSync(file, path);
-      else fs.linkSync(file, path);
-    }
-  }
-}
-
 async function measureMillion() {
   const pool = new Pool(join(root, "million"));
-  fillTree(pool);
+  fillTree(pool.state, join(root, "sources"));
   const began = performance.now();
   const web = await Web.open(pool.state);
   tell("from the start to an open session", performance.now() - began, 2000, "ms");
