@@ -48,7 +48,9 @@ case $moment in
     sleep "0.00$((call % 8))"
     kill_caller; kill -KILL $child 2>/dev/null; kill -KILL $$ ;;
   within)
-    strace -f -o "$COUNTED/calls/$call/within" -e trace=$STEPS -e "inject=$STEPS:signal=KILL:when=$step" "$REAL_GIT" "$@"
+    # rename:3 is the third rename, and 3 the third call of any name, as strace counts.
+    case $step in *:*) names=${step%:*} ;; *) names=$STEPS ;; esac
+    strace -f -o "$COUNTED/calls/$call/within" -e trace=$STEPS -e "inject=$names:signal=KILL:when=${step#*:}" "$REAL_GIT" "$@"
     code=$?
     grep -q 'killed by SIGKILL' "$COUNTED/calls/$call/within" || exit $code
     : > "$COUNTED/calls/$call/killed"

@@ -21,8 +21,8 @@ export interface GitKill {
   nth?: number;
   moment: Moment;
   victim: Victim;
-  /** For `within`: which step, from 1. */
-  step?: number;
+  /** For `within`: the system call of git that is not carried out, as `stepsThatMatter` has it; a number: the nth of any name. */
+  step?: string | number;
 }
 
 export interface GitCallMade {
@@ -122,17 +122,18 @@ export function countingGit(dir: string, env: Record<string, string>, broken = "
 
 /**
  * The steps of a call at which a kill may matter: objects that nothing names yet are no loss, and what has failed changes nothing.
- * @returns their numbers, from 1; strace counts them for each process of the call
+ * @returns the name of each system call, and which one of that name it is, from 1: strace counts by name, for each process of the call
  */
-export function stepsThatMatter({ steps }: GitCallMade): number[] {
+export function stepsThatMatter({ steps }: GitCallMade): string[] {
   const counts = new Map<string, number>();
-  const found = new Set<number>();
+  const found = new Set<string>();
   for (const line of steps) {
-    const [, pid = "", rest = ""] = /^(\d+) +\w+\((.*)$/.exec(line) ?? [];
+    const [, pid = "", name = "", rest = ""] = /^(\d+) +(\w+)\((.*)$/.exec(line) ?? [];
     if (pid === "") continue;
-    const number = (counts.get(pid) ?? 0) + 1;
-    counts.set(pid, number);
-    if (!/["/]objects\//.test(rest) && !/= -1 E\w+/.test(rest)) found.add(number);
+    const key = `${pid} ${name}`;
+    const nth = (counts.get(key) ?? 0) + 1;
+    counts.set(key, nth);
+    if (!/["/]objects\//.test(rest) && !/= -1 E\w+/.test(rest)) found.add(`${name}:${nth}`);
   }
-  return [...found].sort((a, b) => a - b);
+  return [...found];
 }

@@ -30,6 +30,12 @@ export function newRepository(dir: string, ...init: string[]): TestRepository {
   return repository;
 }
 
+/** Makes all folders for objects: else git makes one when an object needs it, and how many steps it takes depends on chance. */
+export function makeObjectFolders({ dir }: Pick<TestRepository, "dir">): void {
+  for (let n = 0; n < 256; n++)
+    fs.mkdirSync(join(dir, ".git/objects", n.toString(16).padStart(2, "0")), { recursive: true });
+}
+
 export function repositoryAt(dir: string): TestRepository {
   const git = (...args: string[]): string =>
     execFileSync("git", args, {

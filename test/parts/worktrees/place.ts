@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import {
   GIT_ENVIRONMENT,
+  makeObjectFolders,
   newRepository,
   type TestRepository,
 } from "../../support/git-repository.ts";
@@ -30,6 +31,7 @@ export function newPlace(config = "", more: PoolOptions = {}): Place {
   });
   env["XDG_STATE_HOME"] = join(pool.dir, "user");
   const repo = newRepository(join(pool.dir, "repo"));
+  makeObjectFolders(repo);
   return {
     pool,
     repo,
