@@ -2,7 +2,7 @@
 /**
  * scale.mjs [--busy] [--million]: what `mailchute top` takes beside a busy pool, and on a tree of 1,000,000 tasks. By default both.
  *
- *   --busy      50 tasks run and speak all the time: at most 2 % of a core, and at least 3 frames a second
+ *   --busy      50 tasks run and speak all the time: at most 2 % of a core, and at least 2 frames a second: it slows itself
  *   --million   the first screen within 2 seconds, then at most 2 % of a core, at most 200 MB
  *   --seconds N how long each is measured (default 20)     --dir DIR  where the trees stand (default: /dev/shm)
  *
@@ -109,7 +109,7 @@ async function measureBusy() {
     const { share, frames, screen } = await measureTop(pool.state, "busy");
     if (!screen.includes("step ")) throw new Error(`the screen shows no progress:\n${screen}`);
     tell(`${ROWS} rows: share of a core`, share, 2, "%");
-    tell(`${ROWS} rows: frames`, frames, 3, "a second", true);
+    tell(`${ROWS} rows: frames`, frames, 2, "a second", true);
   } finally {
     await pool.stop();
   }
@@ -119,7 +119,9 @@ async function measureMillion() {
   const pool = new Pool(join(root, "million"));
   fillTree(pool.state, join(root, "sources"));
   const { firstMs, share, memoryMb: mb, screen } = await measureTop(pool.state, "million");
-  if (!/800,000|100,000\+/.test(screen)) throw new Error(`the screen has no counts:\n${screen}`);
+  // Large trays are counted a piece in each look.
+  if (!/waiting 150,000 .* done \d+,\d{3}\+? /.test(screen))
+    throw new Error(`the screen has no counts:\n${screen}`);
   tell("1,000,000 tasks: until the first screen", firstMs, 2000, "ms");
   tell("1,000,000 tasks: share of a core", share, 2, "%");
   tell("1,000,000 tasks: memory", mb, 200, "MB");
