@@ -7,7 +7,7 @@ import fs from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** `before` and `after` are between two calls; `within` is before a step of git itself (`stepsOf`); `during` is some ms after its start. */
+/** `before` and `after` are between two calls; `within` is at a system call of git itself; `during` is some ms after its start. */
 export const MOMENTS = ["before", "during", "after", "within"] as const;
 export type Moment = (typeof MOMENTS)[number];
 

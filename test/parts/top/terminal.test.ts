@@ -191,41 +191,31 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
     }
     const terminal = await openTop(pool, { columns: 80, rows: 24 });
     await sees(terminal, "▸ aa-log", "bb-two", "cc-three", "3/4 slots");
-    for (const [key, chosen] of [
-      ["j", "bb-two"],
-      ["Down", "cc-three"],
-      ["k", "bb-two"],
-      ["Up", "aa-log"],
-      ["G", "cc-three"],
-      ["g", "aa-log"],
-      ["End", "cc-three"],
-      ["Home", "aa-log"],
-      ["PageDown", "cc-three"],
-      ["PageUp", "aa-log"],
+    for (const [key, sight] of [
+      ["j", "▸ bb-two"],
+      ["Down", "▸ cc-three"],
+      ["k", "▸ bb-two"],
+      ["Up", "▸ aa-log"],
+      ["G", "▸ cc-three"],
+      ["g", "▸ aa-log"],
+      ["End", "▸ cc-three"],
+      ["Home", "▸ aa-log"],
+      ["PageDown", "▸ cc-three"],
+      ["PageUp", "▸ aa-log"],
+      ["Tab", "▸2 WAITING"],
+      ["Tab", "▸3 FAILED"],
+      ["4", "▸4 QUESTIONS"],
+      ["BTab", "▸3 FAILED"],
+      ["2", "▸2 WAITING"],
+      ["3", "▸3 FAILED"],
+      ["1", "▸1 RUNNING"],
+      // One row after the other, also over the panes.
+      ["n", "▸ bb-two"],
+      ["n", "▸ cc-three"],
+      ["N", "▸ bb-two"],
     ] as const) {
       terminal.press(key);
-      await sees(terminal, `▸ ${chosen}`);
-    }
-    for (const [key, pane] of [
-      ["Tab", "2 WAITING"],
-      ["Tab", "3 FAILED"],
-      ["4", "4 QUESTIONS"],
-      ["BTab", "3 FAILED"],
-      ["2", "2 WAITING"],
-      ["3", "3 FAILED"],
-      ["1", "1 RUNNING"],
-    ] as const) {
-      terminal.press(key);
-      await sees(terminal, `▸${pane}`);
-    }
-    // One row after the other, also over the panes.
-    for (const [key, chosen] of [
-      ["n", "bb-two"],
-      ["n", "cc-three"],
-      ["N", "bb-two"],
-    ] as const) {
-      terminal.press(key);
-      await sees(terminal, `▸ ${chosen}`);
+      await sees(terminal, sight);
     }
     // A task that no row has is opened by its id.
     terminal.press("/");
