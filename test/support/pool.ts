@@ -358,8 +358,15 @@ function readLines(path: string): Record<string, unknown>[] {
     return [];
   }
   // The last piece is empty, or a record that is being written.
-  return text
-    .split("\n")
-    .slice(0, -1)
-    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  return text.split("\n").slice(0, -1).flatMap(recordOf);
+}
+
+/** A writer that was killed leaves the beginning of a record; the next writer ends that line. Anything else is a fault. */
+function recordOf(line: string): Record<string, unknown>[] {
+  try {
+    return [JSON.parse(line) as Record<string, unknown>];
+  } catch (error) {
+    if (line === "" || line.startsWith('{"')) return [];
+    throw error;
+  }
 }
