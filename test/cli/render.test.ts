@@ -69,6 +69,13 @@ test("cutting counts cells, not characters", () => {
   expect(cut("short", 5)).toBe("short");
 });
 
+test("a character takes as many cells alone as beside one that is counted by itself", () => {
+  for (let code = 0; code <= 0xffff; code++) {
+    const c = String.fromCharCode(code);
+    if (widthOf(c) !== widthOf(`${c}日`) - 2) expect.fail(code.toString(16));
+  }
+});
+
 test("a table fits its width as long as a column may be cut", () => {
   const columns = [{ title: "ID" }, { title: "WHAT", min: 10 }];
   fc.assert(
