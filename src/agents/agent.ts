@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import { type AttemptOutcome, failed } from "../core/outcome.ts";
+import type { RunUsage } from "../core/run-usage.ts";
 import type { AgentSettings, Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
 import type { Briefing } from "./briefing.ts";
@@ -80,6 +81,8 @@ export interface Assignment {
   node?: NodePhase;
   /** Values of `env_from` that its program got: they are taken out of what a record says. */
   secrets?: readonly string[];
+  /** What its programs have used is added here. */
+  usage: RunUsage;
   /** The size of the packets in the run's folder (bytes). */
   packetBytes?: number;
   /** Set when it runs in a worktree of its own: its directory there, and variables for its programs. */

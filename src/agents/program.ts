@@ -31,6 +31,7 @@ import {
 import { OUTPUT_FILES_MAX, type OutputFault, OutputWatch } from "./output-watch.ts";
 import { readTail } from "./report.ts";
 import { readSecrets } from "./secrets.ts";
+import { UsageWatch } from "./usage-watch.ts";
 
 /** Variables that every program needs. It gets no other variable of ours. */
 const ENV_ALLOWED =
@@ -243,7 +244,7 @@ function sizeOf(log: string): number {
   }
 }
 
-/** Watches the time and the output of a running program, and stops it when it is asked to. */
+/** Watches the time, the output and the usage of a running program, and stops it when it is asked to. */
 class Stopper {
   reason: StopReason | OutputFault | undefined;
   readonly output: OutputWatch;
@@ -251,6 +252,7 @@ class Stopper {
   private readonly child: ChildProcess;
   private readonly beforeStop: ProgramSpec["beforeStop"];
   private readonly timer: NodeJS.Timeout | undefined;
+  private readonly usage: UsageWatch | undefined;
   private ending: Promise<unknown> | undefined;
   private hasEnded = false;
 
@@ -265,6 +267,7 @@ class Stopper {
     this.beforeStop = beforeStop;
     const leftMs = timeLeftMs(assignment, limitMs);
     if (leftMs > 0) this.timer = setTimeout(() => this.stop("timeout"), leftMs);
+    if (child.pid !== undefined) this.usage = new UsageWatch(child.pid, assignment.usage);
     this.output = new OutputWatch({
       dir: assignment.runDir,
       ownBytes: ownBytesOf(assignment),
@@ -282,6 +285,7 @@ class Stopper {
     if (pid === undefined) return;
     const { lease, settings } = this.assignment;
     const isWriting = reason === "output" || reason === "room";
+    this.usage?.look();
     // Otherwise it would go on with that while it is asked to end.
     if (isWriting) stopGroup(pid);
     const end = () => endTree(lease, isWriting ? 0 : settings.grace_ms, pid);
@@ -298,6 +302,7 @@ class Stopper {
   async finish(endsAll: boolean): Promise<void> {
     this.hasEnded = true;
     clearTimeout(this.timer);
+    this.usage?.close();
     this.assignment.stop.onStop(undefined);
     await this.ending;
     const { pid } = this.child;

@@ -69,6 +69,19 @@ const WORK = {
   ),
 };
 
+/** See `RunUsage`. */
+const USAGE = {
+  cpu_ms: Type.Integer({
+    minimum: 0,
+    description:
+      "processor time of the programs of the last run, at the last look before each ended",
+  }),
+  peak_memory_bytes: Type.Integer({
+    minimum: 0,
+    description: "the most memory that a program of the last run was seen to have",
+  }),
+};
+
 /** `outbox/<id>_result.json` */
 export const ResultSchema = Type.Object(
   {
@@ -86,7 +99,7 @@ export const ResultSchema = Type.Object(
     lease: Type.String(),
     exit_code: ExitCode,
     run: Run,
-    ...optional({ batch: Counts, ...WORK, task: TaskAsRun }),
+    ...optional({ ...USAGE, batch: Counts, ...WORK, task: TaskAsRun }),
   },
   { $id: "result", title: "mailchute result record", additionalProperties: true },
 );
@@ -113,6 +126,7 @@ export const ErrorSchema = Type.Object(
     signal: Type.Union([Type.String(), Type.Null()]),
     run: Run,
     ...optional({
+      ...USAGE,
       output: Type.Unknown({ description: "the result that a node's run reported" }),
       batch: Counts,
       file: Type.String({

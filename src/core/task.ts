@@ -28,6 +28,7 @@ import type { CallbackFields } from "./callback.ts";
 import type { DependencyField } from "./dependencies.ts";
 import type { LandMode, WorkFacts } from "./landing.ts";
 import type { OwnedPaths } from "./owned-paths.ts";
+import type { RunUsage } from "./run-usage.ts";
 import type { TaskBudget } from "./settings.ts";
 
 export interface TaskMetadata {
@@ -152,7 +153,7 @@ export type FailureKind =
   | "duplicate_key";
 
 /** `outbox/<id>_result.json` without the copy of the task in it. */
-export interface ResultRecord extends Partial<WorkFacts> {
+export interface ResultRecord extends Partial<WorkFacts>, RunUsage {
   task_id: string;
   status: "completed";
   verdict: string;
@@ -170,7 +171,7 @@ export interface ResultRecord extends Partial<WorkFacts> {
 }
 
 /** `failed/<id>_error.json` without the copy of the task in it. */
-export interface ErrorRecord {
+export interface ErrorRecord extends RunUsage {
   task_id: string;
   status: "failed";
   error: string;

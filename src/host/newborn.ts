@@ -7,12 +7,10 @@
  */
 import fs from "node:fs";
 import { thisProcess } from "./identity.ts";
-import type { ProcessRow } from "./process-table.ts";
+import { type ProcessRow, TICK_MS } from "./process-table.ts";
 
 /** One second in clock ticks. A process that is still unclear after that is not waited for. */
 const NEWBORN_TICKS_MAX = 100;
-/** Length of a clock tick in `/proc` (ms). */
-const TICK_MS = 10;
 
 export function isNewborn({ pid, parent, threads, startTicks }: ProcessRow): boolean {
   const { startTicks: ownTicks } = thisProcess();

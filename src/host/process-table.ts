@@ -1,6 +1,9 @@
 /** Lists the processes of this machine from `/proc`; without `/proc` the list is empty. */
 import { listProc, readProc } from "./read-proc.ts";
 
+/** Length of a clock tick in `/proc` (ms): Linux has the same on all machines. */
+export const TICK_MS = 10;
+
 export interface ProcessRow {
   pid: number;
   parent: number;

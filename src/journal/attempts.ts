@@ -1,5 +1,6 @@
 /** Writes the journal lines of an attempt, from its claim to its end. Workers and the library both use it. */
 import type { EventSubject } from "../core/events.ts";
+import type { RunUsage } from "../core/run-usage.ts";
 import type { Telemetry } from "./telemetry.ts";
 
 const BEGUN = { hasBegun: true, details: {} };
@@ -25,6 +26,9 @@ export function recordReleased(
   telemetry.lease("released", subject, acquiredAtMs, process.pid);
 }
 
+/** What a run took that is not the last one of its task. */
+export type Effort = RunUsage & { duration_ms: number };
+
 export interface PutBackDetails {
   event: "retry_scheduled" | "released";
   error: string | null | undefined;
@@ -34,6 +38,7 @@ export interface PutBackDetails {
   nextAttempt: number;
   /** How the run failed, when a program of ours ran it. */
   kind?: string | undefined;
+  effort?: Effort | undefined;
 }
 
 /** Called when the task waits again in `processing/`. */
@@ -43,13 +48,14 @@ export function recordPutBack(
   acquiredAtMs: number,
   details: PutBackDetails,
 ): void {
-  const { event, error, delayMs, notBeforeMs, nextAttempt, kind } = details;
+  const { event, error, delayMs, notBeforeMs, nextAttempt, kind, effort } = details;
   telemetry.event(event, subject, {
     error,
     kind,
     delay_ms: delayMs,
     not_before: new Date(notBeforeMs).toISOString(),
     next_attempt: nextAttempt,
+    ...effort,
   });
   recordReleased(telemetry, subject, acquiredAtMs);
 }
@@ -59,9 +65,9 @@ export function recordHeld(
   telemetry: Telemetry,
   subject: EventSubject,
   acquiredAtMs: number,
-  details: { gate: string; error: string | null },
+  { effort, ...details }: { gate: string; error: string | null; effort?: Effort | undefined },
 ): void {
-  telemetry.event("held", subject, details);
+  telemetry.event("held", subject, { ...details, ...effort });
   recordReleased(telemetry, subject, acquiredAtMs);
 }
 

@@ -2,6 +2,7 @@
 import { type BatchCounts, failedLinesText } from "../core/batch.ts";
 import type { Skip } from "../core/dependencies.ts";
 import type { EventSubject } from "../core/events.ts";
+import type { RunUsage } from "../core/run-usage.ts";
 import { hasRecord } from "./lookup.ts";
 import type { Telemetry } from "./telemetry.ts";
 
@@ -10,6 +11,8 @@ export interface SettledDetails {
   acquiredAtMs: number;
   pid: number;
   durationMs: number | null;
+  /** What the run has used. */
+  usage?: RunUsage;
   error: string | null;
   kind: string | null;
   /** The counts of a batch. */
@@ -67,6 +70,7 @@ function recordEnd(telemetry: Telemetry, subject: EventSubject, details: Settled
   telemetry.event("completed", subject, {
     status: isCompleted ? "completed" : "failed",
     duration_ms: durationMs,
+    ...details.usage,
     ...(isCompleted ? {} : { kind }),
     ...(details.batch === undefined ? {} : { batch: details.batch }),
     ...(details.traceparent === undefined ? {} : { traceparent: details.traceparent }),

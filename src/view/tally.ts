@@ -1,5 +1,6 @@
 /** Counts the tasks that ended in a period, in groups. Pure: it is given the lines of the journal of events in order. */
 import { addDuration, type DurationBins, percentileOf } from "../core/percentiles.ts";
+import { addUsage, type RunUsage } from "../core/run-usage.ts";
 import { isSkippedKind } from "../core/skipped.ts";
 
 type Line = Readonly<Record<string, unknown>>;
@@ -24,6 +25,10 @@ export interface Row {
   waited_ms: Times;
   /** How long their last runs took. */
   ran_ms: Times;
+  /** Processor time of the programs of all of their runs, as far as was seen; null when nothing was. */
+  cpu_ms: number | null;
+  /** The most memory that one of these programs was seen to have. */
+  peak_memory_bytes: number | null;
 }
 
 class Durations {
@@ -50,6 +55,7 @@ interface Counted {
   runs: number;
   waited: Durations;
   ran: Durations;
+  usage: RunUsage;
 }
 
 export class Tally {
@@ -60,6 +66,8 @@ export class Tally {
   private readonly groups = new Map<string, Counted>();
   /** How long tasks that have not ended were in the inbox, by submission. */
   private readonly waits = new Map<string, unknown>();
+  /** What their runs so far have used. */
+  private readonly used = new Map<string, Required<RunUsage>>();
 
   /**
    * @param toMs excluded
@@ -74,7 +82,11 @@ export class Tally {
     const submission = String(line["submission"]);
     if (line["event"] === "selected") this.waits.set(submission, line["queue_ms"]);
     const waitedMs = this.waits.get(submission);
-    if (line["event"] === "completed") this.waits.delete(submission);
+    const usage = this.usageWith(line, submission);
+    if (line["event"] === "completed") {
+      this.waits.delete(submission);
+      this.used.delete(submission);
+    }
     const atMs = line["t"];
     if (typeof atMs !== "number" || atMs < this.span.fromMs || atMs >= this.span.toMs) return;
     if (line["event"] === "records_dropped") this.lostLines += Number(line["count"]) || 0;
@@ -88,6 +100,7 @@ export class Tally {
     if (typeof line["attempt"] === "number") group.runs += line["attempt"];
     group.waited.add(waitedMs);
     group.ran.add(line["duration_ms"]);
+    if (usage !== undefined) addUsage(group.usage, usage);
   }
 
   /** The groups with the most tasks first. */
@@ -95,7 +108,7 @@ export class Tally {
     const size = ({ completed, failed, skipped }: Row): number => completed + failed + skipped;
     return [...this.groups]
       .map(
-        ([group, { completed, failed, skipped, runs, waited, ran }]): Row => ({
+        ([group, { completed, failed, skipped, runs, waited, ran, usage }]): Row => ({
           group,
           completed,
           failed,
@@ -103,6 +116,8 @@ export class Tally {
           runs,
           waited_ms: waited.times(),
           ran_ms: ran.times(),
+          cpu_ms: usage.cpu_ms ?? null,
+          peak_memory_bytes: usage.peak_memory_bytes ?? null,
         }),
       )
       .sort((a, b) => size(b) - size(a) || (a.group < b.group ? -1 : 1));
@@ -111,6 +126,17 @@ export class Tally {
   /** The group counts no longer. */
   forget(group: string): void {
     this.groups.delete(group);
+  }
+
+  /** What the runs of a task have used, up to this line. */
+  private usageWith(line: Line, submission: string): Required<RunUsage> | undefined {
+    const { cpu_ms: cpuMs, peak_memory_bytes: bytes } = line;
+    const before = this.used.get(submission);
+    if (typeof cpuMs !== "number" || typeof bytes !== "number") return before;
+    const sum = before ?? { cpu_ms: 0, peak_memory_bytes: 0 };
+    addUsage(sum, { cpu_ms: cpuMs, peak_memory_bytes: bytes });
+    this.used.set(submission, sum);
+    return sum;
   }
 
   private of(name: string): Counted {
@@ -123,6 +149,7 @@ export class Tally {
       runs: 0,
       waited: new Durations(),
       ran: new Durations(),
+      usage: {},
     };
     this.groups.set(name, fresh);
     return fresh;

@@ -1,5 +1,6 @@
 /** The runs of one task, from the lines of the journal about it. Pure. */
 import { textOf } from "./scan.ts";
+import { numberIn } from "./task-rows.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -15,6 +16,9 @@ export interface TaskRun {
   ended_ms: number | null;
   /** `completed`, `failed`, or the event by which it was put back; null while it runs. */
   end: string | null;
+  /** What its programs used, as far as was seen; null when that is not known. */
+  cpu_ms: number | null;
+  peak_memory_bytes: number | null;
   /** Why it failed or was put back; "" when that was not said. */
   why: string;
 }
@@ -46,6 +50,8 @@ export function runsOf(events: readonly Line[]): TaskRun[] {
         began_ms: atMs,
         ended_ms: null,
         end: null,
+        cpu_ms: null,
+        peak_memory_bytes: null,
         why: "",
       });
     } else if (run !== undefined && run.end === null) {
@@ -53,6 +59,8 @@ export function runsOf(events: readonly Line[]): TaskRun[] {
       const isEnd = event === "completed";
       if (!isEnd && !PUT_BACK.has(event)) continue;
       run.ended_ms = atMs;
+      run.cpu_ms = numberIn(line, "cpu_ms");
+      run.peak_memory_bytes = numberIn(line, "peak_memory_bytes");
       run.end = isEnd ? textOf(line["status"], "completed") : event;
       run.why = whyOf(line) || run.why;
       waitsSinceMs = atMs;

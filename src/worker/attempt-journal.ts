@@ -1,5 +1,6 @@
 /** Writes the journal lines of a worker's attempts: the events of each, and the changes of its lease. */
 import {
+  type Effort,
   recordClaimed,
   recordFenced,
   recordHeld,
@@ -55,6 +56,7 @@ export class AttemptJournal {
       acquiredAtMs: attempt.startedWallMs,
       pid: process.pid,
       durationMs: attempt.durationMs,
+      usage: attempt.usage,
       error: isFailure ? outcome.message : null,
       kind: isFailure ? outcome.failure : null,
       ...(attempt.counts === undefined ? {} : { batch: attempt.counts }),
@@ -80,7 +82,8 @@ export class AttemptJournal {
     const { outcome, subject, startedWallMs } = attempt;
     const error = outcome?.kind === "completed" ? null : outcome?.message;
     const kind = outcome?.kind === "failed" ? outcome.failure : undefined;
-    const details = { event, error, delayMs, notBeforeMs, nextAttempt, kind };
+    const effort = effortOf(attempt);
+    const details = { event, error, delayMs, notBeforeMs, nextAttempt, kind, effort };
     recordPutBack(this.telemetry, subject, startedWallMs, details);
   }
 
@@ -88,13 +91,14 @@ export class AttemptJournal {
   noteHeld(attempt: Attempt, gate: string): void {
     const { outcome, subject, startedWallMs } = attempt;
     const error = outcome?.kind === "deferred" ? outcome.message : null;
-    recordHeld(this.telemetry, subject, startedWallMs, { gate, error });
+    recordHeld(this.telemetry, subject, startedWallMs, { gate, error, effort: effortOf(attempt) });
   }
 
   /** Notes that the task waits again in the inbox. */
   noteRequeued(attempt: Attempt): void {
     this.telemetry.event("cancelled", attempt.subject, {
       error: "cancelled; it waits again",
+      ...effortOf(attempt),
     });
     this.noteReleased(attempt);
   }
@@ -107,6 +111,11 @@ export class AttemptJournal {
   private noteReleased(attempt: Attempt): void {
     recordReleased(this.telemetry, attempt.subject, attempt.startedWallMs);
   }
+}
+
+/** Undefined for a run that has not begun. */
+function effortOf({ isUnbegun, durationMs, usage }: Attempt): Effort | undefined {
+  return isUnbegun === true ? undefined : { duration_ms: durationMs, ...usage };
 }
 
 function traceOf({ decoded }: Attempt): { traceparent?: string } {

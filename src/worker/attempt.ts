@@ -58,6 +58,7 @@ export function readAttempt(
     startedWallMs: clock.wallMs(),
     startedMonotonicMs: clock.monotonicMs(),
     durationMs: 0,
+    usage: {},
     deadlineMs: 0,
     stop: new StopSignal(),
     outcome: undefined,
@@ -166,7 +167,7 @@ async function openDrop(tools: AttemptTools, dir: string): Promise<Drop> {
 
 function assign(
   tools: AttemptTools,
-  { claim, decoded, stop, subject }: Attempt,
+  { claim, decoded, stop, subject, usage }: Attempt,
   { onProgress, onStuck }: RunHooks,
 ): AssignedAgent | undefined {
   const agent = tools.agents.get(subject.agent_id);
@@ -185,6 +186,7 @@ function assign(
       : { dropDir: dropDirOf(tools.tree, claim.name.id, subject.lease) }),
     settings: tools.settings,
     stop,
+    usage,
     onProgress,
     onStuck,
   };
@@ -274,6 +276,7 @@ function settlementOf(
       verdict_reason: outcome.verdictReason,
       output: outcome.output,
       duration_ms: attempt.durationMs,
+      ...attempt.usage,
       completed_at: wallSeconds(trays.clock),
       attempts: subject.attempt,
       agent_id: subject.agent_id,
@@ -298,6 +301,7 @@ function settlementOf(
     exitCode: outcome.exitCode,
     signal: outcome.signal,
     run: decoded === undefined && attempt.counts === undefined ? null : run,
+    usage: attempt.usage,
     ...batch,
     ...(outcome.output === undefined ? {} : { output: outcome.output }),
   };

@@ -7,6 +7,7 @@ import type { BatchCounts } from "../core/batch.ts";
 import type { EventSubject } from "../core/events.ts";
 import type { WorkFacts } from "../core/landing.ts";
 import type { AttemptOutcome, Decision } from "../core/outcome.ts";
+import type { RunUsage } from "../core/run-usage.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { Claim } from "../mailbox/claim/claim.ts";
@@ -29,6 +30,7 @@ export interface Attempt {
   startedWallMs: number;
   startedMonotonicMs: number;
   durationMs: number;
+  usage: RunUsage;
   /** By this time a well-behaved handler has ended (monotonic ms); 0 = no limit. */
   deadlineMs: number;
   stop: StopSignal;

@@ -27,7 +27,7 @@ it("waits, runs, and what came between them", () => {
     line("selected", 1000, "", { queue_ms: 400 }),
     line("assigned", 1010, "a"),
     line("started", 1010, "a"),
-    line("held", 2000, "a", { error: "at its limit" }),
+    line("held", 2000, "a", { error: "at its limit", cpu_ms: 40, peak_memory_bytes: 5 }),
     line("started", 5000, "b"),
     line("reclaimed", 6000, "b", { reason: "dead" }),
     line("selected", 6001, "", { attempt: 2, lease: "s.2" }),
@@ -55,6 +55,8 @@ it("waits, runs, and what came between them", () => {
     [3, 499, 7500, 7900, "failed", ""],
     [1, 1100, 9000, null, null, ""],
   ]);
+  const used = runs.map(({ cpu_ms: cpu, peak_memory_bytes: bytes }) => [cpu, bytes]);
+  expect(used).toEqual([[40, 5], ...Array(4).fill([null, null])]);
 });
 
 it("lines that are no records, or lack what they should have, are passed over", () => {

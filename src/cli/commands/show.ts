@@ -1,5 +1,6 @@
 /** `show`: prints everything that the state tree knows about one task. */
 import { openIdReaders } from "../../app/id-readers.ts";
+import { bytesText } from "../../core/bytes-text.ts";
 import type { ErrTaskNotFound } from "../../core/errors.ts";
 import type { Diffstat } from "../../core/landing.ts";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -118,12 +119,20 @@ function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown]
     ["branch", branchText(record)],
     ["landing", landingText(known)],
     ["took", took === null ? null : duration(took)],
+    ["used", usageText(record)],
     ["error", error === undefined ? null : `${textOf(record?.["code"])}: ${textOf(error)}`],
     ["exit code", record?.["exit_code"]],
     ["signal", record?.["signal"]],
     ["output", record?.["output"]],
     ["dropped as", record?.["dropped_as"]],
   ];
+}
+
+function usageText(record: Knowledge["record"]): string | null {
+  const cpuMs = numberIn(record, "cpu_ms");
+  const bytes = numberIn(record, "peak_memory_bytes");
+  if (cpuMs === null || bytes === null) return null;
+  return `${duration(cpuMs)} of CPU, up to ${bytesText(bytes)} of memory`;
 }
 
 function branchText(record: Knowledge["record"]): string | null {

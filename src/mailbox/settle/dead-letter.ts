@@ -5,6 +5,7 @@ import type { BatchCounts } from "../../core/batch.ts";
 import { wallSeconds } from "../../core/clock.ts";
 import type { Skip } from "../../core/dependencies.ts";
 import { leaseOf } from "../../core/names.ts";
+import type { RunUsage } from "../../core/run-usage.ts";
 import type { ErrorRecord, FailureKind } from "../../core/task.ts";
 import type { Claim } from "../claim/claim.ts";
 import { randomToken } from "../files/random.ts";
@@ -25,6 +26,8 @@ export interface FailureFacts {
   signal?: string | null;
   /** Name of the run's directory. */
   run?: string | null;
+  /** What its last run has used. */
+  usage?: RunUsage;
   /** What the program reported although it failed. */
   output?: unknown;
   /** For a batch: how many of its lines completed and failed. */
@@ -66,6 +69,7 @@ export function newDeadLetter(
     exit_code: facts.exitCode ?? null,
     signal: facts.signal ?? null,
     run: facts.run ?? null,
+    ...facts.usage,
     ...(facts.batch === undefined ? {} : { batch: facts.batch }),
     ...facts.skip,
     ...(facts.of === undefined ? {} : { of: facts.of }),

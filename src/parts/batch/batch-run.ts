@@ -28,12 +28,13 @@ import {
   retryPolicyOf,
   unwritable,
 } from "../../core/outcome.ts";
+import type { RunUsage } from "../../core/run-usage.ts";
 import type { Claim } from "../../mailbox/claim/claim.ts";
 import { explainBadClaim } from "../../mailbox/files/dropped-file.ts";
 import { type BatchResults, takeOverResults } from "../../mailbox/settle/batch-results.ts";
 import { dropOwnResults } from "../../mailbox/settle/batch-settle.ts";
 import { isBlank, type Line, LineReader } from "../../mailbox/submit/batch-lines.ts";
-import type { AttemptTools, RunHooks } from "../../worker/runner.ts";
+import type { Attempt, AttemptTools, RunHooks } from "../../worker/runner.ts";
 import { isVerified, runVerify } from "../../worker/verify.ts";
 import { BatchOutput } from "./batch-output.ts";
 import { type LineRun, LineRuns } from "./line-run.ts";
@@ -56,6 +57,7 @@ interface BatchRunParts {
   tools: AttemptTools;
   claim: Claim;
   stop: StopSignal;
+  usage: RunUsage;
   hooks: BatchHooks;
   reader: LineReader;
   results: BatchResults;
@@ -67,8 +69,7 @@ interface BatchRunParts {
  */
 export async function runBatch(
   tools: AttemptTools,
-  claim: Claim,
-  stop: StopSignal,
+  { claim, stop, usage }: Pick<Attempt, "claim" | "stop" | "usage">,
   hooks: BatchHooks,
 ): Promise<BatchEnd> {
   let reader: LineReader | undefined;
@@ -83,7 +84,7 @@ export async function runBatch(
     reader?.close();
     return { outcome: outcomeOfFault(error), counts: noCounts() };
   }
-  return new BatchRun({ tools, claim, stop, hooks, reader, results }).run();
+  return new BatchRun({ tools, claim, stop, usage, hooks, reader, results }).run();
 }
 
 class BatchRun {
@@ -367,6 +368,7 @@ class BatchRun {
       stateDir: tree.dir,
       settings,
       stop: line.stop,
+      usage: this.p.usage,
       onProgress: (details: Record<string, unknown>) =>
         this.p.hooks.onProgress({ line: line.number, ...details }),
       onStuck: () => {

@@ -5,7 +5,7 @@ import { runBatch } from "./batch-run.ts";
 export const batch: MakeRunner = (tools) => ({
   fits: ({ claim }) => claim.name.isBatch === true,
   run: async (attempt, hooks) => {
-    const { outcome, counts } = await runBatch(tools, attempt.claim, attempt.stop, hooks);
+    const { outcome, counts } = await runBatch(tools, attempt, hooks);
     attempt.counts = counts;
     return outcome;
   },

@@ -61,6 +61,7 @@ export async function propose(
       stateDir: ctx.stateDir,
       settings,
       stop,
+      usage: {},
       onProgress: () => {},
       onStuck: () => {},
     });

@@ -3,6 +3,7 @@ import { type Context, defineCommand, ErrUsage, textOption } from "../../cli/she
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree } from "../../cli/shell/options.ts";
 import { readPast } from "../../cli/shell/past-time.ts";
+import { bytesText } from "../../core/bytes-text.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { hostOf } from "../../host/identity.ts";
 import { readJournal } from "../../journal/read.ts";
@@ -24,6 +25,7 @@ export const command = defineCommand({
   details: [
     "TIME is a time of the day (22:00: the last time the clock showed it), a duration (12h: so long ago), or a date as 2026-03-01T22:00. Without --since: the last 24 hours.",
     "WAIT is the time in the inbox, RUN the time of the last run: half of the tasks took at most p50, 95 of 100 at most p95.",
+    "CPU is the processor time of all runs together, MEMORY the most that one program had; of short programs nothing is known.",
     "What counts are the lines of the journal, which are kept for retention.journal_days. Groups, types and titles are read from the records; tasks whose record is gone are in a row of their own. Of another host than this one the journal has only four digits.",
   ],
   examples: ["stats --since 7d", "stats --by agent --since 22:00 --json | jq .rows"],
@@ -81,6 +83,10 @@ function groupBy(by: Grouping | undefined, tree: StateTree): (line: Line) => str
   };
 }
 
+function usageOf({ cpu_ms: cpuMs, peak_memory_bytes: bytes }: Row): [string, string] {
+  return [cpuMs === null ? "" : duration(cpuMs), bytes === null ? "" : bytesText(bytes)];
+}
+
 function print(ctx: Context, rows: readonly Row[], span: string): void {
   if (rows.length === 0) {
     ctx.out.note(`no task ended ${span}`);
@@ -88,12 +94,14 @@ function print(ctx: Context, rows: readonly Row[], span: string): void {
   }
   const right = { align: "right" as const };
   const hasSkipped = rows.some(({ skipped }) => skipped > 0);
+  const hasUsage = rows.some(({ cpu_ms: cpuMs }) => cpuMs !== null);
   const columns = [
     { title: String(ctx.options["by"] ?? "").toUpperCase(), min: 8 },
     { title: "DONE", ...right },
     { title: "FAILED", ...right },
     ...(hasSkipped ? [{ title: "SKIPPED", ...right }] : []),
     ...["WAIT p50", "p95", "max", "RUN p50", "p95", "max"].map((title) => ({ title, ...right })),
+    ...(hasUsage ? ["CPU", "MEMORY"] : []).map((title) => ({ title, ...right })),
   ];
   const timesOf = ({ p50, p95, max }: Times): string[] =>
     [p50, p95, max].map((ms) => (ms === null ? "" : duration(ms)));
@@ -104,6 +112,7 @@ function print(ctx: Context, rows: readonly Row[], span: string): void {
     ...(hasSkipped ? [countText(row.skipped)] : []),
     ...timesOf(row.waited_ms),
     ...timesOf(row.ran_ms),
+    ...(hasUsage ? usageOf(row) : []),
   ]);
   for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
   ctx.out.note(span);

@@ -19,6 +19,7 @@ interface End {
   runMs: number;
   atMs: number;
   attempt?: number;
+  used?: object;
 }
 
 const linesOf = ({
@@ -29,10 +30,19 @@ const linesOf = ({
   runMs,
   atMs,
   attempt = 1,
+  used = {},
 }: End) => {
   const shared = { task_id: id, agent_id: agent, submission: `s-${id}-${atMs}` };
   const selected = { event: "selected", ...shared, t: atMs - runMs, queue_ms: waitMs };
-  const end = { event: "completed", ...shared, t: atMs, status, attempt, duration_ms: runMs };
+  const end = {
+    event: "completed",
+    ...shared,
+    t: atMs,
+    status,
+    attempt,
+    duration_ms: runMs,
+    ...used,
+  };
   return `${JSON.stringify(selected)}\n${JSON.stringify(end)}\n`;
 };
 
@@ -70,6 +80,8 @@ test("counts what ended in the period, by agent, with the waits and runs of just
       runs: 100,
       waited_ms: { p50: within(500), p95: within(950), max: 1000 },
       ran_ms: { p50: within(50_000), p95: within(95_000), max: 100_000 },
+      cpu_ms: null,
+      peak_memory_bytes: null,
     },
     {
       group: "b",
@@ -79,6 +91,8 @@ test("counts what ended in the period, by agent, with the waits and runs of just
       runs: 3,
       waited_ms: { p50: within(5), p95: within(5), max: 5 },
       ran_ms: { p50: within(7), p95: within(7), max: 7 },
+      cpu_ms: null,
+      peak_memory_bytes: null,
     },
   ]);
   const all = await cli(["stats", "--since", "48h", "--json"]);
@@ -89,6 +103,29 @@ test("counts what ended in the period, by agent, with the waits and runs of just
   expect(text.stdout).toMatch(/^AGENT +DONE +FAILED +WAIT p50 .*\na +100 +0 .*\nb +0 +1 /);
   expect(text.stderr).toContain("1 lines of the journal cannot be read");
   expect(text.stderr).toContain("1,200 lines of the journal were lost");
+});
+
+test("adds up the processor time of all runs of the tasks that ended, and takes the most memory", async () => {
+  const cli = newCli();
+  const atMs = Date.now() - 1000;
+  const used = (cpu: unknown, bytes: unknown) => ({ cpu_ms: cpu, peak_memory_bytes: bytes });
+  const end = { waitMs: 1, runMs: 1, atMs };
+  const putBack = (id: string, event: string, more: object): string =>
+    `${JSON.stringify({ event, task_id: id, submission: `s-${id}-${atMs}`, t: atMs - 25 * HOUR, ...more })}\n`;
+  put(
+    cli,
+    JOURNAL,
+    [
+      putBack("x", "retry_scheduled", used(70_000, 3 * 2 ** 20)),
+      putBack("x", "held", used("torn", null)),
+      putBack("waits", "released", used(1e9, 1e12)),
+      linesOf({ id: "x", used: used(500, 2 ** 20), ...end }),
+      linesOf({ id: "short", ...end }),
+    ].join(""),
+  );
+  const { stdout } = await cli(["stats", "--json"]);
+  expect(JSON.parse(stdout).rows).toMatchObject([used(70_500, 3 * 2 ** 20)]);
+  expect((await cli(["stats"])).stdout).toMatch(/ CPU +MEMORY\n.* 1 min 10 s +3.0 MiB$/m);
 });
 
 test("reads groups, types and titles from the records, and says when a record is gone", async () => {

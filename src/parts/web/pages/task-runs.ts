@@ -1,4 +1,5 @@
 /** The runs of a task: to scale, and as a table. Pure. */
+import { bytesText } from "../../../core/bytes-text.ts";
 import { duration } from "../../../text/render.ts";
 import type { TaskRun } from "../../../view/task-runs.ts";
 import { type Block, type Cell, type Chart, type Shape, shown, timeOf } from "../page.ts";
@@ -29,20 +30,34 @@ export function runBlocks(runs: readonly TaskRun[], nowMs: number): Block[] {
 }
 
 function tableOf(runs: readonly TaskRun[], count: number, nowMs: number): Block {
+  const hasUsage = runs.some((run) => run.cpu_ms !== null);
   return {
     kind: "table",
     title: count > runs.length ? `The last ${runs.length} of ${count} runs` : "Runs",
-    columns: ["run", "waited", "began", "took", "end", "why"],
+    columns: [
+      "run",
+      "waited",
+      "began",
+      "took",
+      ...(hasUsage ? ["CPU", "memory"] : []),
+      "end",
+      "why",
+    ],
     rows: runs.map((run): Cell[] => [
       String(run.attempt),
       run.waited_ms === null ? "–" : duration(run.waited_ms),
       timeOf(run.began_ms),
       tookText(run, nowMs),
+      ...(hasUsage ? usageOf(run) : []),
       endText(run),
       shown(run.why.slice(0, WHY_CHARS_MAX)),
     ]),
     none: "",
   };
+}
+
+function usageOf({ cpu_ms: cpuMs, peak_memory_bytes: bytes }: TaskRun): string[] {
+  return [cpuMs === null ? "–" : duration(cpuMs), bytes === null ? "–" : bytesText(bytes)];
 }
 
 function endText({ end }: TaskRun): string {

@@ -1,0 +1,15 @@
+/** What the programs of a run have used, as its record and its journal lines say it. Pure. */
+
+/** A field is left out when it is not known: no program ran, or each ended before it was looked at. */
+export interface RunUsage {
+  /** Processor time of all of its programs. */
+  cpu_ms?: number;
+  /** The most memory that one of its programs had at a time, with all processes below it. */
+  peak_memory_bytes?: number;
+}
+
+/** Adds what one more program of the run has used. */
+export function addUsage(sum: RunUsage, one: Required<RunUsage>): void {
+  sum.cpu_ms = (sum.cpu_ms ?? 0) + one.cpu_ms;
+  sum.peak_memory_bytes = Math.max(sum.peak_memory_bytes ?? 0, one.peak_memory_bytes);
+}

@@ -1,0 +1,55 @@
+/** What a process and its descendants use, from `/proc`. Reads only these processes, not the list of all. */
+import { TICK_MS } from "./process-table.ts";
+import { listProc, readProc } from "./read-proc.ts";
+
+export interface ProcessUsage {
+  /** Also that of descendants which have ended and were waited for (ms, in steps of 10). */
+  cpuMs: number;
+  /** What all of them have now; or what one of them had at its greatest, if that is more. */
+  memoryBytes: number;
+}
+
+/** A tree with more processes is looked at up to here. */
+const PROCESSES_MAX = 500;
+
+/**
+ * @returns undefined when the process cannot be seen: it is gone, or there is no `/proc`
+ * @throws the system's error when it cannot be read now
+ */
+export function readUsage(rootPid: number): ProcessUsage | undefined {
+  let ticks = 0;
+  let kib = 0;
+  let peakKib = 0;
+  const pids = [rootPid];
+  // The list grows while it is read.
+  for (const pid of pids) {
+    const stat = readProc(`/proc/${pid}/stat`)?.toString();
+    const status = readProc(`/proc/${pid}/status`)?.toString() ?? "";
+    if (stat === undefined) {
+      if (pid === rootPid) return undefined;
+      continue;
+    }
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    // utime, stime, and both of the children that were waited for.
+    for (const field of fields.slice(11, 15)) ticks += Number(field);
+    kib += numberOf(status, "VmRSS");
+    peakKib = Math.max(peakKib, numberOf(status, "VmHWM"));
+    if (pids.length < PROCESSES_MAX) pids.push(...childrenOf(pid));
+  }
+  return { cpuMs: ticks * TICK_MS, memoryBytes: Math.max(kib, peakKib) * 1024 };
+}
+
+/** Each thread has its own list. */
+function childrenOf(pid: number): number[] {
+  const children: number[] = [];
+  for (const thread of listProc(`/proc/${pid}/task`)) {
+    const text = readProc(`/proc/${pid}/task/${thread}/children`)?.toString() ?? "";
+    for (const child of text.split(" ")) if (child !== "") children.push(Number(child));
+  }
+  return children;
+}
+
+/** A process that is ending has no such line. */
+function numberOf(status: string, name: string): number {
+  return Number(new RegExp(`^${name}:\\s*(\\d+) kB$`, "m").exec(status)?.[1] ?? 0);
+}
