@@ -1,8 +1,8 @@
 /** Finds each git that may be at work in a repository. In doubt it is. */
 import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { listProcesses } from "../host/process-table.ts";
-import { readProc, readProcLink } from "../host/read-proc.ts";
+import type { ProcessLook } from "../host/processes/process-source.ts";
+import { processes } from "../host/processes/processes.ts";
 
 /** These run for days, and change no ref. Before a script is the shell that reads it. */
 const DAEMON =
@@ -10,22 +10,21 @@ const DAEMON =
 
 /** @returns pid and start of each; undefined when no process can be seen */
 export function runningGits(commonDir: string): string[] | undefined {
-  const rows = listProcesses();
-  if (rows.length === 0) return undefined;
-  const gits = rows.filter(({ pid }) => isGit(pid) && mayBeIn(pid, commonDir));
+  const look = processes().look();
+  if (look.rows.length === 0) return undefined;
+  const gits = look.rows.filter(({ pid }) => isGit(look, pid) && mayBeIn(look, pid, commonDir));
   return gits.map(({ pid, startTicks }) => `${pid} ${startTicks}`);
 }
 
 /** A script that is called git is one, and so are the programs of git itself. */
-function isGit(pid: number): boolean {
-  const name = readProc(`/proc/${pid}/comm`)?.toString() ?? "";
-  return name.startsWith("git") && !DAEMON.test(readProc(`/proc/${pid}/cmdline`)?.toString() ?? "");
+function isGit(look: ProcessLook, pid: number): boolean {
+  return look.nameOf(pid).startsWith("git") && !DAEMON.test(look.argsOf(pid) ?? "");
 }
 
-function mayBeIn(pid: number, commonDir: string): boolean {
-  const cwd = readProcLink(`/proc/${pid}/cwd`);
+function mayBeIn(look: ProcessLook, pid: number, commonDir: string): boolean {
+  const cwd = look.cwdOf(pid);
   if (cwd === undefined) return true;
-  const words = ["cmdline", "environ"].map((name) => readProc(`/proc/${pid}/${name}`)?.toString());
+  const words = [look.argsOf(pid), look.environ(pid)?.toString()];
   // It may have been told to work elsewhere.
   if (words.some((text) => text === undefined || /git[-_](?:common[-_])?dir/i.test(text)))
     return true;

@@ -1,7 +1,9 @@
 /** Identifies a process beyond its pid, which is used again: host, boot, pid namespace, pid and start time. Judges whether it lives. */
-import fs from "node:fs";
 import os from "node:os";
-import { readProc, readProcLink } from "./read-proc.ts";
+import type { Verdict } from "./processes/process-source.ts";
+import { processes } from "./processes/processes.ts";
+
+export type { Verdict } from "./processes/process-source.ts";
 
 export interface ProcessIdentity {
   /** 12 hex digits: host, boot and pid namespace. */
@@ -11,13 +13,11 @@ export interface ProcessIdentity {
   startTicks: number;
 }
 
-export type Verdict = "alive" | "dead" | "unknown";
-
 let ownPlace: string | undefined;
 
 /** The host, boot and pid namespace in which this process's pids are valid. @throws the system's error when it cannot be read now */
 export function thisPlace(): string {
-  ownPlace ??= `${hash4(os.hostname())}${hash4(readProc("/proc/sys/kernel/random/boot_id")?.toString() ?? "")}${hash4(readProcLink("/proc/self/ns/pid") ?? "")}`;
+  ownPlace ??= `${hash4(os.hostname())}${hash4(processes().bootId())}${hash4(processes().pidSpace())}`;
   return ownPlace;
 }
 
@@ -158,12 +158,7 @@ export function judge(identity: ProcessIdentity): Verdict {
   if (identity.place.slice(0, 4) !== place.slice(0, 4)) return "unknown";
   if (identity.place.slice(4, 8) !== place.slice(4, 8)) return "dead";
   if (identity.place.slice(8) !== place.slice(8)) return "unknown";
-  if (!fs.existsSync("/proc/self/stat")) return isPidAlive(identity.pid) ? "alive" : "dead";
-  try {
-    return startTicksOf(identity.pid) === identity.startTicks ? "alive" : "dead";
-  } catch {
-    return "unknown";
-  }
+  return processes().judge(identity.pid, identity.startTicks);
 }
 
 export function judgeOwner(owner: string): Verdict {
@@ -173,12 +168,7 @@ export function judgeOwner(owner: string): Verdict {
 
 /** The start time of a live process (zombies are dead), or undefined. @throws the system's error when it cannot be read now */
 export function startTicksOf(pid: number): number | undefined {
-  const stat = readProc(`/proc/${pid}/stat`)?.toString();
-  if (stat === undefined) return undefined;
-  // The name in parentheses may hold any character; the fields follow its last ')'.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  if (fields[0] === "Z" || fields[0] === "X") return undefined;
-  return Number(fields[19]);
+  return processes().startOf(pid);
 }
 
 /** Whether no process has this pid; false when this cannot be known now. */
@@ -187,15 +177,6 @@ export function isGone(pid: number): boolean {
     return startTicksOf(pid) === undefined;
   } catch {
     return false;
-  }
-}
-
-function isPidAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
 

@@ -2,9 +2,8 @@
 import { isAbsolute } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { parseOwner, thisPlace } from "./identity.ts";
-import { isNewborn } from "./newborn.ts";
-import { listProcesses, type ProcessRow } from "./process-table.ts";
-import { readProc } from "./read-proc.ts";
+import type { ProcessLook } from "./processes/process-source.ts";
+import { processes } from "./processes/processes.ts";
 import { isOtherTree, treeIdOf } from "./tree-id.ts";
 
 export const LEASE_VARIABLE = "MAILCHUTE_LEASE";
@@ -30,7 +29,7 @@ const BLIND_POLL_MS = 250;
 const KILL_LIMIT_MS = 5000;
 
 /**
- * The pids of the attempt with this lease, without zombies. Uses `/proc`; elsewhere only the group can be reached.
+ * The pids of the attempt with this lease, without zombies. Where processes cannot be listed, only the group can be reached.
  * @param lease one that ends in a dot means every lease that begins with it
  * @param rootPid the program that was started, when known
  * @param known start times by pid of the processes found before; new ones are added. It is the only way to find a process whose
@@ -58,9 +57,10 @@ function lookForTree(
   known: Map<number, number>,
   stateDir: string | undefined,
 ): TreeLook {
-  const rows = rootPid === undefined ? listProcesses() : tryListProcesses();
-  // Without /proc only the group can be reached, by its negative number.
-  if (rows.length === 0) {
+  const look = rootPid === undefined ? processes().look() : tryLook();
+  const rows = look?.rows ?? [];
+  // Without a list only the group can be reached, by its negative number.
+  if (look === undefined || rows.length === 0) {
     const isAlive = rootPid !== undefined && isGroupAlive(rootPid);
     return { pids: isAlive ? [-rootPid] : [], isUnsure: false };
   }
@@ -78,8 +78,8 @@ function lookForTree(
     if (isGroup || known.get(row.pid) === row.startTicks) found.add(row.pid);
     // A caller that names the root has seen it start. Check this before reading the environment: a process may stop being new in
     // between.
-    else if (mayHold && rootPid === undefined && isNewborn(row)) isUnsure = true;
-    else if (mayHold && environHolds(row.pid, entry, tree)) found.add(row.pid);
+    else if (mayHold && rootPid === undefined && look.isNewborn(row)) isUnsure = true;
+    else if (mayHold && environHolds(look.environ(row.pid), entry, tree)) found.add(row.pid);
   }
   // Children that cleared their environment still have a parent we know.
   for (let grew = true; grew; ) {
@@ -155,8 +155,8 @@ export async function endGroup(rootPid: number): Promise<number> {
 }
 
 function findGroup(rootPid: number): number[] {
-  const rows = tryListProcesses();
-  // Without /proc only the group can be reached, by its negative number.
+  const rows = tryLook()?.rows ?? [];
+  // Without a list only the group can be reached, by its negative number.
   if (rows.length === 0) return [-rootPid];
   return rows
     .filter(({ group, session }) => group === rootPid || session === rootPid)
@@ -164,11 +164,11 @@ function findGroup(rootPid: number): number[] {
 }
 
 /** A known group can be ended without this list. */
-function tryListProcesses(): ProcessRow[] {
+function tryLook(): ProcessLook | undefined {
   try {
-    return listProcesses();
+    return processes().look();
   } catch {
-    return [];
+    return undefined;
   }
 }
 
@@ -203,8 +203,7 @@ function bornTicksOf(lease: string): number {
 }
 
 /** @param tree the tree of the lease; null when it is not known */
-function environHolds(pid: number, entry: Buffer, tree: string | null): boolean {
-  const environ = readProc(`/proc/${pid}/environ`);
+function environHolds(environ: Buffer | undefined, entry: Buffer, tree: string | null): boolean {
   if (environ === undefined) return false;
   // Match only at the start of a variable: the value of another variable may hold the same text.
   for (let at = environ.indexOf(entry); at !== -1; at = environ.indexOf(entry, at + 1)) {

@@ -1,5 +1,5 @@
 /** What a process and its descendants use, from `/proc`. Reads only these processes, not the list of all. */
-import { TICK_MS } from "./process-table.ts";
+import { TICK_MS } from "./processes/proc-table.ts";
 import { listProc, readProc } from "./read-proc.ts";
 
 export interface ProcessUsage {

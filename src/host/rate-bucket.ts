@@ -9,7 +9,7 @@ import { ErrIo, systemCode } from "../core/errors.ts";
 import { afterStart, allows, emptyUs, type Rate, waitMsOf } from "../core/rate.ts";
 import { syncDir } from "./documents.ts";
 import { makeDirs } from "./make-dirs.ts";
-import { readProc } from "./read-proc.ts";
+import { processes } from "./processes/processes.ts";
 
 /** The clock of the bucket (µs since the machine was started): one for all its processes, and no change of the date moves it. */
 export interface BucketClock {
@@ -29,8 +29,11 @@ let ownBoot: string | undefined;
 
 /** @throws the system's error when it cannot be read now */
 export function systemBucketClock(): BucketClock {
-  const id = ownBoot ?? readProc("/proc/sys/kernel/random/boot_id")?.toString() ?? "";
-  ownBoot ??= id.replaceAll(/[^0-9a-f]/g, "").slice(0, 12) || "0";
+  ownBoot ??=
+    processes()
+      .bootId()
+      .replaceAll(/[^0-9a-f]/g, "")
+      .slice(0, 12) || "0";
   return {
     boot: ownBoot,
     nowUs: () => Number(process.hrtime.bigint() / 1000n),

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { leaseOf, type ProcessingName } from "../../core/names.ts";
 import { identityOf, judge, type ProcessIdentity, parseOwner } from "../../host/identity.ts";
 import { findTree } from "../../host/process-tree.ts";
+import { processes } from "../../host/processes/processes.ts";
 import { JournalTail } from "../../journal/read.ts";
 import type { Paint } from "../../text/render.ts";
 import { processingPlaces } from "../../view/find-task.ts";
@@ -184,8 +185,8 @@ export class Play {
     for (const { name } of processingPlaces(this.stage.tree)) {
       if (name?.id !== id || name.stage !== "w") continue;
       const programs = findTree(leaseOf(name)).map((pid) => identityOf(pid));
-      // A running program shows that the task has begun. Without /proc only the event `started` shows it.
-      const hasStarted = this.startsOf(id).length > 0 && !fs.existsSync("/proc/self/stat");
+      // A running program shows that the task has begun. Without a list of processes only the event `started` shows it.
+      const hasStarted = this.startsOf(id).length > 0 && processes().look().rows.length === 0;
       if (programs.length > 0 || hasStarted) return { name, programs };
     }
     return undefined;

@@ -8,6 +8,7 @@ import { type StateTree, stateTree } from "../../core/state-tree.ts";
 import { identityOf, judge } from "../../host/identity.ts";
 import { listDir } from "../../host/list-dir.ts";
 import { pathInPackage } from "../../host/package.ts";
+import { processes } from "../../host/processes/processes.ts";
 import { readJsonObject } from "../../view/scan.ts";
 
 const LAUNCHER = pathInPackage("bin/mailchute.js");
@@ -115,12 +116,12 @@ export class Stage {
 
   /** The pids of living workers and of living programs that they started, even if the parent has ended. */
   processes(): number[] {
-    const found = readNames("/proc")
-      .filter((name) => /^\d+$/.test(name))
-      .filter((pid) => environOf(pid).some((variable) => this.isOurs(variable)))
-      .map(Number);
+    const look = processes().look();
+    const found = look.rows
+      .map(({ pid }) => pid)
+      .filter((pid) => variablesIn(look.environ(pid)).some((variable) => this.isOurs(variable)));
     if (found.length > 0) return found;
-    // Without /proc only the pids that workers have reported are known.
+    // Without a list of processes only the pids that workers have reported are known.
     return readNames(this.tree.workers)
       .map((name) => Number(readJsonObject(join(this.tree.workers, name))?.["pid"]))
       .filter((pid) => Number.isInteger(pid) && pid > 0 && judge(identityOf(pid)) === "alive");
@@ -170,13 +171,9 @@ function withoutOurs(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   );
 }
 
-/** The variables that a process was started with. Empty for a zombie and for a process of another user. */
-function environOf(pid: string): string[] {
-  try {
-    return fs.readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
-  } catch {
-    return [];
-  }
+/** Empty for a process of another user. */
+function variablesIn(environ: Buffer | undefined): string[] {
+  return environ?.toString("latin1").split("\0") ?? [];
 }
 
 function kill(pid: number): void {

@@ -2,43 +2,39 @@
  * Finds the run in which the server was started. A program may keep the variables of its run from its servers, as codex does: they are
  * those of a parent process then. It guards against mistakes: a process can leave its parents.
  */
-import fs from "node:fs";
 import { DROP_VARIABLE } from "../../host/process-tree.ts";
+import type { ProcessLook } from "../../host/processes/process-source.ts";
+import { processes } from "../../host/processes/processes.ts";
 
 const PARENTS_MAX = 32;
 
 /** The variables that make a command one of the run around it; none outside of runs. */
 export function variablesOfRun(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   if ((env[DROP_VARIABLE] ?? "") !== "") return {};
+  try {
+    return variablesOfParents(processes().look());
+  } catch {
+    // The system has no descriptor left to look.
+    return {};
+  }
+}
+
+function variablesOfParents(look: ProcessLook): NodeJS.ProcessEnv {
+  const parents = new Map(look.rows.map(({ pid, parent }) => [pid, parent]));
   let pid = process.ppid;
   for (let n = 0; n < PARENTS_MAX && pid > 1; n++) {
-    const found = readVariables(pid);
+    const found = variablesOf(look, pid);
     if ((found[DROP_VARIABLE] ?? "") !== "") return found;
-    pid = parentOf(pid);
+    pid = parents.get(pid) ?? 0;
   }
   return {};
 }
 
 /** Those of mailchute. None when the process has gone, or is another user's. */
-function readVariables(pid: number): NodeJS.ProcessEnv {
-  const entries = readProc(pid, "environ")
+function variablesOf(look: ProcessLook, pid: number): NodeJS.ProcessEnv {
+  const entries = (look.environ(pid)?.toString() ?? "")
     .split("\0")
     .filter((entry) => entry.startsWith("MAILCHUTE_"))
     .map((entry) => [entry.split("=", 1)[0] ?? "", entry.slice(entry.indexOf("=") + 1)] as const);
   return Object.fromEntries(entries);
-}
-
-/** 0: not known. */
-function parentOf(pid: number): number {
-  const stat = readProc(pid, "stat");
-  // The name before it may hold spaces and brackets.
-  return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1] ?? 0);
-}
-
-function readProc(pid: number, name: string): string {
-  try {
-    return fs.readFileSync(`/proc/${pid}/${name}`, "utf8");
-  } catch {
-    return "";
-  }
 }

@@ -6,14 +6,17 @@
  *   executing    the new program, whose environment the kernel has not set yet
  */
 import fs from "node:fs";
-import { thisProcess } from "./identity.ts";
-import { type ProcessRow, TICK_MS } from "./process-table.ts";
+import { startTicksOf, TICK_MS } from "./proc-table.ts";
+import type { ProcessRow } from "./process-source.ts";
 
 /** One second in clock ticks. A process that is still unclear after that is not waited for. */
 const NEWBORN_TICKS_MAX = 100;
 
+let ownTicks: number | undefined;
+
+/** @throws the system's error when it cannot be read now */
 export function isNewborn({ pid, parent, threads, startTicks }: ProcessRow): boolean {
-  const { startTicks: ownTicks } = thisProcess();
+  ownTicks ??= startTicksOf(process.pid) ?? 0;
   const ageTicks = ownTicks + performance.now() / TICK_MS - startTicks;
   if (ageTicks > NEWBORN_TICKS_MAX) return false;
   return isForked(pid, parent, threads) || isExecuting(pid);

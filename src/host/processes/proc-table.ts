@@ -1,0 +1,37 @@
+/** Reads the table of processes from `/proc`. */
+import { listProc, readProc } from "../read-proc.ts";
+import type { ProcessRow } from "./process-source.ts";
+
+/** Length of a clock tick in `/proc` (ms): Linux has the same on all machines. */
+export const TICK_MS = 10;
+
+/** All processes except zombies. @throws the system's error when they cannot be read now */
+export function listProcesses(): ProcessRow[] {
+  const rows: ProcessRow[] = [];
+  for (const name of listProc("/proc")) {
+    const pid = Number(name);
+    if (!Number.isInteger(pid)) continue;
+    const fields = fieldsOf(pid);
+    // The process ended between the listing and the look.
+    if (fields === undefined) continue;
+    const [, parent, group, session] = fields.map(Number) as [number, number, number, number];
+    const threads = Number(fields[17]);
+    rows.push({ pid, parent, group, session, threads, startTicks: Number(fields[19]) });
+  }
+  return rows;
+}
+
+/** The start time of a live process (zombies are dead), or undefined. @throws the system's error when it cannot be read now */
+export function startTicksOf(pid: number): number | undefined {
+  const fields = fieldsOf(pid);
+  return fields === undefined ? undefined : Number(fields[19]);
+}
+
+/** What follows its name in `stat`; undefined for a process that is gone, or a zombie. */
+function fieldsOf(pid: number): string[] | undefined {
+  const stat = readProc(`/proc/${pid}/stat`)?.toString();
+  if (stat === undefined) return undefined;
+  // The name in parentheses may hold any character; the fields follow its last ')'.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return fields[0] === "Z" || fields[0] === "X" ? undefined : fields;
+}
