@@ -4,7 +4,7 @@ import { batchBar } from "./batches.ts";
 import { findObstacles } from "./obstacles.ts";
 import type { Facts, Health, Overview, RunningRow } from "./overview.ts";
 import type { QuestionView, RunningView, Snapshot, SupervisorView } from "./snapshot.ts";
-import { isAttended } from "./supervisor.ts";
+import { isAttended, nodeQuestions } from "./supervisor.ts";
 import { pausedText, slotsOf, waitingGroups } from "./waiting-groups.ts";
 
 /** A heartbeat older than this (ms) is late. It is written each 2 s. */
@@ -80,10 +80,9 @@ function runningRow(one: RunningView, { tasks, lastLines, cost }: Facts): Runnin
 }
 
 function questionsOf({ questions, supervisor }: Snapshot): QuestionView[] {
-  const asking = supervisor.document?.plan_holds?.asking ?? [];
-  const ofPlan = asking.map(({ id, question }) => ({
+  const ofPlan = [...nodeQuestions(supervisor)].map(([id, question]) => ({
     id,
-    question: question ?? `${id} waits for a person`,
+    question: question || `${id} waits for a person`,
     who: `node ${id}`,
     expects: "text" as const,
     asked_at_ms: 0,

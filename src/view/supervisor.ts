@@ -37,6 +37,12 @@ export function isAttended(view: SupervisorView): boolean {
   );
 }
 
+/** What nodes of the plan ask a person, by their ids, as the supervisor has last told it. "": only that they wait for a person. */
+export function nodeQuestions(view: SupervisorView): Map<string, string> {
+  const asking = view.document?.plan_holds?.asking ?? [];
+  return new Map(asking.map(({ id, question }) => [id, question ?? ""]));
+}
+
 /** Why nothing new starts although a supervisor runs; undefined when tasks may start. */
 export function intakeStopped(
   view: SupervisorView,

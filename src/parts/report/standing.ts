@@ -2,6 +2,7 @@
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Snapshot } from "../../view/snapshot.ts";
 import { takeSnapshot } from "../../view/snapshot-reader.ts";
+import { nodeQuestions } from "../../view/supervisor.ts";
 
 export interface OpenQuestion {
   id: string;
@@ -18,15 +19,14 @@ export interface Standing {
 /** @throws a system error when a directory of the tree cannot be read */
 export function readStanding(tree: StateTree, nowMs: number): Standing {
   const snapshot = takeSnapshot(tree, nowMs);
-  const asking = snapshot.supervisor.document?.plan_holds?.asking ?? [];
   const own = snapshot.questions.map(({ id, question, asked_at_ms }) => ({
     id,
     question,
     asked_at_ms,
   }));
-  const ofPlan = asking.map(({ id, question }) => ({
+  const ofPlan = [...nodeQuestions(snapshot.supervisor)].map(([id, question]) => ({
     id,
-    question: question ?? "(no question)",
+    question: question || "(no question)",
     asked_at_ms: null,
   }));
   return { snapshot, questions: [...own, ...ofPlan] };

@@ -13,7 +13,7 @@ import { healthOf } from "../../view/make-overview.ts";
 import type { Overview } from "../../view/overview.ts";
 import { OverviewReader } from "../../view/overview-reader.ts";
 import { SeriesReader, SPAN_NAMES } from "../../view/series.ts";
-import { readSupervisor } from "../../view/supervisor.ts";
+import { isAttended, nodeQuestions, readSupervisor } from "../../view/supervisor.ts";
 import { TaskPast } from "../../view/task-past.ts";
 import { type Why, WhyOpen } from "../../view/why-open.ts";
 import { type Link, type Page, type SentPage, say, shown, withoutActs } from "./page.ts";
@@ -156,7 +156,8 @@ export class Pages {
       case "questions": {
         const nodes = verbs === undefined || !this.hasPlan() ? [] : await readNodes(tree, verbs);
         const waiting = nodes.filter(({ status }) => status === "needs_human");
-        return questionsPage(this.questions.open(Date.now()), waiting);
+        const asked = nodeQuestions(readSupervisor(tree, Date.now()));
+        return questionsPage(this.questions.open(Date.now()), waiting, asked);
       }
     }
     if (verbs === undefined || plan === undefined) return notHere("this page is not served here");
@@ -183,7 +184,7 @@ export class Pages {
     const { tree, verbs, agents } = this;
     const hasPlan = verbs !== undefined && this.hasPlan();
     const hasAgents = verbs !== undefined && agents.length > 0;
-    const open = this.questions.open(Date.now()).length;
+    const open = this.questions.open(Date.now()).length + (hasPlan ? this.nodesThatAsk() : 0);
     const shownPages: [boolean, string, string][] = [
       [true, "Overview", "/"],
       [true, "Tasks", "/tasks"],
@@ -198,6 +199,12 @@ export class Pages {
       [verbs !== undefined, "Machine", "/machine"],
     ];
     return shownPages.flatMap(([isThere, text, to]) => (isThere ? [{ text, to }] : []));
+  }
+
+  /** As the supervisor knows it; without one the plan may have changed since then. */
+  private nodesThatAsk(): number {
+    const supervisor = readSupervisor(this.tree, Date.now());
+    return isAttended(supervisor) ? nodeQuestions(supervisor).size : 0;
   }
 
   private hasPlan(): boolean {

@@ -10,6 +10,7 @@ import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import type { Page } from "../../../src/parts/web/page.ts";
 import { QuestionStore } from "../../../src/questions/question-store.ts";
 import { newPool, type Pool } from "../../support/pool.ts";
+import { waitFor } from "../../support/wait-for.ts";
 import { blockOf, openWeb } from "./open-web.ts";
 
 const SECRET = "a-value-that-is-not-shown";
@@ -96,6 +97,25 @@ it("a question is answered on its page", async () => {
   expect((await web.act({ verb, ids, text: words })).status).toBe(200);
   expect(store.answerOf("q.1")).toBe("yes");
   expect(blockOf(await web.page("/questions"), "text").text).toContain("No question waits");
+});
+
+it("what a node asks stands on its page, on that of the questions, and counts in their link", async () => {
+  const asks = '<result>{"status":"checkpoint","checkpoint":{"question":"Which colour?"}}</result>';
+  const agent = { name: "asker", kind: "exec", program: "sh", args: ["-c", `echo '${asks}'`] };
+  const pool = newPool({ config: JSON.stringify({ agents: [agent] }) });
+  withPlan(pool, [
+    { id: "paint", title: "The wall", agent: "asker", status: "open", prompt: "Paint it." },
+    { id: "cover", title: "The cover", status: "needs_human", prompt: "Blue or green?" },
+  ]);
+  await pool.start();
+  const web = await openWeb(pool.state);
+  const isAsked = async () => navOf(await web.page("/")).includes("Questions (2)");
+  await waitFor(isAsked, { what: "both questions" });
+  const { blocks } = await web.page("/questions");
+  const texts = blocks.flatMap((block) => ("text" in block ? [block.text] : []));
+  expect(texts).toEqual(["Which colour?", "The cover", "Blue or green?"]);
+  const node = await web.page("/plan?node=paint");
+  expect(JSON.stringify(node)).toContain("It asks: Which colour?");
 });
 
 it("the machine has the checks and the settings, and no value of a variable", async () => {

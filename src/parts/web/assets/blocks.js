@@ -18,8 +18,13 @@ function colouredText(text, names) {
   return element("span", text, { class: names.replace(/(\w+)/g, "ansi-$1") });
 }
 
+/** An id, a word or a time stays on one line. */
+const SHORT_CHARS = 16;
+
 function fillRow(row, cells) {
   fill(row, cells, holding("td"));
+  for (const { classList, textContent } of row.children)
+    classList.toggle("short", textContent.length <= SHORT_CHARS && !textContent.includes("\n"));
   return true;
 }
 

@@ -5,6 +5,7 @@ import type { StateTree } from "../../../core/state-tree.ts";
 import { countText, describeCounts } from "../../../text/render.ts";
 import { lookForTask } from "../../../view/find-task.ts";
 import { stampOf } from "../../../view/kept.ts";
+import { nodeQuestions, readSupervisor } from "../../../view/supervisor.ts";
 import { actsOnTask, answersTo } from "../buttons.ts";
 import { edgePaths } from "../graph/edge-path.ts";
 import { BOX, type Layout, layOut } from "../graph/layout.ts";
@@ -136,6 +137,10 @@ export class PlanPage {
       nodes.find((other) => other.id === one)?.status ?? "not in the plan";
     const blocks: Block[] = [{ kind: "facts", facts }];
     if (title !== id) blocks.push(say(shown(title)));
+    if (status === "needs_human") {
+      const question = nodeQuestions(readSupervisor(this.tree, Date.now())).get(id);
+      if (question) blocks.push(say(shown(`It asks: ${question}`)));
+    }
     if (acts.length > 0) blocks.push({ kind: "acts", label: "this node", acts });
     if (text !== "") blocks.push(say(shown(text.slice(0, TEXT_CHARS_MAX))));
     if (acceptance.length > 0)

@@ -5,16 +5,20 @@ import { answersTo } from "../buttons.ts";
 import { type Block, type Cell, type Page, pathWith, say, shown, timeOf } from "../page.ts";
 
 const CONTEXT_LINES_MAX = 100;
+const TEXT_CHARS_MAX = 4000;
 
-/** @param nodes of the plan that wait for a person */
+/** @param nodes of the plan that wait for a person @param asked what they ask, by their ids */
 export function questionsPage(
   questions: readonly QuestionText[],
   nodes: readonly RoadmapNode[],
+  asked: ReadonlyMap<string, string>,
 ): Page {
   const ids = new Set(questions.map(({ id }) => id));
   const blocks = [
     ...questions.flatMap(questionBlocks),
-    ...nodes.filter(({ id }) => !ids.has(id)).flatMap(nodeBlocks),
+    ...nodes
+      .filter(({ id }) => !ids.has(id))
+      .flatMap((node) => nodeBlocks(node, asked.get(node.id) ?? "")),
   ];
   return {
     title: "Questions",
@@ -48,14 +52,18 @@ function questionBlocks(question: QuestionText): Block[] {
   ];
 }
 
-function nodeBlocks(node: RoadmapNode): Block[] {
-  const { id, title } = node;
+/** @param question "": it is told by the node itself */
+function nodeBlocks(node: RoadmapNode, question: string): Block[] {
+  const { id, title, prompt, goal } = node;
+  const text = question === "" ? (prompt ?? goal ?? "") : "";
+  const facts: [string, Cell][] = [
+    ["node", { text: shown(id), to: pathWith("/plan", { node: id }) }],
+  ];
+  if (question !== "" && title !== id) facts.push(["title", shown(title)]);
   return [
-    { kind: "heading", text: shown(title) },
-    {
-      kind: "facts",
-      facts: [["node", { text: shown(id), to: pathWith("/plan", { node: id }) }]],
-    },
+    { kind: "heading", text: shown(question === "" ? title : question) },
+    { kind: "facts", facts },
+    ...(text === "" ? [] : [say(shown(text.slice(0, TEXT_CHARS_MAX)))]),
     { kind: "acts", label: `answer ${shown(id)}`, acts: answersTo(node, "text") },
   ];
 }

@@ -53,7 +53,12 @@ const SCRIPT = {
       ],
     ],
   },
-  turns: [[{ say: "The page is written, and all its examples run." }]],
+  turns: [
+    [
+      { usage: { input: 912_400, cached: 803_000, output: 41_200, cost: 5.02 } },
+      { say: "The page is written, and all its examples run." },
+    ],
+  ],
 };
 
 /** JSON is YAML, too. */
