@@ -10,8 +10,8 @@ import { rolldown } from "rolldown";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
 
-/** ES modules: the library, and the one that a worker imports to have Node's loader ready. */
-const LIBRARY = ["index", "agents/nothing"];
+/** ES modules: the library and the supervisor, and the one that a worker imports to have Node's loader ready. */
+const LIBRARY = ["index", "supervisor", "agents/nothing"];
 /** The command line: one file for each verb, read when it is called. */
 const COMMANDS = ["cli/main"];
 /** Processes and threads, each with files of its own (src/host/package.ts finds them). What it imports when it is called is a file beside it. */

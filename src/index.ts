@@ -1,16 +1,20 @@
-/** The public exports of the package. */
-export type { Handler, HandlerContext } from "./agents/module-agent.ts";
-export { NoRetryError } from "./agents/module-agent.ts";
+/** The public exports of the package: see docs/library.md. It starts nothing, and loads little. */
+export type { Handler, HandlerContext } from "./agents/handler.ts";
+export { NoRetryError } from "./agents/handler.ts";
 export { Mailbox } from "./app/mailbox.ts";
-export { Supervisor } from "./app/supervisor.ts";
-export { loadSettings } from "./config/load-settings.ts";
-export type { Command } from "./core/command.ts";
+export { open } from "./app/open.ts";
+export type { Command, CommandName } from "./core/command.ts";
 export * from "./core/errors.ts";
-export { DEFAULT_SETTINGS, type Settings } from "./core/settings.ts";
+export type { LifecycleEvent, LifecycleEventName } from "./core/events.ts";
 export { type StateTree, stateTree } from "./core/state-tree.ts";
 export type { ErrorRecord, FailureKind, ResultRecord, Task, TaskMetadata } from "./core/task.ts";
 export { readJournal } from "./journal/read.ts";
-export type { FailOptions, HeldTask, MailboxOptions } from "./library/mailbox.ts";
+export { defineTask, type TaskDefinition, type TaskKind } from "./library/define-task.ts";
+export type { FailOptions, HeldTask, MailboxOptions, NewTask } from "./library/mailbox.ts";
+export type { Abortable, EnqueuedBatch, Mailchute } from "./library/mailchute.ts";
+export type { StandardSchemaV1 } from "./library/standard-schema.ts";
+export type { SubscribeOptions } from "./library/subscribe.ts";
+export type { Ended, WaitForOptions } from "./library/wait-for.ts";
 export {
   type Acknowledgement,
   acknowledgeCommand,
@@ -21,4 +25,4 @@ export {
   readAcknowledgement,
 } from "./mailbox/commands/command-queue.ts";
 export { type Durability, openTrays, type Trays } from "./mailbox/files/trays.ts";
-export type { RunSummary, SupervisorOptions } from "./supervisor/supervisor.ts";
+export type { SubmitOutcome } from "./mailbox/submit/submit.ts";

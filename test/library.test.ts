@@ -38,6 +38,25 @@ test("a program that imports the library takes commands from enqueue to acknowle
   ]);
 });
 
+test("importing the package starts nothing, and reads neither YAML nor the supervisor", () => {
+  const dist = fileURLToPath(new URL("../dist/", import.meta.url));
+  const read = new Set(["index.js"]);
+  for (const file of read)
+    for (const [, path = ""] of fs
+      .readFileSync(`${dist}${file}`, "utf8")
+      .matchAll(/^(?:import|export) .*?"\.\/([^"]+)";$/gm))
+      read.add(file.startsWith("chunks/") ? `chunks/${path}` : path);
+  expect(read.size).toBeGreaterThan(5);
+  const code = [...read].map((file) => fs.readFileSync(`${dist}${file}`, "utf8")).join("\n");
+  // Most of it is the check of tasks.
+  expect(code.length).toBeLessThan(500_000);
+  expect(code).not.toMatch(/class (?:Supervisor|Worker|Scalar)\b/);
+  const program = `await import(${JSON.stringify(`${dist}index.js`)}); console.log(process.getActiveResourcesInfo().join())`;
+  const flags = ["--input-type=module", "-e", program];
+  const active = execFileSync(process.execPath, flags, { encoding: "utf8" });
+  expect(active).not.toMatch(/Process|Timeout|Immediate|TCP|UDP|FSEvent|MessagePort/);
+});
+
 test("the build holds the empty module that an idle worker imports", () => {
   const path = fileURLToPath(new URL("../dist/agents/nothing.js", import.meta.url));
   expect(fs.readFileSync(path, "utf8").trim()).toBe("export {};");

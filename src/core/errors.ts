@@ -69,6 +69,20 @@ export class ErrTaskNotFound extends MailchuteError {
   }
 }
 
+/** The task does not start however long the pool runs: a person has to act. */
+export class ErrTaskStuck extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrTaskStuck", message, details);
+  }
+}
+
+/** The output of a task is not what its schema takes. */
+export class ErrInvalidResult extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrInvalidResult", message, details);
+  }
+}
+
 /** The bytes are not a task: they are not JSON, not an object, or a field breaks a rule. */
 export class ErrInvalidTask extends MailchuteError {
   constructor(message: string, details?: ErrorDetails) {

@@ -4,6 +4,7 @@ import { Transform, type TransformCallback } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import { systemCode } from "../core/errors.ts";
 import { parseObject } from "../core/json-object.ts";
+import { rotatedOf } from "./rotated.ts";
 
 export interface ReadCounts {
   records: number;
@@ -111,10 +112,14 @@ export function openJournal(path: string): number | undefined {
   }
 }
 
+function inoOf(path: string): number | undefined {
+  return fs.statSync(path, { throwIfNoEntry: false })?.ino;
+}
+
 /** After a rotation, writers may still write to the old file for a short time. The reader reads it for this long (ms). */
 const ROTATED_LINGER_MS = 2000;
 
-/** Follows a growing journal, also through rotations. Each call returns the complete lines added since the last call. */
+/** Follows a growing journal, also through several rotations. Each call returns the complete lines added since the last call. */
 export class JournalTail {
   readonly counts: ReadCounts = { records: 0, bad: 0 };
   private readonly path: string;
@@ -149,7 +154,7 @@ export class JournalTail {
     const lines = this.readOn(bytesMax);
     if (lines.length === 0 && this.isRotated()) {
       this.close();
-      if (this.open()) return this.readOn(bytesMax);
+      if (this.open(this.nextFile())) return this.readOn(bytesMax);
     }
     return lines;
   }
@@ -160,8 +165,15 @@ export class JournalTail {
     this.rotatedAtMs = undefined;
   }
 
-  private open(): boolean {
-    const fd = openJournal(this.path);
+  /** The file after ours: it may have been rotated away, too. The current one when ours is gone. */
+  private nextFile(): string {
+    const rotated = rotatedOf(this.path);
+    const own = rotated.findIndex((one) => inoOf(one) === this.ino);
+    return (own === -1 ? undefined : rotated[own + 1]) ?? this.path;
+  }
+
+  private open(path: string = this.path): boolean {
+    const fd = openJournal(path);
     if (fd === undefined) return false;
     this.fd = fd;
     const { size, ino } = fs.fstatSync(fd);
@@ -175,11 +187,13 @@ export class JournalTail {
 
   /** True when the path leads to another file, and has done so long enough for writers to notice. */
   private isRotated(): boolean {
-    const there = fs.statSync(this.path, { throwIfNoEntry: false });
-    if (there === undefined || there.ino === this.ino) {
+    const there = inoOf(this.path);
+    if (there === undefined || there === this.ino) {
       this.rotatedAtMs = undefined;
       return false;
     }
+    // The file after ours was rotated away, too: its writers have left ours.
+    if (this.nextFile() !== this.path) return true;
     const nowMs = performance.now();
     this.rotatedAtMs ??= nowMs;
     return nowMs - this.rotatedAtMs >= ROTATED_LINGER_MS;

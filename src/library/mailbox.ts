@@ -12,6 +12,7 @@ import {
   ErrIo,
   ErrLeaseLost,
   ErrNoTasks,
+  ErrTaskExists,
   ErrTaskNotFound,
   isSystemError,
   MailchuteError,
@@ -41,6 +42,7 @@ import { checkFormat } from "../mailbox/files/tree-format.ts";
 import { findClaimable } from "../mailbox/find/claimable.ts";
 import { isInFlight } from "../mailbox/find/locate.ts";
 import { ReadyWaits } from "../mailbox/find/ready-waits.ts";
+import { SettledNames } from "../mailbox/find/settled-names.ts";
 import { hasSettled, readSettled, recordOfSubmission } from "../mailbox/find/settled-record.ts";
 import { findRecoverable } from "../mailbox/recover/find-recoverable.ts";
 import { LeaseObserver } from "../mailbox/recover/lease-observer.ts";
@@ -51,7 +53,8 @@ import { newDeadLetter } from "../mailbox/settle/dead-letter.ts";
 import { refuseClaim } from "../mailbox/settle/quarantine.ts";
 import { newSettlement, type Settlement, settleAll } from "../mailbox/settle/settle.ts";
 import { dropIdentical } from "../mailbox/submit/duplicates.ts";
-import { submit } from "../mailbox/submit/submit.ts";
+import { type SubmitOutcome, submitAll } from "../mailbox/submit/submit.ts";
+import { submitStamped } from "../mailbox/submit/submit-stamped.ts";
 import { LeaseJournal } from "./lease-journal.ts";
 
 export interface MailboxOptions extends OpenOptions {
@@ -69,6 +72,12 @@ export interface MailboxOptions extends OpenOptions {
   agentId?: string;
 }
 
+/** A task to submit: without an id it gets a new one. */
+export type NewTask = Omit<Known<Task>, "id"> & { id?: string; [key: string]: unknown };
+
+/** Without the index signature, with which `Omit` would forget the members that are named. */
+type Known<T> = { [Key in keyof T as string extends Key ? never : Key]: T[Key] };
+
 /** A task that this process holds. */
 export interface HeldTask {
   task: Task;
@@ -81,6 +90,16 @@ export interface HeldTask {
   lease: string;
   /** Path of the claimed file. */
   path: string;
+}
+
+/** How many tasks are submitted together. */
+const GROUP = 256;
+
+/** A task that can be submitted. */
+interface Prepared {
+  id: string;
+  createdAt: number;
+  textAt: (createdAt: number) => string;
 }
 
 interface Held {
@@ -104,7 +123,8 @@ export interface FailOptions {
 
 export class Mailbox {
   readonly dir: string;
-  private readonly trays: Trays;
+  /** Its directories, for functions that take them. */
+  readonly trays: Trays;
   private readonly o: Required<Omit<MailboxOptions, keyof OpenOptions>>;
   private readonly newOwner = ownerSequence();
   private readonly observer: LeaseObserver;
@@ -155,19 +175,67 @@ export class Mailbox {
   }
 
   /**
-   * Submits a task. When the promise resolves, the task is safe. With durability `power` it then survives even a power cut.
+   * Submits a task. When the promise resolves, the task is safe. With durability `power` it then survives even a power cut. A task
+   * that is there already, with the same id and the same members, may be sent again: nothing changes.
    * @returns the task's id, or a new one if it has none
    * @throws ErrInvalidTask, ErrTaskExists, ErrIo
    */
-  async enqueue(task: Omit<Task, "id"> & { id?: string }): Promise<string> {
+  async enqueue(task: NewTask, { signal }: { signal?: AbortSignal } = {}): Promise<string> {
+    signal?.throwIfAborted();
+    const { id, createdAt, textAt } = this.prepare(task);
+    await this.inTime("enqueue", () => submitStamped(this.trays, id, createdAt, textAt));
+    return id;
+  }
+
+  /**
+   * Submits many tasks, in groups that share one wait for the disk. The outcomes are in the order of the tasks; a task that is
+   * refused stops no other.
+   * @throws ErrInvalidTask when one is no task: nothing is submitted then; the reason of the signal, between two groups
+   */
+  async enqueueAll(
+    tasks: readonly NewTask[],
+    { signal }: { signal?: AbortSignal } = {},
+  ): Promise<SubmitOutcome[]> {
+    const prepared = tasks.map((task) => this.prepare(task));
+    const settled = new SettledNames(this.trays);
+    const outcomes: SubmitOutcome[] = [];
+    for (let from = 0; from < prepared.length; from += GROUP) {
+      signal?.throwIfAborted();
+      const group = prepared.slice(from, from + GROUP);
+      const submissions = group.map(({ id, createdAt, textAt }) => ({
+        id,
+        bytes: Buffer.from(textAt(createdAt), "utf8"),
+      }));
+      const submitted = await this.inTime("enqueue", () =>
+        submitAll(this.trays, submissions, settled),
+      );
+      for (const [index, outcome] of submitted.entries()) {
+        const isTaken = outcome.outcome === "refused" && outcome.error instanceof ErrTaskExists;
+        const one = group[index];
+        outcomes.push(isTaken && one !== undefined ? await this.again(one, outcome) : outcome);
+      }
+    }
+    return outcomes;
+  }
+
+  /** The same task may be there with an earlier time of its creation. */
+  private async again(one: Prepared, refused: SubmitOutcome): Promise<SubmitOutcome> {
+    try {
+      const { id, createdAt, textAt } = one;
+      return { id, outcome: await submitStamped(this.trays, id, createdAt, textAt) };
+    } catch {
+      return refused;
+    }
+  }
+
+  /** @throws ErrInvalidTask */
+  private prepare(task: NewTask): Prepared {
     const { clock } = this.trays;
     const id = task.id ?? newId(clock.wallMs());
-    const body = { created_at: wallSeconds(clock), ...task, id };
-    const text = JSON.stringify(body);
-    checkTask(JSON.parse(text) as Record<string, unknown>, id);
-    const submission = { id, bytes: Buffer.from(`${text}\n`, "utf8") };
-    await this.inTime("enqueue", () => submit(this.trays, submission));
-    return id;
+    const createdAt = wallSeconds(clock);
+    const textAt = (atS: number): string => `${JSON.stringify({ created_at: atS, ...task, id })}\n`;
+    checkTask(JSON.parse(textAt(createdAt)) as Record<string, unknown>, id);
+    return { id, createdAt, textAt };
   }
 
   /**

@@ -26,6 +26,8 @@ export interface Why {
   text: string;
   /** It does not start until a person acts, or not in time. */
   isStuck: boolean;
+  /** The reason lies in the task itself: it stays stuck while the pool goes on. */
+  isOwn?: true;
   /** What a person can do about it. */
   do?: string;
 }
@@ -37,6 +39,7 @@ export class WhyOpen {
   private readonly agents: readonly AgentSettings[] | undefined;
   private readonly untilMs: number;
   private general: Why | undefined;
+  private isAttended = false;
   private gates: readonly ClosedGate[] = [];
   /** Ids by their folded form. */
   private spelled: ReadonlyMap<string, string> = new Map();
@@ -62,7 +65,8 @@ export class WhyOpen {
   async refresh(): Promise<void> {
     await this.others.refresh();
     const supervisor = readSupervisor(this.tree, Date.now());
-    this.general = this.holdsAll(isAttended(supervisor));
+    this.isAttended = isAttended(supervisor);
+    this.general = this.holdsAll(this.isAttended);
     this.gates = closedGates(supervisor);
   }
 
@@ -123,7 +127,7 @@ export class WhyOpen {
       const { named, count } = findUnmet(id, standing.on, (one) => this.standingOf(one));
       if (count > 0) return unmet(named, count);
     }
-    if (standing.is === "stuck") return { text: standing.how, isStuck: true };
+    if (standing.is === "stuck") return { text: standing.how, isStuck: true, isOwn: true };
     return standing.how === "runs"
       ? { text: "runs", isStuck: false }
       : (this.general ?? this.gateOf(standing.agent) ?? this.orGeneral(standing.how));
@@ -143,8 +147,11 @@ export class WhyOpen {
       return unmet(shown, count);
     }
     const reason = this.noAgent(task);
-    if (reason !== undefined)
-      return { text: `cannot run: ${reason}`, isStuck: true, do: withAnAgent(id) };
+    if (reason !== undefined) {
+      const why = { text: `cannot run: ${reason}`, isStuck: true, do: withAnAgent(id) };
+      // The next pool may know its agent.
+      return this.isAttended ? { ...why, isOwn: true } : why;
+    }
     const notBefore = task?.["not_before"];
     if (typeof notBefore === "number" && notBefore * 1000 > Date.now())
       return this.waitsUntil(notBefore * 1000, "waits for its time");
@@ -249,8 +256,9 @@ export class WhyOpen {
 
 function unmet(named: readonly Unmet[], count: number): Why {
   const stuck = named.find((one) => one.isStuck);
-  const why = { text: describeUnmet(named, count), isStuck: stuck !== undefined };
-  if (stuck === undefined) return why;
+  const text = describeUnmet(named, count);
+  if (stuck === undefined) return { text, isStuck: false };
+  const why = { text, isStuck: true, isOwn: true } as const;
   if (stuck.isUnknown)
     return { ...why, do: `drop a task with the id ${stuck.id}, or cancel this one` };
   return {

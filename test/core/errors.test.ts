@@ -13,6 +13,8 @@ const CODES = [
   "ErrTaskExists",
   "ErrNoTasks",
   "ErrTaskNotFound",
+  "ErrTaskStuck",
+  "ErrInvalidResult",
   "ErrInvalidTask",
   "ErrInvalidCommand",
   "ErrInvalidConfig",

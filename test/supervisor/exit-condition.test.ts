@@ -3,7 +3,8 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { stateTree } from "../../src/core/state-tree.ts";
-import { DEFAULT_SETTINGS, openTrays, readAcknowledgement, Supervisor } from "../../src/index.ts";
+import { openTrays, readAcknowledgement } from "../../src/index.ts";
+import { DEFAULT_SETTINGS, Supervisor } from "../../src/supervisor.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
 

@@ -1,5 +1,11 @@
 /** `control …` and its short forms such as `pause`: commands for a running supervisor. */
 import { messageOf } from "../../core/errors.ts";
+import {
+  awaitAcknowledgement,
+  type SentCommand,
+  sendCommand,
+} from "../../mailbox/commands/send-command.ts";
+import { resultText } from "../../text/command-result.ts";
 import { safe } from "../../text/render.ts";
 import {
   type Context,
@@ -12,12 +18,6 @@ import { describeError, type ErrorReport } from "../shell/error-text.ts";
 import { EXIT, exitCodeOf } from "../shell/exit-codes.ts";
 import { giveCommand, noteIfAlone, TIMEOUT, timeoutOf, WAIT } from "../shell/give-command.ts";
 import { existingTree } from "../shell/options.ts";
-import {
-  awaitAcknowledgement,
-  resultText,
-  type SentCommand,
-  sendCommand,
-} from "../shell/send-command.ts";
 
 /** Sends one command for each task before it waits for any. A refused command does not stop the others. */
 async function sendEach(

@@ -5,6 +5,11 @@ import { ErrInvalidTransition, MailchuteError, messageOf } from "../../core/erro
 import { isNodeTask } from "../../core/roadmap.ts";
 import { editingSequence } from "../../host/identity.ts";
 import { systemClock } from "../../host/system-clock.ts";
+import {
+  awaitAcknowledgement,
+  findSupervisor,
+  sendCommand,
+} from "../../mailbox/commands/send-command.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
 import { applyEdit, digestOf, readWaiting, stageEdit } from "../../mailbox/submit/edit.ts";
 import { safe } from "../../text/render.ts";
@@ -17,7 +22,6 @@ import {
 } from "../shell/command-spec.ts";
 import { EXIT, exitCodeOf } from "../shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../shell/options.ts";
-import { awaitAcknowledgement, findSupervisor, sendCommand } from "../shell/send-command.ts";
 
 const ACK_TIMEOUT_MS = 30_000;
 /** Before all others: the largest priority of a task. */

@@ -3,19 +3,15 @@ import fs from "node:fs";
 import { join, resolve } from "node:path";
 import { wallSeconds } from "../../core/clock.ts";
 import { ErrTaskExists } from "../../core/errors.ts";
-import { parseObject as parseJson } from "../../core/json-object.ts";
 import { inboxName, resultsName } from "../../core/names.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { makeThreads, SYNC_THREADS, threadsFor } from "../../host/threads.ts";
 import { newId } from "../../mailbox/files/random.ts";
-import type { Trays } from "../../mailbox/files/trays.ts";
-import { findTaskText } from "../../mailbox/submit/duplicates.ts";
-import { submit } from "../../mailbox/submit/submit.ts";
+import { submitStamped } from "../../mailbox/submit/submit-stamped.ts";
 import { ago, countText, safe } from "../../text/render.ts";
 import { lookForTask } from "../../view/find-task.ts";
-import { readJsonObject } from "../../view/scan.ts";
 import { buildTask } from "../enqueue/build-task.ts";
 import { enqueueFile } from "../enqueue/enqueue-file.ts";
 import { type EnqueueContext, OPTIONS, openInbox, refuseOthers } from "../enqueue/task-options.ts";
@@ -95,7 +91,8 @@ async function tryOne(ctx: EnqueueContext): Promise<number> {
 }
 
 async function enqueueOne(ctx: EnqueueContext): Promise<number> {
-  const { id, text } = buildTask(ctx, wallSeconds(systemClock));
+  const createdAt = wallSeconds(systemClock);
+  const { id, text } = buildTask(ctx, createdAt);
   const sinceMs = Date.now();
   const { tree, trays, loaded } = await openInbox(ctx);
   // For speed, a submit does not look for batches; when a batch has the id, the supervisor refuses the task.
@@ -106,7 +103,9 @@ async function enqueueOne(ctx: EnqueueContext): Promise<number> {
       path: batch,
       phase: "enqueue",
     });
-  const outcome = await submitOnce(ctx, trays, id, text);
+  const outcome = await submitStamped(trays, id, createdAt, (atS) =>
+    atS === createdAt ? text : buildTask(ctx, atS, id).text,
+  );
   const warnings = await warningsFor(ctx, tree, loaded.settings);
   if (!ctx.json) {
     ctx.out.line(id);
@@ -168,35 +167,6 @@ async function warningsFor(
     ...(isInherited ? warnOfLeftOut(ctx.env) : []),
     ...(options.after.length === 0 ? [] : await warnOfUnknown(tree, options.after)),
   ];
-}
-
-/**
- * Submits a task that contains the time of its creation in seconds. A task that differs only in that time counts as the same.
- * @throws ErrTaskExists, ErrIo
- */
-async function submitOnce(
-  ctx: EnqueueContext,
-  trays: Trays,
-  id: string,
-  text: string,
-): Promise<"submitted" | "unchanged"> {
-  const send = (task: string): ReturnType<typeof submit> =>
-    submit(trays, { id, bytes: Buffer.from(task, "utf8") });
-  try {
-    return await send(text);
-  } catch (error) {
-    const createdAt = error instanceof ErrTaskExists ? createdAtOf(trays, id) : undefined;
-    if (createdAt === undefined) throw error;
-    return send(buildTask(ctx, createdAt, id).text);
-  }
-}
-
-/** The creation time of the task with this id. */
-function createdAtOf(trays: Trays, id: string): number | undefined {
-  const waiting = readJsonObject(join(trays.inbox, inboxName({ id })));
-  const task = waiting ?? parseJson(findTaskText(trays, id) ?? "");
-  const createdAt = task?.["created_at"];
-  return typeof createdAt === "number" ? createdAt : undefined;
 }
 
 /** The state of the task or batch that already has this id. */

@@ -2,6 +2,7 @@
 import { dirname } from "node:path";
 import type { StateTree } from "../../core/state-tree.ts";
 import { visibleJson } from "../../core/visible.ts";
+import { ChangeSignal } from "../../host/change-signal.ts";
 import { JournalTail, readJournal } from "../../journal/read.ts";
 import { rotatedOf } from "../../journal/rotated.ts";
 import {
@@ -14,7 +15,6 @@ import {
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
 import { readPast } from "../shell/past-time.ts";
-import { ChangeSignal } from "../wait/change-signal.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 

@@ -6,6 +6,7 @@ import { sessionOfRun } from "../../agents/stream/session-file.ts";
 import { systemCode } from "../../core/errors.ts";
 import { parseRun } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
+import { ChangeSignal } from "../../host/change-signal.ts";
 import { openToRead } from "../../host/regular-file.ts";
 import { paint, safe, safeOutput } from "../../text/render.ts";
 import { listRuns, noSuchTask } from "../../view/find-task.ts";
@@ -14,7 +15,6 @@ import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
 import { ConversationReader } from "../text/conversation-reader.ts";
-import { ChangeSignal } from "../wait/change-signal.ts";
 
 const CHUNK_BYTES = 64 * 1024;
 /** Longest time between two reads of a log that is followed. */

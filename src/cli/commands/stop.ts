@@ -1,10 +1,10 @@
 /** `stop`: ends the supervisor of a state tree, and waits until it is gone. */
 import { setTimeout as pause } from "node:timers/promises";
 import { ErrSupervisorGone } from "../../core/errors.ts";
+import { findSupervisor, openControl, sendCommand } from "../../mailbox/commands/send-command.ts";
 import { withdraw } from "../../mailbox/submit/withdraw.ts";
 import { defineCommand, durationOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
-import { findSupervisor, openControl, sendCommand } from "../shell/send-command.ts";
 
 export const command = defineCommand({
   usage: "[--drain] [--timeout S]",

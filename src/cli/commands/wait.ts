@@ -5,10 +5,11 @@ import { isSkippedKind } from "../../core/skipped.ts";
 import { safe } from "../../text/render.ts";
 import { batchesWithFailures } from "../../view/batches.ts";
 import { findFiles, readJsonObject, textOf } from "../../view/scan.ts";
+import type { Settled } from "../../view/task-ends.ts";
 import { defineCommand, durationOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
-import { type Settled, waitForQuiet, waitForTasks } from "../wait/wait-for-tasks.ts";
+import { waitForQuiet, waitForTasks } from "../wait/wait-for-tasks.ts";
 
 /** How many failures are looked at after waiting for everything. */
 const FAILURES_MAX = 100_000;

@@ -1,8 +1,14 @@
 /** The options and the output of verbs that send one command to the supervisor. */
+
+import {
+  awaitAcknowledgement,
+  findSupervisor,
+  sendCommand,
+} from "../../mailbox/commands/send-command.ts";
+import { resultText } from "../../text/command-result.ts";
 import { type Context, durationOption, type OptionTable } from "./command-spec.ts";
 import { EXIT } from "./exit-codes.ts";
 import { existingTree } from "./options.ts";
-import { awaitAcknowledgement, findSupervisor, resultText, sendCommand } from "./send-command.ts";
 
 const ACK_TIMEOUT_MS = 30_000;
 export const WAIT = { type: "flag", help: "wait for the effect" } as const;

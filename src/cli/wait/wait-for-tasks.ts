@@ -2,43 +2,16 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import type { SupervisorDocument } from "../../core/documents.ts";
-import {
-  errorName,
-  inboxName,
-  parseBesideName,
-  readInboxName,
-  resultName,
-} from "../../core/names.ts";
-import { isSkippedKind } from "../../core/skipped.ts";
+import { readInboxName } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { failedLines } from "../../view/batches.ts";
-import { nearestId } from "../../view/blocked-tasks.ts";
-import {
-  findTask,
-  lookBeside,
-  lookForRecord,
-  lookForTask,
-  processingPlaces,
-} from "../../view/find-task.ts";
-import { lookForLanding } from "../../view/landing.ts";
-import { type Count, countNames, eachName, readJsonObject, textOf } from "../../view/scan.ts";
+import { ChangeSignal } from "../../host/change-signal.ts";
+import { processingPlaces } from "../../view/find-task.ts";
+import { type Count, countNames } from "../../view/scan.ts";
 import { isAttended, readSupervisor } from "../../view/supervisor.ts";
-import type { WhyOpen } from "../../view/why-open.ts";
-import { ChangeSignal } from "./change-signal.ts";
+import { type EndsOptions, type Settled, TaskEnds } from "../../view/task-ends.ts";
 import { type OpenTask, OpenTasks, openIds, type WaitContext } from "./open-tasks.ts";
 import { WaitWatch } from "./slow-reasons.ts";
 import { openWaitLine, type Standing } from "./wait-line.ts";
-
-export interface Settled {
-  id: string;
-  status: "completed" | "failed";
-  error?: string;
-  /** True when it did not run, because a task that it depends on had failed. */
-  skipped?: true;
-  /** For a completed batch with failed lines: how many failed, of how many. */
-  failed_lines?: number;
-  lines?: number;
-}
 
 export interface WaitResult {
   settled: Settled[];
@@ -51,33 +24,22 @@ export interface WaitResult {
   isAllCompleted: boolean;
 }
 
-/** How often records with a longer name are looked for (ms). It is rare, because it lists the trays. */
-const BESIDE_MS = 1000;
-
-/** From this many tasks on, one listing of the trays is cheaper than a look for each. */
-const LISTING_FROM = 100;
-
-export interface WaitOptions {
+export interface WaitOptions extends EndsOptions {
   /** The longest wait; left out = no limit. */
   timeoutMs?: number | undefined;
-  /** True when the caller has just submitted them: none can be unknown. */
-  areKnown?: boolean;
-  /** Epoch ms. An older record with a longer name does not belong to these tasks. Left out = any counts. */
-  sinceMs?: number;
 }
 
 export async function waitForTasks(
   ctx: WaitContext,
   tree: StateTree,
   ids: readonly string[],
-  { timeoutMs = Number.POSITIVE_INFINITY, areKnown = false, sinceMs = 0 }: WaitOptions = {},
+  { timeoutMs = Number.POSITIVE_INFINITY, ...options }: WaitOptions = {},
 ): Promise<WaitResult> {
   const deadline = performance.now() + timeoutMs;
   let standing: Standing | undefined;
   const line = openWaitLine(ctx, tree);
   line?.follow(() => standing);
   const out = line?.beside(ctx.out) ?? ctx.out;
-  const pending = new Set(ids);
   const result: WaitResult = {
     settled: [],
     pending: [],
@@ -86,10 +48,9 @@ export async function waitForTasks(
     isAllCompleted: false,
   };
   const open = new OpenTasks({ ...ctx, out }, tree, timeoutMs);
-  /** Ids that no tray had at the start: nodes that were not launched yet. */
-  const nodes = new Set<string>();
-  const beganMs = Date.now();
-  let besideAtMs = 0;
+  const ends = new TaskEnds(tree, ids, () => open.look(), options);
+  const { pending } = ends;
+  result.unknown = ends.unknown;
   const change = new ChangeSignal([
     tree.dir,
     join(tree.mailbox, "outbox"),
@@ -97,17 +58,9 @@ export async function waitForTasks(
   ]);
   const watch = new WaitWatch({ out }, tree);
   try {
-    for (let isFirst = true; ; isFirst = false) {
-      for (const settled of takeSettled(tree, pending)) result.settled.push(settled);
-      if (isFirst && !areKnown) await dropUnknown(tree, pending, nodes, open, result);
+    for (;;) {
+      for (const { record: _record, ...settled } of await ends.take()) result.settled.push(settled);
       if (pending.size > 0) watch.tell();
-      if (nodes.size > 0) result.settled.push(...takeEnded(pending, nodes, await open.look()));
-      if (pending.size > 0 && performance.now() >= besideAtMs) {
-        besideAtMs = performance.now() + BESIDE_MS;
-        // A node that has not run yet may have an older record with a longer name, left by an earlier task.
-        const sinceOf = (id: string): number => (nodes.has(id) ? beganMs : sinceMs);
-        result.settled.push(...(await takeBeside(tree, pending, sinceOf)));
-      }
       const leftMs = deadline - performance.now();
       if (pending.size === 0 || leftMs <= 0) break;
       standing = standingOf(result, ids.length, pending);
@@ -211,120 +164,4 @@ function countTasks(tree: StateTree, max?: number): Count {
     (name) => readInboxName(name).kind === "task",
     max,
   );
-}
-
-/** Nodes that ended without a record in the trays: a program removed it, or the node only groups others. */
-function takeEnded(pending: Set<string>, nodes: Set<string>, { others }: WhyOpen): Settled[] {
-  const ended: Settled[] = [];
-  for (const id of nodes) {
-    const standing = pending.has(id) ? others.standing(id) : undefined;
-    const isDone = standing?.is === "met";
-    if (pending.has(id) && !isDone && standing?.how !== "failed") continue;
-    nodes.delete(id);
-    if (!pending.delete(id)) continue;
-    ended.push(
-      isDone
-        ? { id, status: "completed" }
-        : { id, status: "failed", error: "the plan says that it failed" },
-    );
-  }
-  return ended;
-}
-
-function takeSettled(tree: StateTree, pending: Set<string>): Settled[] {
-  const listed = pending.size >= LISTING_FROM ? listRecords(tree) : undefined;
-  const settled: Settled[] = [];
-  for (const id of pending) {
-    if (listed !== undefined && !listed.has(resultName(id)) && !listed.has(errorName(id))) continue;
-    const record = lookForRecord(tree, id);
-    if (record === undefined) continue;
-    // A failed task that was put back keeps its record until the retry is complete.
-    if (record.state === "failed" && lookForTask(tree, id)?.state !== "failed") continue;
-    // A task whose work is to land has ended when it has landed.
-    const landing = record.state === "done" ? lookForLanding(tree, id) : undefined;
-    if (landing?.state === "open") continue;
-    pending.delete(id);
-    if (landing?.state === "failed")
-      settled.push({ id, status: "failed", error: `it did not land: ${landing.why}` });
-    else if (record.state === "done") {
-      const counts = failedLines(tree, id);
-      const lines =
-        counts === undefined ? {} : { failed_lines: counts.failures, lines: counts.lines };
-      settled.push({ id, status: "completed", ...lines });
-    } else {
-      const { error, kind } = readJsonObject(record.path) ?? {};
-      const skipped = isSkippedKind(kind) ? { skipped: true as const } : {};
-      settled.push({ id, status: "failed", error: textOf(error), ...skipped });
-    }
-  }
-  return settled;
-}
-
-/**
- * Tasks whose record has a longer name: the file was refused while another task had its id, perhaps in another case, or something
- * else had the final name.
- */
-async function takeBeside(
-  tree: StateTree,
-  pending: Set<string>,
-  sinceOf: (id: string) => number,
-): Promise<Settled[]> {
-  const found: { id: string; path: string }[] = [];
-  for (const dir of [join(tree.mailbox, "failed"), join(tree.mailbox, "outbox")])
-    eachName(dir, (name) => {
-      const id = parseBesideName(name);
-      if (id !== undefined && pending.has(id)) found.push({ id, path: join(dir, name) });
-      return true;
-    });
-  const settled: Settled[] = [];
-  for (const { id, path } of found) {
-    const record = readJsonObject(path);
-    const ours: unknown[] = [undefined, inboxName({ id }), inboxName({ id, isBatch: true })];
-    if (!pending.has(id) || record === undefined || !ours.includes(record["dropped_as"])) continue;
-    const endedAt = record["failed_at"] ?? record["completed_at"];
-    if (Number(endedAt) < Math.floor(sinceOf(id) / 1000)) continue;
-    // When a task with exactly this id is here, the refused file came from another sender.
-    if ((await findTask(tree, id))?.id === id) continue;
-    pending.delete(id);
-    if (record["status"] === "completed") settled.push({ id, status: "completed" });
-    else settled.push({ id, status: "failed", error: textOf(record["error"]) });
-  }
-  return settled;
-}
-
-function listRecords(tree: StateTree): Set<string> {
-  const names = new Set<string>();
-  for (const tray of ["outbox", "failed"]) {
-    eachName(join(tree.mailbox, tray), (name) => {
-      names.add(name);
-      return true;
-    });
-  }
-  return names;
-}
-
-async function dropUnknown(
-  tree: StateTree,
-  pending: Set<string>,
-  nodes: Set<string>,
-  open: OpenTasks,
-  result: WaitResult,
-): Promise<void> {
-  for (const id of pending) {
-    if ((await findTask(tree, id))?.id === id) continue;
-    const { others } = await open.look();
-    if (others.standing(id) !== undefined) {
-      nodes.add(id);
-      continue;
-    }
-    if (lookBeside(tree, id) !== undefined) continue;
-    // A plan that is being replaced at this moment is not there for a look, and is read a moment later.
-    if ((await others.membership())?.(id) === true) {
-      nodes.add(id);
-      continue;
-    }
-    pending.delete(id);
-    const near = nearestId(tree, id, others.ids());
-    result.unknown.push({ id, near: near ?? null });
-  }
 }

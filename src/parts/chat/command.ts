@@ -2,7 +2,7 @@
 import { type Context, defineCommand, ErrUsage } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { openSettings, treeOf } from "../../cli/shell/options.ts";
-import { findSupervisor } from "../../cli/shell/send-command.ts";
+import { findSupervisor } from "../../mailbox/commands/send-command.ts";
 import { paint, safe } from "../../text/render.ts";
 import { batchesWithFailures } from "../../view/batches.ts";
 import { idsIn, processingPlaces } from "../../view/find-task.ts";

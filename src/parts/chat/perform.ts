@@ -8,10 +8,10 @@ import { loadCommand } from "../../cli/shell/registry.ts";
 import {
   awaitAcknowledgement,
   findSupervisor,
-  resultText,
   sendCommand,
-} from "../../cli/shell/send-command.ts";
+} from "../../mailbox/commands/send-command.ts";
 import { retry } from "../../mailbox/retry/retry.ts";
+import { resultText } from "../../text/command-result.ts";
 import { safe, wrap } from "../../text/render.ts";
 import { type Action, SLASH_COMMANDS } from "./slash-commands.ts";
 

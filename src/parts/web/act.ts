@@ -5,8 +5,8 @@
 import type { Context } from "../../cli/shell/command-spec.ts";
 import { describeError, type ErrorReport } from "../../cli/shell/error-text.ts";
 import { existingTree } from "../../cli/shell/options.ts";
-import { resultText } from "../../cli/shell/send-command.ts";
 import { MailchuteError } from "../../core/errors.ts";
+import { resultText } from "../../text/command-result.ts";
 import { counted } from "../../text/render.ts";
 import { pageOfTasks } from "../../view/page-of-tasks.ts";
 import { shown } from "./page.ts";

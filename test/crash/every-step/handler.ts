@@ -1,7 +1,7 @@
 /** The work that the tasks of these tests are made of: says that it ran, then does what the payload asks for. */
 import fs from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
-import { type HandlerContext, NoRetryError } from "../../../src/agents/module-agent.ts";
+import { type HandlerContext, NoRetryError } from "../../../src/agents/handler.ts";
 import type { Task } from "../../../src/core/task.ts";
 
 export interface Payload {

@@ -41,7 +41,7 @@ export const POWER_OPERATIONS: readonly Operation[] = [
     name: "cli-command",
     prepare: makeTree,
     async act({ place }) {
-      const { sendCommand } = await import("../../../src/cli/shell/send-command.ts");
+      const { sendCommand } = await import("../../../src/mailbox/commands/send-command.ts");
       const { id } = await sendCommand(place.state, "set-workers", { workers: 2 });
       acknowledge(place, "command", id);
     },

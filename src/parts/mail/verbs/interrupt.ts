@@ -3,13 +3,13 @@ import { dirname } from "node:path";
 import { defineCommand, durationOption, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
+import { compact } from "../../../core/compact.ts";
+import { ErrInvalidTransition, ErrTaskNotFound } from "../../../core/errors.ts";
 import {
   awaitAcknowledgement,
   findSupervisor,
   sendCommand,
-} from "../../../cli/shell/send-command.ts";
-import { compact } from "../../../core/compact.ts";
-import { ErrInvalidTransition, ErrTaskNotFound } from "../../../core/errors.ts";
+} from "../../../mailbox/commands/send-command.ts";
 import { findClaim, locate } from "../../../mailbox/find/locate.ts";
 import { safe } from "../../../text/render.ts";
 import { readAgent } from "../agents/agents.ts";

@@ -1,7 +1,7 @@
 /** `messages`: prints what agents and people of a scope say to each other, also as it comes. */
 import { defineCommand, numberOption } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
-import { ChangeSignal } from "../../../cli/wait/change-signal.ts";
+import { ChangeSignal } from "../../../host/change-signal.ts";
 import { formatAddress } from "../scope/scope.ts";
 import { readCursor } from "../store/cursors.ts";
 import { filterFor, isMailFor } from "../store/inbox.ts";

@@ -1,7 +1,7 @@
 /** `watch`: follows a scope: what agents and people say, who ends, who is woken and why, and what has changed about the agents. */
 import { type Context, defineCommand } from "../../../cli/shell/command-spec.ts";
-import { ChangeSignal } from "../../../cli/wait/change-signal.ts";
 import { visibleJson } from "../../../core/visible.ts";
+import { ChangeSignal } from "../../../host/change-signal.ts";
 import { clockTime } from "../../../text/local-time.ts";
 import { cut, safe } from "../../../text/render.ts";
 import type { AgentRecord } from "../agents/agents.ts";

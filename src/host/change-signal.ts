@@ -1,6 +1,6 @@
 /** Waits for a change in a few directories: by file events where the system has them, and always by a slow poll. */
 import fs from "node:fs";
-import { EventFlood } from "../../host/event-flood.ts";
+import { EventFlood } from "./event-flood.ts";
 
 /** Events can get lost, so the caller looks again after this time at the latest. */
 const POLL_MS = 500;
@@ -19,7 +19,7 @@ export class ChangeSignal {
       try {
         const flood = new EventFlood();
         const watcher = fs.watch(path, { persistent: false }, () => {
-          this.noteChange();
+          this.ring();
           if (flood.note()) watcher.close();
         });
         // No watches are left, the directory is gone, or events came in a flood: the poll continues.
@@ -46,13 +46,14 @@ export class ChangeSignal {
     this.hasChanged = false;
   }
 
-  close(): void {
-    for (const watcher of this.watchers) watcher.close();
-  }
-
-  private noteChange(): void {
+  /** Counts as a change. */
+  ring(): void {
     this.hasChanged = true;
     this.wake?.();
     this.wake = undefined;
+  }
+
+  close(): void {
+    for (const watcher of this.watchers) watcher.close();
   }
 }

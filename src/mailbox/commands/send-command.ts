@@ -6,10 +6,8 @@ import { supervisorOf } from "../../core/saved-documents.ts";
 import { stateTree } from "../../core/state-tree.ts";
 import { loadDocument } from "../../host/documents.ts";
 import { judgeIn } from "../../host/tree-id.ts";
-import { enqueueCommand, readAcknowledgement } from "../../mailbox/commands/command-queue.ts";
-import { openTrays, type Trays } from "../../mailbox/files/trays.ts";
-import { safe } from "../../text/render.ts";
-import { textOf } from "../../view/scan.ts";
+import { openTrays, type Trays } from "../files/trays.ts";
+import { enqueueCommand, readAcknowledgement } from "./command-queue.ts";
 
 export interface SentCommand {
   id: string;
@@ -44,23 +42,26 @@ export function findSupervisor(stateDir: string): SupervisorDocument | undefined
 
 /**
  * Waits for the acknowledgement of a command. The command has taken effect before that.
- * @throws ErrSupervisorGone when no supervisor runs that could take it; the supervisor's own error when it refused
+ * @throws ErrSupervisorGone when no supervisor runs that could take it; the supervisor's own error when it refused; the reason of
+ *   `signal`
  */
 export async function awaitAcknowledgement(
   stateDir: string,
   id: string,
   timeoutMs: number,
+  signal?: AbortSignal,
 ): Promise<Record<string, unknown> | undefined> {
   const control = openControl(stateDir);
   const deadline = performance.now() + timeoutMs;
   for (;;) {
+    signal?.throwIfAborted();
     const record = readAcknowledgement(control, id);
     if (record !== undefined) {
       if (record["status"] === "completed")
         return (record["result"] ?? {}) as Record<string, unknown>;
       throw new MailchuteError(
-        textOf(record["code"]) || "ErrInvalidCommand",
-        textOf(record["error"]) || "the command failed",
+        textOf(record["code"], "ErrInvalidCommand"),
+        textOf(record["error"], "the command failed"),
         { id },
       );
     }
@@ -76,9 +77,6 @@ export async function awaitAcknowledgement(
   }
 }
 
-/** `paused: true, slots: 3`: the effect of a command. */
-export function resultText(result: Record<string, unknown>): string {
-  return Object.entries(result)
-    .map(([key, value]) => `${key}: ${safe(value)}`)
-    .join(", ");
+function textOf(value: unknown, otherwise: string): string {
+  return typeof value === "string" && value !== "" ? value : otherwise;
 }

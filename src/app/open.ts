@@ -1,0 +1,18 @@
+/** A state tree as a library, together with the parts that it asks. */
+import type { LibraryParts, Mailchute } from "../library/mailchute.ts";
+import { openTree } from "../library/open.ts";
+import { Mailbox } from "./mailbox.ts";
+
+const PARTS: LibraryParts = {
+  openMailbox: (dir, options) => Mailbox.open(dir, options),
+  openIdReaders: async (...of) => (await import("./id-readers.ts")).openIdReaders(...of),
+};
+
+/**
+ * Opens a state tree, and makes it if it is missing. Nothing runs in it before a pool is started.
+ * @param dir left out: `MAILCHUTE_STATE`, or `state` in the working directory
+ * @throws ErrMailboxDir when it cannot be used safely, or needs a newer program; ErrInvalidConfig
+ */
+export function open(dir: string = process.env["MAILCHUTE_STATE"] || "state"): Promise<Mailchute> {
+  return openTree(dir, PARTS);
+}

@@ -1,0 +1,76 @@
+/** Tasks of one kind with typed payloads and outputs, checked by a schema of the user's. The files are those of any other task. */
+import { type Handler, type HandlerContext, NoRetryError } from "../agents/handler.ts";
+import { ErrInvalidResult, ErrInvalidTask } from "../core/errors.ts";
+import type { Task } from "../core/task.ts";
+import type { NewTask } from "./mailbox.ts";
+import { checkBy, type InputOf, type OutputOf, type StandardSchemaV1 } from "./standard-schema.ts";
+
+/** What a kind of task is: who runs it, and the schemas of what goes in and comes out. */
+export interface TaskDefinition<
+  Payload extends StandardSchemaV1,
+  Output extends StandardSchemaV1 = StandardSchemaV1,
+> {
+  /** The agent that runs it: a handler of `pool`, or an agent of `config.yaml`. */
+  agent: string;
+  payload: Payload;
+  /** Left out: any output. */
+  output?: Output;
+}
+
+export interface TaskKind<Payload extends StandardSchemaV1, Output extends StandardSchemaV1> {
+  readonly agent: string;
+  /**
+   * A task of this kind, for `enqueue`.
+   * @param fields its other members, such as `id` and `priority`
+   * @throws ErrInvalidTask when the payload is not what the schema takes
+   */
+  task(payload: InputOf<Payload>, fields?: NewTask): Promise<NewTask>;
+  /**
+   * The handler of such tasks, for `pool` or as the `export default` of a module. A payload or an output that breaks its schema
+   * fails the task at once, without another run.
+   */
+  handler(
+    run: (payload: OutputOf<Payload>, context: HandlerContext, task: Task) => Returned<Output>,
+  ): Handler;
+  /** The output of a result. @throws ErrInvalidResult when it is not what the schema takes */
+  output(result: { id: string; output: unknown }): Promise<OutputOf<Output>>;
+}
+
+type Returned<Output extends StandardSchemaV1> = InputOf<Output> | Promise<InputOf<Output>>;
+
+export function defineTask<
+  Payload extends StandardSchemaV1,
+  Output extends StandardSchemaV1 = StandardSchemaV1,
+>(definition: TaskDefinition<Payload, Output>): TaskKind<Payload, Output> {
+  const { agent, payload: payloadSchema, output: outputSchema } = definition;
+  return {
+    agent,
+    async task(payload, fields = {}) {
+      const checked = await checkBy(payloadSchema, payload);
+      if ("fault" in checked)
+        throw new ErrInvalidTask(`the payload of a task of ${agent}: ${checked.fault}`, {
+          phase: "enqueue",
+          ...(fields.id === undefined ? {} : { id: fields.id }),
+        });
+      // As it was given: the handler checks it again, and a schema may change what it checks.
+      return { ...fields, agent, payload };
+    },
+    handler(run) {
+      return async (task, context) => {
+        const checked = await checkBy(payloadSchema, task.payload);
+        if ("fault" in checked) throw new NoRetryError(`its payload: ${checked.fault}`);
+        const output = await run(checked.value, context, task);
+        if (outputSchema === undefined) return output;
+        const given = await checkBy(outputSchema, output);
+        if ("fault" in given) throw new NoRetryError(`its output: ${given.fault}`);
+        return output;
+      };
+    },
+    async output({ id, output }) {
+      if (outputSchema === undefined) return output as OutputOf<Output>;
+      const checked = await checkBy(outputSchema, output);
+      if ("value" in checked) return checked.value;
+      throw new ErrInvalidResult(`the output of ${id}: ${checked.fault}`, { id, phase: "read" });
+    },
+  };
+}

@@ -1,0 +1,133 @@
+/**
+ * A state tree as a library: what the command line does, for programs in TypeScript. It opens files and nothing else: it starts no
+ * process, and loads what a call needs when that is called.
+ */
+import type { Command, CommandName } from "../core/command.ts";
+import { ErrSupervisorGone } from "../core/errors.ts";
+import type { LifecycleEvent } from "../core/events.ts";
+import type { AgentSettings, Settings } from "../core/settings.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { systemClock } from "../host/system-clock.ts";
+import { newId } from "../mailbox/files/random.ts";
+import type { SubmitOutcome } from "../mailbox/submit/submit.ts";
+import type { IdReader } from "../view/id-reader.ts";
+import type { WhyOpen } from "../view/why-open.ts";
+import type { Mailbox, MailboxOptions, NewTask } from "./mailbox.ts";
+import { type SubscribeOptions, subscribe } from "./subscribe.ts";
+import type { Ended, WaitForOptions } from "./wait-for.ts";
+
+/** An `AbortSignal`, with which a call rejects. */
+export interface Abortable {
+  signal?: AbortSignal | undefined;
+}
+
+export interface EnqueuedBatch {
+  id: string;
+  /** How many tasks it holds. */
+  lines: number;
+  /** `unchanged`: the same batch is there already. */
+  outcome: "submitted" | "unchanged";
+}
+
+/** What parts add. */
+export interface LibraryParts {
+  openMailbox(dir: string, options: MailboxOptions): Mailbox;
+  openIdReaders(tree: StateTree, agents: readonly AgentSettings[] | undefined): Promise<IdReader>;
+}
+
+export class Mailchute {
+  /** The paths of its files and folders. */
+  readonly tree: StateTree;
+  /** Those of config.yaml and the environment, when it was opened. */
+  readonly settings: Settings;
+  /** One level below, for a worker of your own: claims tasks and settles them. */
+  readonly mailbox: Mailbox;
+  private readonly parts: LibraryParts;
+
+  constructor(tree: StateTree, settings: Settings, mailbox: Mailbox, parts: LibraryParts) {
+    this.tree = tree;
+    this.settings = settings;
+    this.mailbox = mailbox;
+    this.parts = parts;
+  }
+
+  /**
+   * Submits a task. When the promise resolves, the task is safe. The same task may be sent again: nothing changes.
+   * @returns the task's id, or a new one if it has none
+   * @throws ErrInvalidTask, ErrTaskExists, ErrIo
+   */
+  enqueue(task: NewTask, { signal }: Abortable = {}): Promise<string> {
+    return this.mailbox.enqueue(task, signal === undefined ? {} : { signal });
+  }
+
+  /** Submits many tasks, each as a file of its own; see `Mailbox.enqueueAll`. @throws ErrInvalidTask */
+  enqueueAll(tasks: readonly NewTask[], { signal }: Abortable = {}): Promise<SubmitOutcome[]> {
+    return this.mailbox.enqueueAll(tasks, signal === undefined ? {} : { signal });
+  }
+
+  /**
+   * Submits many small tasks as one file, which runs as one task and has one record. Nothing is submitted when the source throws
+   * or the signal is aborted.
+   * @param tasks the lines, also as they come
+   * @throws ErrInvalidTask, ErrTaskExists, ErrIo
+   */
+  async enqueueBatch(
+    tasks: Iterable<NewTask> | AsyncIterable<NewTask>,
+    { id = newId(systemClock.wallMs(), "b"), signal }: Abortable & { id?: string } = {},
+  ): Promise<EnqueuedBatch> {
+    const { submitLines } = await import("./submit-lines.ts");
+    const bytesMax = this.settings.batch_bytes_max;
+    const { lines, outcome } = await submitLines(this.mailbox.trays, id, tasks, bytesMax, signal);
+    return { id, lines, outcome };
+  }
+
+  /**
+   * Waits for the end of a task, a batch or a node of the plan; of a task whose work is to land, until it has landed. A task that
+   * failed is an end like any other.
+   * @throws ErrTaskNotFound; ErrTaskStuck when it can never run: see `WaitForOptions`; the reason of the signal
+   */
+  async waitFor(id: string, options: WaitForOptions = {}): Promise<Ended> {
+    const { waitFor } = await import("./wait-for.ts");
+    return waitFor(this.tree, id, options, () => this.openWhy());
+  }
+
+  /** How a task has ended; undefined while it waits, runs or lands. @throws ErrTaskNotFound */
+  async find(id: string): Promise<Ended | undefined> {
+    const { findEnd } = await import("./wait-for.ts");
+    return findEnd(this.tree, id, () => this.openWhy());
+  }
+
+  /** The events of the pool, as they are written, from this call on. Ends when its signal is aborted. */
+  subscribe(options: SubscribeOptions = {}): AsyncGenerator<LifecycleEvent, void, void> {
+    return subscribe(this.tree.events, options);
+  }
+
+  /**
+   * Gives the supervisor a command, and waits until that has taken effect.
+   * @returns what it did
+   * @throws ErrInvalidCommand; ErrSupervisorGone when no supervisor runs: the command waits for the next one; the supervisor's own
+   *   error when it refused; the reason of the signal
+   */
+  async command(
+    command: CommandName,
+    args: Command["args"] = {},
+    { signal }: Abortable = {},
+  ): Promise<Record<string, unknown>> {
+    signal?.throwIfAborted();
+    const { awaitAcknowledgement, sendCommand } = await import(
+      "../mailbox/commands/send-command.ts"
+    );
+    const { dir } = this.tree;
+    const { id } = await sendCommand(dir, command, { ...args });
+    const result = await awaitAcknowledgement(dir, id, Number.POSITIVE_INFINITY, signal);
+    if (result === undefined) throw new ErrSupervisorGone("no answer", { id, path: dir });
+    return result;
+  }
+
+  private async openWhy(): Promise<WhyOpen> {
+    const { WhyOpen } = await import("../view/why-open.ts");
+    const { agents } = this.settings;
+    const readers = await this.parts.openIdReaders(this.tree, agents);
+    return new WhyOpen(this.tree, agents, Number.POSITIVE_INFINITY, readers);
+  }
+}
