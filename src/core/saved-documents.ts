@@ -20,12 +20,15 @@ export function controlOf(saved: Saved): ControlDocument {
   return control as unknown as ControlDocument;
 }
 
-/** Reads `supervisor.json`. Undefined when it names no process; then no supervisor is known. */
+/** Reads `supervisor.json`. Undefined when it names no process; then no supervisor is known. A report that makes no sense is left out. */
 export function supervisorOf(saved: Saved): SupervisorDocument | undefined {
   if (!isResident(saved)) return undefined;
   const { nonce = "", status = "", waiting = {} } = saved;
-  const isGood = isText(nonce) && isText(status) && isObject(waiting);
-  return isGood ? (saved as unknown as SupervisorDocument) : undefined;
+  if (!isText(nonce) || !isText(status) || !isObject(waiting)) return undefined;
+  const document = { ...saved };
+  for (const [key, isGood] of Object.entries(REPORTS))
+    if (!isGood(saved[key])) delete document[key];
+  return document as unknown as SupervisorDocument;
 }
 
 /** Reads `workers/<id>.json`. Undefined when it names no worker process. */
@@ -66,6 +69,20 @@ const orNull =
   (isGood: Check): Check =>
   (value) =>
     value === null || isGood(value);
+
+const isListOf =
+  (...members: string[]): Check =>
+  (value) =>
+    Array.isArray(value) &&
+    value.every((one) => isObject(one) && members.every((member) => isText(one[member])));
+const isHolds: Check = (value) =>
+  isObject(value) && isListOf("id")(value["asking"]) && isListOf("id", "why")(value["held"]);
+
+const REPORTS: Record<string, Check> = {
+  plan_holds: orNull(isHolds),
+  roadmap: orNull((value) => isObject(value) && Object.values(value).every(isCount)),
+  troubles: isListOf("what", "do"),
+};
 
 const CONTROL_MEMBERS: Record<keyof ControlDocument, Check> = {
   paused: isBoolean,

@@ -37,7 +37,12 @@ export function isAttended(view: SupervisorView): boolean {
   );
 }
 
-/** What nodes of the plan ask a person, by their ids, as the supervisor has last told it. "": only that they wait for a person. */
+/** How many nodes of the plan wait for a person, as the supervisor has last told it. */
+export function askingCount(view: SupervisorView): number {
+  return view.document?.roadmap?.needs_human ?? 0;
+}
+
+/** What the first of them ask, by their ids. "": only that they wait for a person. */
 export function nodeQuestions(view: SupervisorView): Map<string, string> {
   const asking = view.document?.plan_holds?.asking ?? [];
   return new Map(asking.map(({ id, question }) => [id, question ?? ""]));

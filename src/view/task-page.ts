@@ -77,7 +77,7 @@ export function readTaskPage(tree: StateTree, id: string): TaskPage | undefined 
 function errorOf(record: JsonObject | undefined): TaskPage["error"] {
   return {
     kind: textOf(record?.["kind"], "unknown"),
-    text: textOf(record?.["error"]),
+    text: textOf(record?.["error"], "its record does not say why"),
     do: textIn(record, "hint"),
   };
 }

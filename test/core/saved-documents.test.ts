@@ -28,7 +28,7 @@ const who = { pid: 7, place: "0123456789ab", start_ticks: 5 };
 it("a document that does not say who it is of is of nobody", () => {
   const supervisor = { ...who, nonce: "n", status: "running", waiting: {} };
   const worker = { ...who, id: "w-7-5", slots: 2 };
-  expect(supervisorOf(supervisor)).toBe(supervisor);
+  expect(supervisorOf(supervisor)).toEqual(supervisor);
   expect(workerOf(worker)).toBe(worker);
   for (const fault of [{ pid: "7" }, { pid: -1 }, { pid: 0 }, { place: null }, { start_ticks: {} }])
     for (const [read, whole] of [
@@ -39,4 +39,25 @@ it("a document that does not say who it is of is of nobody", () => {
   expect(supervisorOf({ ...supervisor, waiting: 5 })).toBeUndefined();
   expect(workerOf({ ...worker, id: 5 })).toBeUndefined();
   expect(workerOf(undefined)).toBeUndefined();
+});
+
+it("a report of a supervisor that makes no sense counts as not made, and the others stay", () => {
+  const supervisor = { ...who, nonce: "n", status: "running", waiting: {} };
+  const good = {
+    plan_holds: { asking: [{ id: "a", question: null }], held: [], held_count: 0 },
+    roadmap: { open: 1 },
+    troubles: [{ what: "no memory", do: "buy some" }],
+  };
+  expect(supervisorOf({ ...supervisor, ...good })).toEqual({ ...supervisor, ...good });
+  const bad = {
+    plan_holds: [5, { asking: 5, held: [] }, { asking: [{ id: 5 }], held: [] }, { asking: [] }],
+    roadmap: [5, { open: "many" }],
+    troubles: [null, {}, ["x"], [{ what: 5, do: "" }]],
+  };
+  for (const [key, values] of Object.entries(bad))
+    for (const value of values) {
+      const { [key as keyof typeof good]: _gone, ...others } = good;
+      const read = supervisorOf({ ...supervisor, ...good, [key]: value });
+      expect(read, `${key}: ${JSON.stringify(value)}`).toEqual({ ...supervisor, ...others });
+    }
 });

@@ -13,7 +13,7 @@ import { healthOf } from "../../view/make-overview.ts";
 import type { Overview } from "../../view/overview.ts";
 import { OverviewReader } from "../../view/overview-reader.ts";
 import { SeriesReader, SPAN_NAMES } from "../../view/series.ts";
-import { isAttended, nodeQuestions, readSupervisor } from "../../view/supervisor.ts";
+import { askingCount, isAttended, nodeQuestions, readSupervisor } from "../../view/supervisor.ts";
 import { TaskPast } from "../../view/task-past.ts";
 import { type Why, WhyOpen } from "../../view/why-open.ts";
 import { type Link, type Page, type SentPage, say, shown, withoutActs } from "./page.ts";
@@ -204,7 +204,7 @@ export class Pages {
   /** As the supervisor knows it; without one the plan may have changed since then. */
   private nodesThatAsk(): number {
     const supervisor = readSupervisor(this.tree, Date.now());
-    return isAttended(supervisor) ? nodeQuestions(supervisor).size : 0;
+    return isAttended(supervisor) ? askingCount(supervisor) : 0;
   }
 
   private hasPlan(): boolean {

@@ -5,7 +5,7 @@
 import { LIFECYCLE_EVENTS } from "../../core/events.ts";
 import type { Count } from "../scan.ts";
 import type { Snapshot } from "../snapshot.ts";
-import { closedGates, intakeStopped, isAttended, nodeQuestions } from "../supervisor.ts";
+import { askingCount, closedGates, intakeStopped, isAttended } from "../supervisor.ts";
 import { slotsOf } from "../waiting-groups.ts";
 import type { EventCounts } from "./event-counts.ts";
 import type { Family, Labels, Sample } from "./exposition.ts";
@@ -165,7 +165,7 @@ function countFamilies(counts: EventCounts): Family[] {
 function poolFamilies(snapshot: Snapshot): Family[] {
   const { running, questions, supervisor, obstacles, at } = snapshot;
   const slots = slotsOf(snapshot);
-  const asking = nodeQuestions(supervisor).size;
+  const asking = askingCount(supervisor);
   const askedMs = questions.map((question) => question.asked_at_ms).filter((ms) => ms > 0);
   const gates = closedGates(supervisor);
   const names = [...new Set(gates.map(({ gate }) => gate))].slice(0, GATES_MAX);
