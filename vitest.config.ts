@@ -20,6 +20,7 @@ const SEARCHES = [
   "test/crash/{copied-tree,fencing,few-processes,full-disk,orphans,rights,short-of-room}.test.ts",
   "test/inputs/{duplicates,owners,state-files}.test.ts",
   "test/interop/{foreign-worker,moved-folders}.test.ts",
+  "test/contrib/*.test.ts",
   "test/library/docs.test.ts",
   "test/removal.test.ts",
   "test/resources/*.test.ts",
