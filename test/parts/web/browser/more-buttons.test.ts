@@ -94,6 +94,7 @@ it("a question is answered with no, or with words of a person, which leave their
   const tab = await opened(await openWeb(pool.state), "/questions");
   await button(tab, "no").click();
   await said(tab, "answer limit", "answered$");
+  await tab.getByRole("heading", { name: "May it?" }).waitFor({ state: "detached" });
   // An empty answer is none.
   const field = tab.getByRole("textbox", { name: "answer" });
   await button(tab, "Answer").click();
