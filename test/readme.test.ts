@@ -254,6 +254,9 @@ test.skipIf(!isThere("jq") || !isThere("python3"))(
     for (const id of ["plan-000", "build", "test"]) expect(site).toContain(`${id}_result.json`);
     expect(output).toMatch(/^answer\t1\t/m);
     expect(output).toMatch(/^broken\tErrExit\t/m);
+    expect(output).toMatch(/^1\texit$/m);
+    expect(output).toMatch(/^\d+\tanswer$/m);
+    expect(output).toMatch(/^ *\d+ \d{4}-\d\d-\d\dT\d\d$/m);
   },
   STEPS_MS_MAX,
 );

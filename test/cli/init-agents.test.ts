@@ -46,7 +46,7 @@ it("is valid with every comment taken away, too", async () => {
   const path = join(cli.dir, "state", "config.yaml");
   const text = fs.readFileSync(path, "utf8");
   expect(text).not.toContain("kind: claude");
-  const isProse = /^# (?:Settings|Flags|`)/;
+  const isProse = /^# (?:yaml-language-server|Settings|Flags|`)/;
   const bare = text
     .split("\n")
     .map((line) => (isProse.test(line) ? line : line.replace(/^# /, "")));

@@ -1,10 +1,12 @@
-/** `init`: makes a state tree with a sample roadmap and a commented config. Never overwrites anything. */
+/** `init`: makes a state tree with a sample roadmap and a commented config. It overwrites only the schemas, which are made for editors. */
 import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { mailboxDirFrom } from "../../config/environment.ts";
+import { SCHEMAS, type SchemaName, schemaDocument } from "../../config/schemas.ts";
 import { ErrIo, messageOf, systemCode } from "../../core/errors.ts";
 import { CODING_AGENTS } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
+import { replaceDocument } from "../../host/documents.ts";
 import { findProgram } from "../../host/find-program.ts";
 import { makeStateDir, openTrays } from "../../mailbox/files/trays.ts";
 import { checkFormat, noteFormat } from "../../mailbox/files/tree-format.ts";
@@ -19,7 +21,7 @@ export const command = defineCommand({
   usage: "[DIR] [--agents]",
   args: { min: 0, max: 1 },
   details: [
-    "Makes DIR (default: the state tree named by --state or MAILCHUTE_STATE, or ./state) and adds what is missing in it. Existing files stay as they are.",
+    "Makes DIR (default: the state tree named by --state or MAILCHUTE_STATE, or ./state) and adds what is missing in it. Existing files stay as they are; only schemas/, which is for editors, is made anew.",
   ],
   options: {
     agents: { type: "flag", help: "configure claude and codex, as far as they are on PATH" },
@@ -51,6 +53,7 @@ export const command = defineCommand({
       { path: tree.config, made: writeNew(tree.config, config) },
       ...[join(agents, "hello.mjs")].map((path) => ({ path, made: writeNew(path, SAMPLE_AGENT) })),
     ];
+    await writeSchemas(dir);
     if (ctx.json) {
       ctx.out.json({ state_dir: dir, mailbox_dir: tree.mailbox, files });
       return EXIT.ok;
@@ -117,6 +120,20 @@ function reportAgents(
     );
 }
 
+/** For editors: the first line of config.yaml and of roadmap.yaml names them. */
+async function writeSchemas(dir: string): Promise<void> {
+  const folder = join(dir, "schemas");
+  makeStateDir(folder);
+  for (const name of Object.keys(SCHEMAS) as SchemaName[]) {
+    const path = join(folder, `${name}.json`);
+    try {
+      replaceDocument(path, await schemaDocument(name), { stagingDir: join(dir, ".tmp") });
+    } catch (error) {
+      throw cannotWrite(path, error);
+    }
+  }
+}
+
 /** False when a file exists already. Writes the whole file or nothing: the next init would leave an incomplete one as it is. */
 function writeNew(path: string, text: string): boolean {
   if (fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined) return false;
@@ -127,12 +144,12 @@ function writeNew(path: string, text: string): boolean {
     return true;
   } catch (error) {
     if (systemCode(error) === "EEXIST") return false;
-    throw new ErrIo(`cannot write the file: ${messageOf(error)}`, {
-      path,
-      phase: "init",
-      cause: error,
-    });
+    throw cannotWrite(path, error);
   } finally {
     fs.rmSync(staged, { force: true });
   }
+}
+
+function cannotWrite(path: string, cause: unknown): ErrIo {
+  return new ErrIo(`cannot write the file: ${messageOf(cause)}`, { path, phase: "init", cause });
 }

@@ -1,35 +1,8 @@
 /** `schema`: the JSON Schema of a file format, for editors and other programs. */
-import type { TSchema } from "../../codec/typebox.ts";
+import { SCHEMAS, type SchemaName, schemaDocument } from "../../config/schemas.ts";
 import { suggest } from "../../core/suggest.ts";
 import { defineCommand, ErrUsage } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
-
-const SCHEMAS: Readonly<Record<string, { what: string; load: () => Promise<TSchema> }>> = {
-  task: {
-    what: "a file dropped into mailbox/inbox",
-    load: async () => (await import("../../codec/task-codec.ts")).TaskSchema,
-  },
-  result: {
-    what: "outbox/<id>_result.json",
-    load: async () => (await import("../../codec/record-schemas.ts")).ResultSchema,
-  },
-  error: {
-    what: "failed/<id>_error.json",
-    load: async () => (await import("../../codec/record-schemas.ts")).ErrorSchema,
-  },
-  results: {
-    what: "a line of outbox/<id>_results.ndjson",
-    load: async () => (await import("../../codec/batch-codec.ts")).LineResultSchema,
-  },
-  command: {
-    what: "a file dropped into control/inbox",
-    load: async () => (await import("../../codec/command-codec.ts")).CommandSchema,
-  },
-  config: {
-    what: "config.yaml",
-    load: async () => (await import("../../config/config-schema.ts")).ConfigSchema,
-  },
-};
 
 export const command = defineCommand({
   usage: "[NAME]",
@@ -49,8 +22,7 @@ export const command = defineCommand({
           ctx.out.line(`${one.padEnd(10)}${what}`);
       return EXIT.ok;
     }
-    const entry = Object.hasOwn(SCHEMAS, name) ? SCHEMAS[name] : undefined;
-    if (entry === undefined) {
+    if (!isName(name)) {
       const near = suggest(name, Object.keys(SCHEMAS));
       throw new ErrUsage(
         `there is no schema ${JSON.stringify(name)}`,
@@ -59,12 +31,13 @@ export const command = defineCommand({
           : `did you mean "${near}"?`,
       );
     }
-    const schema = {
-      $schema: "https://json-schema.org/draft/2020-12/schema",
-      ...(await entry.load()),
-    };
+    const schema = await schemaDocument(name);
     if (ctx.json) ctx.out.json(schema);
     else ctx.out.line(JSON.stringify(schema, null, 2));
     return EXIT.ok;
   },
 });
+
+function isName(name: string): name is SchemaName {
+  return Object.hasOwn(SCHEMAS, name);
+}

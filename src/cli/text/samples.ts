@@ -1,6 +1,7 @@
 /** The files that `init` writes. People read them first, so they hold only useful lines. */
 
-export const SAMPLE_ROADMAP = `# The plan: epics hold milestones, milestones hold tasks. Edit it at any time, also while the supervisor runs:
+export const SAMPLE_ROADMAP = `# yaml-language-server: $schema=schemas/roadmap.json
+# The plan: epics hold milestones, milestones hold tasks. Edit it at any time, also while the supervisor runs:
 # it changes statuses only, and keeps your comments and your layout.
 # status: pending | in_progress | blocked | needs_human | done | failed
 epics:
@@ -14,7 +15,8 @@ epics:
           - { id: TEST-SUPERVISOR-INTEGRATION-002, title: "Say goodbye", status: pending, dependencies: [TEST-SUPERVISOR-INTEGRATION-001], exec: [echo, "goodbye"] }
 `;
 
-export const SAMPLE_CONFIG = `# Settings of this state tree. All are optional; what is commented out shows the built-in value.
+export const SAMPLE_CONFIG = `# yaml-language-server: $schema=schemas/config.json
+# Settings of this state tree. All are optional; what is commented out shows the built-in value.
 # Flags win over the environment (MAILCHUTE_WORKERS, MAILCHUTE_RETRY_MAX_ATTEMPTS, ...), which wins over this file.
 # \`mailchute config\` shows what is in force and why; \`mailchute schema config\` is the whole list.
 

@@ -209,7 +209,9 @@ function parse(text: string, fail: Fail): unknown {
 
 function fieldsOf(values: unknown, fail: Fail): Record<string, unknown> {
   if (!isObject(values)) return fail("it is no map of fields");
-  const unknown = Object.keys(values).find((field) => !FIELDS.includes(field));
+  // For editors.
+  const { $schema: _, ...own } = values;
+  const unknown = Object.keys(own).find((field) => !FIELDS.includes(field));
   if (unknown !== undefined) {
     const near = suggest(unknown, FIELDS);
     fail(
