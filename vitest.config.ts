@@ -50,6 +50,9 @@ const AGENTS = "test/agents/real/*.test.ts";
 /** All pages in a real browser, with what drives it installed first: `npm run test:web`. */
 const WEB = "test/parts/web/browser/*.test.ts";
 
+/** 200 expressions beside the real cron of Debian, which is downloaded first: `npm run test:cron`. */
+const DEBIAN_CRON = "test/parts/schedules/debian-cron.test.ts";
+
 // Chooses what the samples of walks take: all processes have the same one.
 process.env["MAILCHUTE_WALKS_SEED"] ??= String(Date.now() % 1_000_000);
 
@@ -68,12 +71,21 @@ export default defineConfig({
         test: {
           name: "mailchute",
           include: ["test/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, SIMULATION, AGENTS, WEB, GIT_KILLS, ...SEARCHES],
+          exclude: [
+            ...configDefaults.exclude,
+            SIMULATION,
+            AGENTS,
+            WEB,
+            GIT_KILLS,
+            DEBIAN_CRON,
+            ...SEARCHES,
+          ],
           // What tests share is on disk, each in its own directory: a process for each file would only load all of it again.
           isolate: false,
         },
       },
       { extends: true, test: { name: "searches", include: SEARCHES, isolate: false } },
+      { extends: true, test: { name: "debian-cron", include: [DEBIAN_CRON] } },
       { extends: true, test: { name: "git-kills", include: [GIT_KILLS], isolate: false } },
       {
         extends: true,

@@ -1,19 +1,94 @@
-/** The times of a schedule. Pure: croner computes them, with daylight saving as Debian's cron has it. Times are epoch ms. */
+/**
+ * The times of a schedule. Pure: croner knows the patterns, and what a change of daylight saving does to them is as in Debian's cron.
+ * Times are epoch ms.
+ */
 import { Cron, CronDate } from "croner";
 import type { Rhythm } from "./schedule.ts";
+import { firstInstantAt, wallMsOf } from "./wall-time.ts";
 
 /** A pattern that has no time within this span never fires. */
 const NEVER_MS = 10 * 366 * 86_400_000;
+/** So many are looked for first. */
+const FEW = 4;
+/** No clock is set back by more than this when daylight saving ends. */
+const TURN_MS = 3 * 3_600_000;
 const ISO = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
 
 /**
  * Two day fields mean either of them, as in cron. One that begins with a star, also with a step, does not count as given: then both
  * have to fit (crontab(5) of Debian). Croner has it so for a bare star only.
  */
-function cronOf({ cron = "", timezone }: Rhythm): Cron {
+function cronOf(cron: string, timezone: string): Cron {
   const fields = cron.split(/[ \t]+/);
   const domAndDow = [fields.at(-3), fields.at(-1)].some((field) => field?.startsWith("*") === true);
   return new Cron(cron, { paused: true, timezone, mode: "5-or-6-parts", domAndDow });
+}
+
+/**
+ * With a star in the hour or the minute it goes on in real time while clocks change. Any other one names times of the clock: each has one
+ * instant, also when the clock leaves it out or shows it twice. Croner has that rule for single values only, not for lists and ranges.
+ */
+function isInterval(cron: string): boolean {
+  const fields = cron.split(/[ \t]+/);
+  return cron === "@hourly" || [fields.at(-5), fields.at(-4)].some((one) => one?.startsWith("*"));
+}
+
+/** Times of a pattern up to `toMs`, the newest first, at most `max`; some may be older than `afterMs`. */
+function cronTimesBack(
+  { cron = "", timezone }: Rhythm,
+  afterMs: number,
+  toMs: number,
+  max: number,
+) {
+  // Croner leaves the reference out, and knows whole seconds only.
+  const untilMs = Math.floor(toMs / 1000) * 1000 + 1000;
+  if (isInterval(cron)) {
+    const runs = cronOf(cron, timezone);
+    const times = (count: number): number[] =>
+      runs.previousRuns(count, new Date(untilMs)).map((date) => date.getTime());
+    // Mostly one time is due, and a thousand take long to find.
+    const few = times(Math.min(FEW, max));
+    return few.length < FEW || (few.at(-1) ?? 0) <= afterMs ? few : times(max);
+  }
+  const walls = cronOf(cron, "UTC");
+  const found = new Set<number>();
+  // Of an hour that comes twice all times are over in its second turn.
+  let wallMs = Math.max(
+    wallMsOf(untilMs, timezone),
+    wallMsOf(untilMs - TURN_MS, timezone) + TURN_MS,
+  );
+  for (let count = Math.min(FEW, max); found.size < max; count = max) {
+    const some = walls.previousRuns(count, new Date(wallMs)).map((date) => date.getTime());
+    for (const wall of some) {
+      const ms = firstInstantAt(wall, timezone);
+      if (ms < untilMs) found.add(ms);
+      if (ms <= afterMs) return [...found];
+    }
+    if (some.length < count) break;
+    wallMs = some.at(-1) ?? 0;
+  }
+  return [...found].slice(0, max);
+}
+
+/** Times of a pattern after `fromMs`, the next first, at most `max`. */
+function cronTimesAhead({ cron = "", timezone }: Rhythm, fromMs: number, max: number): number[] {
+  if (isInterval(cron))
+    return cronOf(cron, timezone)
+      .nextRuns(max, new Date(fromMs))
+      .map((date) => date.getTime())
+      .filter((ms) => ms > fromMs);
+  const walls = cronOf(cron, "UTC");
+  const found = new Set<number>();
+  for (let wallMs = wallMsOf(fromMs, timezone); found.size < max; ) {
+    const some = walls.nextRuns(max, new Date(wallMs)).map((date) => date.getTime());
+    for (const wall of some) {
+      const ms = firstInstantAt(wall, timezone);
+      if (ms > fromMs) found.add(ms);
+    }
+    if (some.length < max) break;
+    wallMs = some.at(-1) ?? 0;
+  }
+  return [...found].slice(0, max);
 }
 
 /** Times after `afterMs` up to `untilMs`, the newest first, at most `max`. */
@@ -34,16 +109,7 @@ export function timesBetween(
     for (let ms = last; isIn(ms) && times.length < max; ms -= everyMs) times.push(ms);
     return times;
   }
-  // Croner leaves the reference out, and knows whole seconds only.
-  const reference = new Date(Math.floor(toMs / 1000) * 1000 + 1000);
-  const cron = cronOf(rhythm);
-  for (const count of [Math.min(4, max), max]) {
-    const times = cron.previousRuns(count, reference).map((date) => date.getTime());
-    const found = times.filter(isIn);
-    // Mostly one time is due, and a thousand take long to find.
-    if (found.length < count || count === max) return found;
-  }
-  return [];
+  return cronTimesBack(rhythm, Math.max(afterMs, startMs - 1), toMs, max).filter(isIn);
 }
 
 /** Times after `afterMs`, the next first, at most `max`. */
@@ -59,20 +125,17 @@ export function timesAfter(rhythm: Rhythm, afterMs: number, max: number): number
     return times;
   }
   const from = Math.max(afterMs, startMs - 1);
-  return cronOf(rhythm)
-    .nextRuns(max, new Date(from))
-    .map((date) => date.getTime())
-    .filter((ms) => ms > from && ms <= endMs);
+  return cronTimesAhead(rhythm, from, max).filter((ms) => ms <= endMs);
 }
 
 /** Why this has no times at all; undefined when it has some. */
 export function findNever(rhythm: Rhythm): string | undefined {
-  const { cron, startMs, endMs } = rhythm;
+  const { cron, timezone, startMs, endMs } = rhythm;
   if (cron === undefined) return undefined;
   if (cron.trim() !== cron || (!/^@\w+$/.test(cron) && !/^\S+(?:[ \t]+\S+){4,5}$/.test(cron)))
     return `cron: ${JSON.stringify(cron)} has neither five nor six fields`;
   try {
-    const [next] = cronOf(rhythm).nextRuns(1, new Date(Math.max(0, startMs - 1)));
+    const [next] = cronOf(cron, timezone).nextRuns(1, new Date(Math.max(0, startMs - 1)));
     const isNever =
       next === undefined || next.getTime() > Math.min(endMs, Math.max(0, startMs) + NEVER_MS);
     return isNever ? `cron: ${JSON.stringify(cron)} has no time` : undefined;

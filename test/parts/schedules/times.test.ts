@@ -65,6 +65,70 @@ test("a fixed time in the gap of spring runs at the first moment after it, in th
   }
 });
 
+test("lists and ranges are fixed times too, as the real cron has it", () => {
+  const cases = [
+    ["Europe/Berlin", "15,45 2 * * *", "2026-03-29T00", "2026-03-29T06", ["01:00"]],
+    [
+      "Europe/Berlin",
+      "30 1,2,3 * * *",
+      "2026-03-29T00",
+      "2026-03-29T06",
+      ["00:30", "01:00", "01:30"],
+    ],
+    [
+      "Europe/Berlin",
+      "0-59/20 2-3 * * *",
+      "2026-03-29T00",
+      "2026-03-29T06",
+      ["01:00", "01:20", "01:40"],
+    ],
+    [
+      "Europe/Berlin",
+      "*/20 2-3 * * *",
+      "2026-03-29T00",
+      "2026-03-29T06",
+      ["01:00", "01:20", "01:40"],
+    ],
+    ["Europe/Berlin", "15,45 2 * * *", "2026-10-24T23", "2026-10-25T06", ["00:15", "00:45"]],
+    [
+      "Europe/Berlin",
+      "45 1-3 * * *",
+      "2026-10-24T23",
+      "2026-10-25T06",
+      ["23:45", "00:45", "02:45"],
+    ],
+    [
+      "Europe/Berlin",
+      "*/30 2 * * *",
+      "2026-10-24T23",
+      "2026-10-25T06",
+      ["00:00", "00:30", "01:00", "01:30"],
+    ],
+    ["Australia/Lord_Howe", "45,59 1 * * *", "2026-04-04T14", "2026-04-04T20", ["14:45", "14:59"]],
+    ["Australia/Lord_Howe", "10,20 2 * * *", "2026-10-03T14", "2026-10-03T20", ["15:30"]],
+  ] as const;
+  for (const [zone, cron, from, to, expected] of cases) {
+    const one = schedule(`cron: "${cron}"\ntimezone: ${zone}`);
+    const [fromText, toText] = [`${from}:00:00`, `${to}:00:00`];
+    const times = (found: readonly string[]): string[] => found.map((text) => text.slice(11, 16));
+    expect(times(all(one, fromText, toText)), `${zone} ${cron}`).toEqual(expected);
+    const ahead = timesAfter(one, at(fromText), expected.length).map(iso);
+    expect(times(ahead), `${zone} ${cron}, forwards`).toEqual(expected);
+  }
+  const one = schedule('cron: "30 1,2,3 * * *"\ntimezone: Europe/Berlin');
+  // One at a time, each way, and from each moment of the hour that comes twice.
+  const found: number[] = [];
+  for (let ms = at("2026-10-24T00:00:00"); found.length < 9; ms = found.at(-1) ?? 0)
+    found.push(timesAfter(one, ms, 1)[0] ?? 0);
+  expect(new Set(found).size).toBe(9);
+  for (let ms = at("2026-10-25T00:00:00"); ms < at("2026-10-25T04:00:00"); ms += 300_000) {
+    const next = found.find((time) => time > ms);
+    const last = found.findLast((time) => time <= ms);
+    expect(timesAfter(one, ms, 1), iso(ms)).toEqual([next]);
+    expect(timesBetween(one, 0, ms, 1), iso(ms)).toEqual([last]);
+  }
+});
+
 test("an interval goes on in real time while clocks change", () => {
   for (const day of ["2026-03-29", "2026-10-25"]) {
     const one = schedule('cron: "0 * * * *"\ntimezone: Europe/Berlin');
