@@ -25,7 +25,7 @@ interface Wait {
 }
 
 const LOOK_MS = 100;
-/** After so long it is told why it waits (ms). */
+/** After so long, or when the time is over, it is told why it waits (ms). */
 const TELL_MS = 1000;
 
 /**
@@ -44,14 +44,16 @@ export async function waitForMail(
     const states = readers.map(stateOf);
     const state = MAIL_STATES[Math.min(...states.map(rankOf))] ?? "recorded";
     const hasReached = rankOf(state) >= rankOf(wanted);
-    if (hasReached || performance.now() > untilMs) {
-      const entries = to.map((address, at) => [address, states[at] ?? "recorded"] as const);
-      return { state, states: Object.fromEntries(entries), hasReached };
-    }
-    if (!isTold && performance.now() - beganMs > TELL_MS) {
+    const nowMs = performance.now();
+    const isOver = hasReached || nowMs > untilMs;
+    if (!isTold && !hasReached && (isOver || nowMs - beganMs > TELL_MS)) {
       isTold = true;
       for (const [at, reader] of readers.entries())
         if (rankOf(states[at] ?? "recorded") < rankOf(wanted)) await tellWhy(ctx, reader);
+    }
+    if (isOver) {
+      const entries = to.map((address, at) => [address, states[at] ?? "recorded"] as const);
+      return { state, states: Object.fromEntries(entries), hasReached };
     }
     await pause(LOOK_MS);
   }
