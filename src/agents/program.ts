@@ -20,6 +20,7 @@ import {
   stopGroup,
   TASK_FILE_VARIABLE,
 } from "../host/process-tree.ts";
+import { processes } from "../host/processes/processes.ts";
 import { openToAppend, writeRegularText } from "../host/regular-file.ts";
 import {
   type Assignment,
@@ -97,6 +98,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   if ("outcome" in secrets) return secrets;
   assignment.secrets = Object.values(secrets.variables);
   let child: ChildProcess;
+  let forget = (): void => {};
   const logs: number[] = [];
   try {
     const cwd = resolveCwd(assignment);
@@ -106,14 +108,17 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     writeRegularText(taskFileOf(assignment), assignment.taskText);
     writeRegularText(join(runDir, CLAIM_NAME), assignment.claimFile);
     logs.push(openToAppend(stdoutLog), openToAppend(stderrLog));
+    const env = environmentOf(assignment, spec, secrets.variables);
+    const sinceMs = Date.now();
     child = spawn(argv[0] ?? "", argv.slice(1), {
       cwd,
-      env: environmentOf(assignment, spec, secrets.variables),
+      env,
       // A group and session of its own: signals meant for us do not reach it, and the group can be ended as one.
       detached: true,
       stdio: [spec.onStdin === undefined ? "ignore" : "pipe", logs[0] as number, logs[1] as number],
       windowsHide: true,
     });
+    if (child.pid !== undefined) forget = processes().noteProgram(child.pid, env, sinceMs);
   } catch (error) {
     return { outcome: spawnFailure(argv, error) };
   } finally {
@@ -135,6 +140,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   }
   const { exitCode, signal, error } = await ended;
   await stop.finish(signal !== null || spec.endsTree === true);
+  forget();
 
   if (error !== undefined) return { outcome: spawnFailure(argv, error) };
   if (stop.reason === "room") return { outcome: writtenTooLong(), isRoomShort: true };

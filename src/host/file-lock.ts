@@ -17,7 +17,7 @@ const PAUSE_MS_MAX = 100;
 /** The time between taking a lock and writing its owner (ms). */
 const INTRODUCTION_MS = 100;
 
-const nextOwner = ownerSequence();
+let nextOwner: (() => string) | undefined;
 
 /**
  * Waits for the lock. A lock whose owner is known to be dead is taken at once.
@@ -43,6 +43,7 @@ export async function lockFile(path: string): Promise<(() => Promise<void>) | un
         onCompromised: () => {},
       });
       try {
+        nextOwner ??= ownerSequence();
         writeRegularText(ownerPath(path), nextOwner());
       } catch (error) {
         // The disk is full. A lock that is kept would be renewed as long as this process lives.

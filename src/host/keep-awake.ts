@@ -1,7 +1,8 @@
-/** Keeps the machine from going to sleep as long as this process lives, by systemd-inhibit. */
+/** Keeps the machine from going to sleep as long as this process lives, by systemd-inhibit; on macOS by caffeinate. */
 import { spawn } from "node:child_process";
 
-const PROGRAM = "systemd-inhibit";
+const IS_MACOS = process.platform === "darwin";
+const PROGRAM = IS_MACOS ? "caffeinate" : "systemd-inhibit";
 const STDERR_LENGTH_MAX = 200;
 
 /**
@@ -11,11 +12,13 @@ const STDERR_LENGTH_MAX = 200;
  */
 export function keepAwake(why: string, onCannot: (reason: string) => void): () => void {
   // The lock is held until cat ends. cat ends when its input ends, also when this process is killed.
-  const child = spawn(
-    PROGRAM,
-    ["--what=sleep:idle:handle-lid-switch", "--who=mailchute", `--why=${why}`, "cat"],
-    { stdio: ["pipe", "ignore", "pipe"], detached: true },
-  );
+  const wish = IS_MACOS
+    ? ["-im"]
+    : ["--what=sleep:idle:handle-lid-switch", "--who=mailchute", `--why=${why}`];
+  const child = spawn(PROGRAM, [...wish, "cat"], {
+    stdio: ["pipe", "ignore", "pipe"],
+    detached: true,
+  });
   let isWanted = true;
   let words = "";
   const fail = (reason: string): void => {

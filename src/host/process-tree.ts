@@ -124,7 +124,7 @@ export async function endTree(
     signalAll(seen.pids, "SIGTERM");
     const deadline = performance.now() + graceMs;
     while (seen.pids.length > 0 && performance.now() < deadline) {
-      await wait(POLL_MS);
+      await wait(POLL_MS + processes().restMs);
       seen = await look();
     }
   }
@@ -133,7 +133,7 @@ export async function endTree(
     // Stop all first, so that no process can fork while the others are killed.
     signalAll(seen.pids, "SIGSTOP");
     signalAll((await look()).pids, "SIGKILL");
-    await wait(seen.pids.length > 0 ? POLL_MS : NEWBORN_POLL_MS);
+    await wait((seen.pids.length > 0 ? POLL_MS : NEWBORN_POLL_MS) + processes().restMs);
     seen = await look();
   }
   return seen.pids.length;
@@ -150,7 +150,7 @@ export async function endGroup(rootPid: number): Promise<number> {
     const left = isGroupAlive(rootPid) ? findGroup(rootPid) : [];
     if (left.length === 0 || performance.now() >= deadline) return left.length;
     signalAll(left, "SIGKILL");
-    await wait(POLL_MS);
+    await wait(POLL_MS + processes().restMs);
   }
 }
 

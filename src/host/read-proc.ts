@@ -1,6 +1,10 @@
-/** Reads `/proc`. A missing file and a file that cannot be read now are different answers. */
+/**
+ * Reads `/proc` and `/sys`. A missing file and a file that cannot be read now are different answers. On a portable host there are no such
+ * files, also where the system has them.
+ */
 import fs from "node:fs";
 import { systemCode } from "../core/errors.ts";
+import { hostKind } from "./host-kind.ts";
 
 /** The process is gone, or we may not see it; or there is no `/proc` here. */
 const NOT_THERE: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR", "ESRCH", "EACCES", "EPERM"]);
@@ -21,6 +25,7 @@ export function readProcLink(path: string): string | undefined {
 }
 
 function askProc<T>(ask: () => T): T | undefined {
+  if (hostKind() !== "proc") return undefined;
   try {
     return ask();
   } catch (error) {

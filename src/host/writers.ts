@@ -1,8 +1,9 @@
 /**
- * Finds the files that any process has open for writing. Linux only; elsewhere it finds no file. A machine may have many processes,
+ * Finds the files that any process has open for writing. Only where there is `/proc`; elsewhere it finds no file. A machine may have many processes,
  * so it looks at them in slices, and all callers share one look.
  */
 import fs from "node:fs";
+import { hostKind } from "./host-kind.ts";
 import { listDir } from "./list-dir.ts";
 
 const O_ACCMODE = 3;
@@ -52,6 +53,7 @@ function continueLook(found: Set<string>, look: Iterator<undefined>): void {
 
 /** Fills `found`; yields after each process and each open file. */
 function* openForWriting(found: Set<string>): Generator<undefined> {
+  if (hostKind() !== "proc") return;
   for (const pid of listDir("/proc")) {
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue;
     for (const fd of listDir(`/proc/${pid}/fd`)) {

@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { UsageWatch } from "../../src/agents/usage-watch.ts";
 import type { RunUsage } from "../../src/core/run-usage.ts";
 import { readUsage } from "../../src/host/process-usage.ts";
+import { onProc } from "../support/needs-proc.ts";
 import { newPool } from "../support/pool.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -36,7 +37,7 @@ async function ready(script: string): Promise<number> {
   return pid;
 }
 
-test("a program's own time, and the most memory that it had", async () => {
+onProc("a program's own time, and the most memory that it had", async () => {
   const pid = await ready(`${BURN} console.log("ready"); ${STAY}`);
   const sum: RunUsage = {};
   const watch = new UsageWatch(pid, sum);
@@ -46,13 +47,13 @@ test("a program's own time, and the most memory that it had", async () => {
   expect(sum.peak_memory_bytes).toBeGreaterThan(140 * MIB);
 });
 
-test("the processes below it count, also those that have ended and were waited for", async () => {
+onProc("the processes below it count, also those that have ended and were waited for", async () => {
   const usage = readUsage(await ready(PARENT));
   expect(usage?.cpuMs).toBeGreaterThanOrEqual(380);
   expect(usage?.memoryBytes).toBeGreaterThan(140 * MIB);
 });
 
-test("several programs of a run: times add up, of memory the greatest counts", async () => {
+onProc("several programs of a run: times add up, of memory the greatest counts", async () => {
   const sum: RunUsage = { cpu_ms: 1_000_000, peak_memory_bytes: 7 };
   const watch = new UsageWatch(await ready(`${BURN} console.log("ready"); ${STAY}`), sum);
   watch.look();
@@ -71,7 +72,7 @@ test("of a program that has ended before the first look nothing is said", async 
   expect(sum).toEqual({});
 });
 
-test("record, journal, show and stats say what each run used", async () => {
+onProc("record, journal, show and stats say what each run used", async () => {
   const pool = newPool();
   await pool.start();
   const file = join(pool.dir, "ready");

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { checkState } from "../support/check-state.ts";
 import { canLimit, freshUid, withLimits } from "../support/limits.ts";
+import { onProc } from "../support/needs-proc.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -38,7 +39,7 @@ const reclaimed = (pool: Pool): unknown[] =>
   pool.events().flatMap((e) => (e["event"] === "reclaimed" ? [e["details"] ?? e] : []));
 
 describe.skipIf(!canLimit())("where memory is short", () => {
-  it("a worker that dies of it uses up no run, and the pool says what is short", async () => {
+  onProc("a worker that dies of it uses up no run, and the pool says what is short", async () => {
     const prefix = withLimits(`-v ${4 * GIB_IN_KIB}`);
     const pool = newPool({ config: CONFIG, uid: freshUid(), prefix });
     pool.drop("task", { exec: endsWorkerOnce(pool), max_attempts: 1 });
@@ -57,7 +58,7 @@ describe.skipIf(!canLimit())("where memory is short", () => {
     expect(checkState(pool.state, ["task"], { hadCrashes: true })).toEqual([]);
   });
 
-  it("nothing is claimed before the heartbeat has the memory that it needs", async () => {
+  onProc("nothing is claimed before the heartbeat has the memory that it needs", async () => {
     const env: Record<string, string> = {};
     const prefix = withLimits(`-v ${4 * GIB_IN_KIB}`);
     const pool = newPool({ config: CONFIG, uid: freshUid(), prefix, env });
@@ -70,7 +71,7 @@ describe.skipIf(!canLimit())("where memory is short", () => {
     expect(code, stderr).toBe(0);
   });
 
-  it("doctor names the limit of address space, and what to do where it is low", async () => {
+  onProc("doctor names the limit of address space, and what to do where it is low", async () => {
     const check = async (kib: number): Promise<object | undefined> => {
       const pool = newPool({ uid: freshUid(), prefix: withLimits(`-v ${kib}`) });
       const { stdout } = await pool.run(["doctor", "--json"]);

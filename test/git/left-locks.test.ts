@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { dropLeftLock, removeLock, type SeenLock } from "../../src/git/left-locks.ts";
 import { askGit } from "../../src/git/run-git.ts";
 import { GIT_ENVIRONMENT, newRepository, type TestRepository } from "../support/git-repository.ts";
+import { onProc } from "../support/needs-proc.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -71,32 +72,35 @@ test.each([
   expect(fs.existsSync(lock)).toBe(false);
 });
 
-test("a lock stays while a git that may hold it runs, in whichever worktree; not for one elsewhere", async () => {
-  const repo = newRepository(join(tempDir(), "repo"));
-  const worktree = join(tempDir(), "worktree");
-  repo.git("worktree", "add", "-q", worktree, "-b", "other");
-  for (const cwd of [repo.dir, worktree, join(repo.dir, ".git", "refs")]) {
+onProc(
+  "a lock stays while a git that may hold it runs, in whichever worktree; not for one elsewhere",
+  async () => {
+    const repo = newRepository(join(tempDir(), "repo"));
+    const worktree = join(tempDir(), "worktree");
+    repo.git("worktree", "add", "-q", worktree, "-b", "other");
+    for (const cwd of [repo.dir, worktree, join(repo.dir, ".git", "refs")]) {
+      const lock = leave(repo, "packed-refs");
+      const git = await startGit(cwd);
+      const seen = dropLeftLock(said(lock));
+      expect(git.mayHave(seen), cwd).toBe(true);
+      // One that began later cannot have it.
+      const later = await startGit(cwd);
+      expect(git.mayHave(dropLeftLock(said(lock), seen))).toBe(true);
+      expect(later.mayHave(dropLeftLock(said(lock), seen))).toBe(false);
+      expect(fs.existsSync(lock)).toBe(true);
+      await git.end();
+      await isDropped(lock, seen);
+      await later.end();
+    }
     const lock = leave(repo, "packed-refs");
-    const git = await startGit(cwd);
-    const seen = dropLeftLock(said(lock));
-    expect(git.mayHave(seen), cwd).toBe(true);
-    // One that began later cannot have it.
-    const later = await startGit(cwd);
-    expect(git.mayHave(dropLeftLock(said(lock), seen))).toBe(true);
-    expect(later.mayHave(dropLeftLock(said(lock), seen))).toBe(false);
-    expect(fs.existsSync(lock)).toBe(true);
-    await git.end();
-    await isDropped(lock, seen);
-    await later.end();
-  }
-  const lock = leave(repo, "packed-refs");
-  const told = await startGit(tempDir(), `--git-dir=${join(repo.dir, ".git")}`);
-  expect(told.mayHave(dropLeftLock(said(lock)))).toBe(true);
-  await told.end();
-  await startGit(tempDir());
-  await startGit(repo.dir, "fsmonitor--daemon", "run");
-  await isDropped(lock);
-});
+    const told = await startGit(tempDir(), `--git-dir=${join(repo.dir, ".git")}`);
+    expect(told.mayHave(dropLeftLock(said(lock)))).toBe(true);
+    await told.end();
+    await startGit(tempDir());
+    await startGit(repo.dir, "fsmonitor--daemon", "run");
+    await isDropped(lock);
+  },
+);
 
 test("a lock that is young or another one by now stays, and so does that of an index", async () => {
   const repo = newRepository(join(tempDir(), "repo"));

@@ -16,6 +16,7 @@ import {
   thisPlace,
   thisProcess,
 } from "../../src/host/identity.ts";
+import { onProc } from "../support/needs-proc.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 function startSleeper(program = "sleep", args = ["60"]): ChildProcess & { pid: number } {
@@ -102,7 +103,7 @@ describe("another process", () => {
     expect(startTicksOf(child.pid)).toBeUndefined();
   });
 
-  it("that the system has no descriptor left to look at is not dead", () => {
+  onProc("that the system has no descriptor left to look at is not dead", () => {
     const identity = identityOf(startSleeper().pid);
     const look = vi.spyOn(fs, "readFileSync").mockImplementation(() => {
       throw Object.assign(new Error("made up"), { code: "EMFILE" });
@@ -148,7 +149,7 @@ describe("another process", () => {
     expect(judge({ ...identityOf(Number(zombie)) })).toBe("dead");
   });
 
-  it("that has the pid of an earlier one does not keep the earlier one alive", () => {
+  onProc("that has the pid of an earlier one does not keep the earlier one alive", () => {
     const child = startSleeper();
     const now = identityOf(child.pid);
     expect(judge({ ...now, startTicks: now.startTicks - 1 })).toBe("dead");

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { startTicksOf } from "../../src/host/identity.ts";
 import { endTree, findTree, LEASE_VARIABLE } from "../../src/host/process-tree.ts";
+import { onProc } from "../support/needs-proc.ts";
 import { type Program, startProgram } from "../support/programs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { timeLimitMs } from "../support/time-limit.ts";
@@ -96,25 +97,28 @@ describe("the tree of an attempt", () => {
     expect(await endTree(other.lease, 0)).toBe(0);
   });
 
-  it("is ended when the system can tell again what is there, and not taken for ended before", async () => {
-    const family = await startFamily("has-grandchild.sh", ["root", "child", "grandchild"]);
-    let looks = 0;
-    const look = vi.spyOn(fs, "readFileSync").mockImplementation(() => {
-      looks += 1;
-      throw Object.assign(new Error("made up"), { code: "ENFILE" });
-    });
-    onTestFinished(() => look.mockRestore());
-    let isEnded = false;
-    const ended = endTree(family.lease, 0).finally(() => {
-      isEnded = true;
-    });
-    await waitFor(() => looks >= 3, { what: "three looks in vain" });
-    expect(isEnded).toBe(false);
-    look.mockRestore();
-    expect(running(family)).toEqual(["root", "child", "grandchild"]);
-    expect(await ended).toBe(0);
-    expect(running(family)).toEqual([]);
-  });
+  onProc(
+    "is ended when the system can tell again what is there, and not taken for ended before",
+    async () => {
+      const family = await startFamily("has-grandchild.sh", ["root", "child", "grandchild"]);
+      let looks = 0;
+      const look = vi.spyOn(fs, "readFileSync").mockImplementation(() => {
+        looks += 1;
+        throw Object.assign(new Error("made up"), { code: "ENFILE" });
+      });
+      onTestFinished(() => look.mockRestore());
+      let isEnded = false;
+      const ended = endTree(family.lease, 0).finally(() => {
+        isEnded = true;
+      });
+      await waitFor(() => looks >= 3, { what: "three looks in vain" });
+      expect(isEnded).toBe(false);
+      look.mockRestore();
+      expect(running(family)).toEqual(["root", "child", "grandchild"]);
+      expect(await ended).toBe(0);
+      expect(running(family)).toEqual([]);
+    },
+  );
 
   it("is found although another variable holds the same text before the real one", async () => {
     const lease = `test.${process.pid}.twice`;
@@ -217,22 +221,25 @@ describe("ending a tree", () => {
     expect(running(family)).toEqual([]);
   });
 
-  it("waits for a program that is just being started, and does not carry its lease yet", async () => {
-    const go = join(tempDir(), "go");
-    const lease = `test.${process.pid}.newborn`;
-    // No environment, as between the end of the old program and the start of the new one.
-    const script = `while [ ! -e ${go} ]; do :; done; ${LEASE_VARIABLE}=${lease} exec sleep 600`;
-    const program = spawn("/bin/sh", ["-c", script], { env: {}, stdio: "ignore" });
-    onTestFinished(() => void program.kill("SIGKILL"));
-    const ended = new Promise((resolve) => {
-      program.once("exit", (_code, signal) => resolve(signal));
-    });
-    const ending = endTree(lease, 0);
-    // It has looked once, and found nothing that carries the lease.
-    fs.writeFileSync(go, "");
-    expect(await ending).toBe(0);
-    expect(await ended).toBe("SIGKILL");
-  });
+  onProc(
+    "waits for a program that is just being started, and does not carry its lease yet",
+    async () => {
+      const go = join(tempDir(), "go");
+      const lease = `test.${process.pid}.newborn`;
+      // No environment, as between the end of the old program and the start of the new one.
+      const script = `while [ ! -e ${go} ]; do :; done; ${LEASE_VARIABLE}=${lease} exec sleep 600`;
+      const program = spawn("/bin/sh", ["-c", script], { env: {}, stdio: "ignore" });
+      onTestFinished(() => void program.kill("SIGKILL"));
+      const ended = new Promise((resolve) => {
+        program.once("exit", (_code, signal) => resolve(signal));
+      });
+      const ending = endTree(lease, 0);
+      // It has looked once, and found nothing that carries the lease.
+      fs.writeFileSync(go, "");
+      expect(await ending).toBe(0);
+      expect(await ended).toBe("SIGKILL");
+    },
+  );
 
   it("reaches processes that are stopped", async () => {
     const family = await startFamily("has-grandchild.sh", ["root", "child", "grandchild"]);

@@ -4,6 +4,7 @@
  */
 import fs from "node:fs";
 import { systemCode } from "../../core/errors.ts";
+import { hostKind } from "../../host/host-kind.ts";
 
 const STDOUT = 1;
 const AGAIN_MS = 10;
@@ -82,6 +83,7 @@ export class TerminalWriter {
 }
 
 function openAnew(): number | undefined {
+  if (hostKind() !== "proc") return undefined;
   const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = fs.constants;
   try {
     return fs.openSync(`/proc/self/fd/${STDOUT}`, O_WRONLY | O_NONBLOCK | O_NOCTTY);

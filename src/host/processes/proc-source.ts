@@ -7,6 +7,8 @@ import { listProcesses, startTicksOf } from "./proc-table.ts";
 import type { ProcessSource } from "./process-source.ts";
 
 export const procSource: ProcessSource = {
+  restMs: 0,
+  noteProgram: () => () => {},
   bootId: () => readProc("/proc/sys/kernel/random/boot_id")?.toString() ?? "",
   pidSpace: () => readProcLink("/proc/self/ns/pid") ?? "",
   startOf: startTicksOf,

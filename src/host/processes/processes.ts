@@ -1,7 +1,10 @@
 /** Chooses how the processes of this machine are looked at. */
+import { hostKind } from "../host-kind.ts";
 import { procSource } from "./proc-source.ts";
 import type { ProcessSource } from "./process-source.ts";
+import { psSource } from "./ps-source.ts";
 
+/** @throws ErrInvalidConfig when the environment names no such kind */
 export function processes(): ProcessSource {
-  return procSource;
+  return hostKind() === "proc" ? procSource : psSource;
 }

@@ -5,6 +5,7 @@ import { bytesText } from "../../core/bytes-text.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { findProgram } from "../../host/find-program.ts";
+import { readProc } from "../../host/read-proc.ts";
 import { type CheckResult, failing, ok, warned } from "./check.ts";
 
 const NODE_MIN = [20, 19] as const;
@@ -89,12 +90,8 @@ const DOUBTFUL: readonly {
 function checkFileSystem(place: string): CheckResult {
   const name = "file system";
   const advice = "use a local file system with a journal";
-  let mounts: string;
-  try {
-    mounts = fs.readFileSync("/proc/mounts", "utf8");
-  } catch {
-    return warned(name, "cannot be told: there is no /proc/mounts", advice);
-  }
+  const mounts = tryReadProc("/proc/mounts");
+  if (mounts === undefined) return warned(name, "cannot be told: there is no /proc/mounts", advice);
   const mount = findMount(fs.realpathSync(place), mounts);
   if (mount === undefined) return warned(name, "not found in /proc/mounts", advice);
   const shown = `${mount.type} at ${mount.at}`;
@@ -178,8 +175,14 @@ function nearestExisting(path: string): string {
 }
 
 function readNumber(path: string): number | undefined {
+  const text = tryReadProc(path);
+  return text === undefined ? undefined : Number(text.trim());
+}
+
+/** Undefined also when no descriptor is left to read the file. */
+function tryReadProc(path: string): string | undefined {
   try {
-    return Number(fs.readFileSync(path, "utf8").trim());
+    return readProc(path)?.toString();
   } catch {
     return undefined;
   }
