@@ -37,12 +37,16 @@ class MailPart implements Part, StartLimit {
     this.ports = this.isOn ? { work, startLimit: this } : {};
   }
 
+  /** A run writes its session and its compactions into the record of its agent: it starts when the record is there, or cannot be made. */
+  mayStart(lane: string): boolean {
+    return this.watch !== undefined || this.hasLooked || !this.isOfAgent(lane);
+  }
+
   /** Before its task is accepted, so that its exit is told over any crash. */
   noteStart(lane: string, id: string): void {
     const { agent } = readLane(lane);
     const { settings, tree, alerts } = this.env;
-    const kind = settings.agents.find(({ name }) => name === agent)?.kind;
-    if (!CODING_AGENTS.some((coding) => coding === kind) || this.notes.has(foldId(id))) return;
+    if (!this.isOfAgent(lane) || this.notes.has(foldId(id))) return;
     const note = { v: 1, task: id, agent, run: null } as const;
     this.notes.set(foldId(id), note);
     this.hasNewNote = true;
@@ -84,7 +88,10 @@ class MailPart implements Part, StartLimit {
     this.hasNewNote = false;
     try {
       const { openWatch } = await import("./delivery/mail-watch.ts");
-      this.watch ??= await openWatch(this.env, this.notes);
+      if (this.watch === undefined) {
+        this.watch = await openWatch(this.env, this.notes);
+        this.env.wake();
+      }
       await this.watch.look(!this.hasStarted);
       this.hasStarted = true;
     } catch (error) {
@@ -92,6 +99,12 @@ class MailPart implements Part, StartLimit {
     }
     this.isLooking = false;
     this.hasLooked = true;
+  }
+
+  private isOfAgent(lane: string): boolean {
+    const { agent } = readLane(lane);
+    const kind = this.env.settings.agents.find(({ name }) => name === agent)?.kind;
+    return CODING_AGENTS.some((coding) => coding === kind);
   }
 }
 

@@ -201,7 +201,8 @@ describe("after its context was compacted, an agent at work is told its instruct
     await pool.result("x");
     expect(readAgent(folder, "codex")?.needs_briefing).toBe(true);
     post({ to: ["codex"] });
-    await waitFor(() => cursorOf("codex") === 1, { what: "the mail", timeoutMs: 60_000 });
+    // The exit of the run was told before or after, so the mail has the number 1 or 2.
+    await waitFor(() => cursorOf("codex") > 0, { what: "the mail", timeoutMs: 60_000 });
     await waitFor(() => readAgent(folder, "codex")?.needs_briefing === false, {
       what: "the packet to be read",
     });
