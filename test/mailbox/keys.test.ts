@@ -1,11 +1,11 @@
 /** Notes of keys: which task holds a key, for how long, and what is swept. */
 import fs from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
 import { DEDUP_WINDOW_MS_MAX } from "../../src/core/limits.ts";
 import { sweepAll } from "../../src/mailbox/clean/sweep.ts";
 import { openTrays, type Trays } from "../../src/mailbox/files/trays.ts";
-import { finishKeys, holdKey, keyNotePath } from "../../src/mailbox/submit/keys.ts";
+import { dropOldKey, finishKeys, holdKey, keyNotePath } from "../../src/mailbox/submit/keys.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const KEY = "k";
@@ -61,6 +61,14 @@ it("while another process frees the key it is not known; the next start tidies u
   fs.unlinkSync(note);
   finishKeys(trays);
   expect(hold("b")).toBeUndefined();
+});
+
+it("a sweep leaves the second name of a note, however old it is: a process may be freeing its key", () => {
+  hold("a");
+  fs.linkSync(note, `${note}~`);
+  nowMs += DEDUP_WINDOW_MS_MAX + 60_000;
+  expect(dropOldKey(trays, `${basename(note)}~`)).toBe(false);
+  expect(fs.readdirSync(join(trays.dir, ".keys"))).toHaveLength(2);
 });
 
 it("a note is swept when no window reaches back to it and its task has ended", () => {

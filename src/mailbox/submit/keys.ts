@@ -73,11 +73,9 @@ export function finishKeys(trays: Trays): void {
 
 /** Removes the note if no window can reach back to it and its task has ended. Call it for old notes. @returns whether it did */
 export function dropOldKey(trays: Trays, file: string): boolean {
+  // Another process may be freeing the key: without the second name a third one could free it, too. A start removes what is left.
+  if (file.endsWith(FREEING)) return false;
   const path = pathIn(keysDir(trays), file);
-  if (file.endsWith(FREEING)) {
-    unlinkIfThere(trays, path);
-    return true;
-  }
   const note = readIfThere(trays, path);
   const holder = note === undefined ? undefined : readHolder(note);
   if (note === undefined) return false;

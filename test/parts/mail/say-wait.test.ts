@@ -80,7 +80,7 @@ describe("an agent at work", () => {
   it("gets what is said for its idle time in a run of its own", async () => {
     const { pool, folder } = await startWork("claude");
     const args = say("claude", "--when", "idle", "--wait", "offered");
-    const late = await pool.run([...args, "--timeout", "4s"]);
+    const late = await pool.run([...args, "--timeout", "300ms"]);
     expect(late).toMatchObject({ code: 124, stdout: expect.stringMatching(/: recorded\n$/) });
     expect(late.stderr).toContain("claude: it is at work");
     const seen = pool.spawn(say("claude", "--when", "idle", "--wait", "seen", "--id", "last"));
