@@ -22,7 +22,7 @@ const SEARCHES = [
   "test/inputs/{duplicates,owners,state-files}.test.ts",
   "test/interop/{foreign-worker,moved-folders}.test.ts",
   "test/contrib/*.test.ts",
-  "test/library/docs.test.ts",
+  "test/library/{docs,open,pool}.test.ts",
   "test/removal.test.ts",
   "test/resources/*.test.ts",
   "test/parts/mail/{exits,interrupt,killed,loops,say-wait,scale,speed,scopes-at-once,seed,seed-run,spawn,spawn-killed,told,wake,watch}.test.ts",

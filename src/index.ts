@@ -12,6 +12,7 @@ export { readJournal } from "./journal/read.ts";
 export { defineTask, type TaskDefinition, type TaskKind } from "./library/define-task.ts";
 export type { FailOptions, HeldTask, MailboxOptions, NewTask } from "./library/mailbox.ts";
 export type { Abortable, EnqueuedBatch, Mailchute } from "./library/mailchute.ts";
+export type { PoolOptions } from "./library/pool.ts";
 export type { StandardSchemaV1 } from "./library/standard-schema.ts";
 export type { SubscribeOptions } from "./library/subscribe.ts";
 export type { Ended, WaitForOptions } from "./library/wait-for.ts";
@@ -26,3 +27,4 @@ export {
 } from "./mailbox/commands/command-queue.ts";
 export { type Durability, openTrays, type Trays } from "./mailbox/files/trays.ts";
 export type { SubmitOutcome } from "./mailbox/submit/submit.ts";
+export type { RunSummary } from "./supervisor/supervisor.ts";

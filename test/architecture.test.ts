@@ -39,13 +39,13 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // The only folder that moves mailbox files: it must not know who asks.
   mailbox: BASE,
   // What other programs import: a state tree, and the mailbox with the journal lines of what they do.
-  library: [...TASKS, "agents", "view"],
+  library: [...TASKS, "agents", "view", "worker", "supervisor"],
   agents: ["core", "host", "journal", "questions"],
   // The read model: what the command line, and later a page, shows of a state tree. It changes nothing.
   view: [...TASKS, "agents", "text"],
   worker: [...TASKS, "agents"],
   // The supervisor starts workers and speaks to them, and never runs a task itself.
-  "supervisor/environment": TASKS,
+  "supervisor/environment": [...TASKS, "worker"],
   "supervisor/documents": TASKS,
   "supervisor/maintenance": SERVICE,
   "supervisor/inbox": SERVICE,

@@ -15,9 +15,9 @@ export interface HandlerContext {
   /** Path of the packet of a node's run; undefined for tasks that belong to no node. */
   packetFile: string | undefined;
   /** Writes a `progress` event. */
-  progress(details: Record<string, unknown>): void;
+  progress: (details: Record<string, unknown>) => void;
   /** Appends a line to this run's stdout.log. */
-  log(...parts: unknown[]): void;
+  log: (...parts: unknown[]) => void;
 }
 
 /** `export default` of a handler module. What it returns is the result's `output`; what it throws fails the attempt. */

@@ -8,6 +8,7 @@ import { roomOf } from "../core/free-space.ts";
 import { OUTPUT_DEPTH_MAX } from "../core/limits.ts";
 import { isDeeperThan } from "../core/nesting.ts";
 import { type AttemptOutcome, failed } from "../core/outcome.ts";
+import type { AgentSettings } from "../core/settings.ts";
 import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
 import { spaceOf } from "../host/disk-room.ts";
@@ -29,7 +30,14 @@ export class ModuleAgent extends Agent {
   private handler: Promise<Handler> | undefined;
   private loaded: Handler | undefined;
 
+  /** @param loaded the function, when it is one of this process; left out: it is loaded from the module that the settings name */
+  constructor(settings: AgentSettings, loaded?: Handler) {
+    super(settings);
+    this.loaded = loaded;
+  }
+
   override warmUp(): void {
+    if (this.loaded !== undefined) return;
     // Node prepares its module loader with the first import.
     const loader = isTypeScript(this.settings.module ?? "")
       ? newTypeScriptLoader().then((jiti) => jiti.transform({ source: "", ts: true }))

@@ -5,15 +5,28 @@ import type { AgentSettings } from "../core/settings.ts";
 import type { Agent } from "./agent.ts";
 import { type AgentKindEntry, LoadedAgent } from "./coding-kind.ts";
 import { ExecAgent } from "./exec-agent.ts";
+import type { Handler } from "./handler.ts";
 import { ModuleAgent } from "./module-agent.ts";
 
 export class AgentRegistry {
   private readonly agents = new Map<string, Agent>();
 
-  /** @throws ErrInvalidConfig when an agent is of a kind that is not built in */
-  constructor(configured: readonly AgentSettings[], kinds: readonly AgentKindEntry[] = []) {
+  /**
+   * @param handlers functions of this process, by the names of their agents
+   * @throws ErrInvalidConfig when an agent is of a kind that is not built in
+   */
+  constructor(
+    configured: readonly AgentSettings[],
+    kinds: readonly AgentKindEntry[] = [],
+    handlers: ReadonlyMap<string, Handler> = new Map(),
+  ) {
     this.agents.set(BUILT_IN_EXEC.name, new ExecAgent(BUILT_IN_EXEC));
-    for (const settings of configured) this.agents.set(settings.name, makeAgent(settings, kinds));
+    for (const settings of configured) {
+      const handler = handlers.get(settings.name);
+      const agent =
+        handler === undefined ? makeAgent(settings, kinds) : new ModuleAgent(settings, handler);
+      this.agents.set(settings.name, agent);
+    }
   }
 
   get(name: string): Agent | undefined {

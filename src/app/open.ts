@@ -5,6 +5,13 @@ import { Mailbox } from "./mailbox.ts";
 
 const PARTS: LibraryParts = {
   openMailbox: (dir, options) => Mailbox.open(dir, options),
+  loadPool: async () => {
+    const [{ Supervisor }, { WORKER_PARTS }] = await Promise.all([
+      import("./supervisor.ts"),
+      import("./worker-parts.ts"),
+    ]);
+    return { makeSupervisor: (options) => new Supervisor(options), worker: WORKER_PARTS };
+  },
   openIdReaders: async (...of) => (await import("./id-readers.ts")).openIdReaders(...of),
 };
 

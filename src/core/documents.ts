@@ -39,6 +39,8 @@ export interface SupervisorDocument {
   troubles?: Trouble[];
   /** Why tasks of some agents do not start. Missing in documents of earlier versions. */
   gates?: ClosedGate[];
+  /** Agents that are functions of the program in which it runs, besides those of config.yaml. Missing when there are none. */
+  handlers?: string[];
 }
 
 /** A gate that keeps tasks from starting, such as the quota of an account that is used up. */

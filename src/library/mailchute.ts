@@ -10,9 +10,11 @@ import type { StateTree } from "../core/state-tree.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { newId } from "../mailbox/files/random.ts";
 import type { SubmitOutcome } from "../mailbox/submit/submit.ts";
+import type { RunSummary } from "../supervisor/supervisor.ts";
 import type { IdReader } from "../view/id-reader.ts";
 import type { WhyOpen } from "../view/why-open.ts";
 import type { Mailbox, MailboxOptions, NewTask } from "./mailbox.ts";
+import type { PoolOptions, PoolParts } from "./pool.ts";
 import { type SubscribeOptions, subscribe } from "./subscribe.ts";
 import type { Ended, WaitForOptions } from "./wait-for.ts";
 
@@ -31,6 +33,7 @@ export interface EnqueuedBatch {
 
 /** What parts add. */
 export interface LibraryParts {
+  loadPool(): Promise<PoolParts>;
   openMailbox(dir: string, options: MailboxOptions): Mailbox;
   openIdReaders(tree: StateTree, agents: readonly AgentSettings[] | undefined): Promise<IdReader>;
 }
@@ -122,6 +125,17 @@ export class Mailchute {
     const result = await awaitAcknowledgement(dir, id, Number.POSITIVE_INFINITY, signal);
     if (result === undefined) throw new ErrSupervisorGone("no answer", { id, path: dir });
     return result;
+  }
+
+  /**
+   * Runs a pool in this process until it has drained, its signal is aborted or the command `stop` comes. Tasks of an agent that
+   * `handlers` names call that function; all others run as in `mailchute run`.
+   * @returns what was done
+   * @throws ErrSupervisorRunning when a pool runs in this tree already; the reason of a signal that is aborted before
+   */
+  async pool(options: PoolOptions = {}): Promise<RunSummary> {
+    const { runPool } = await import("./pool.ts");
+    return runPool(this.tree, this.settings, options, await this.parts.loadPool());
   }
 
   private async openWhy(): Promise<WhyOpen> {

@@ -76,7 +76,7 @@ export function assemble(
 
   // Services that the others ask.
   const parts = new Parts();
-  const pool = new Pool(settings, tree);
+  const pool = new Pool(settings, tree, options.startWorker);
   const shortages = new Shortages(trays.clock);
   const control = new ControlFile(tree.controlState, settings.durability === "power");
   const disk = new DiskLimit(env, new DiskRoom(tree, settings.free_bytes_min));

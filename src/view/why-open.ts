@@ -40,6 +40,8 @@ export class WhyOpen {
   private readonly untilMs: number;
   private general: Why | undefined;
   private isAttended = false;
+  /** Agents that the supervisor has besides those of the settings. */
+  private handlers: ReadonlySet<unknown> = new Set();
   private gates: readonly ClosedGate[] = [];
   /** Ids by their folded form. */
   private spelled: ReadonlyMap<string, string> = new Map();
@@ -66,6 +68,7 @@ export class WhyOpen {
     await this.others.refresh();
     const supervisor = readSupervisor(this.tree, Date.now());
     this.isAttended = isAttended(supervisor);
+    this.handlers = new Set(this.isAttended ? supervisor.document?.handlers : []);
     this.general = this.holdsAll(this.isAttended);
     this.gates = closedGates(supervisor);
   }
@@ -223,7 +226,8 @@ export class WhyOpen {
 
   private noAgent(task: Record<string, unknown> | undefined): string | undefined {
     if (task === undefined || this.agents === undefined) return undefined;
-    const { capabilities } = task;
+    const { agent, capabilities } = task;
+    if (this.handlers.has(agent)) return undefined;
     if (capabilities !== undefined && !Array.isArray(capabilities)) return undefined;
     const match = matchAgent(task as unknown as Task, this.agents);
     return match.agent === undefined ? match.reason : undefined;

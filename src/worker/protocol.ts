@@ -1,4 +1,5 @@
 /** The messages between supervisor and worker processes. They are only hints: a scan finds whatever is lost here. */
+import type { EventEmitter } from "node:events";
 import type { BatchCounts } from "../core/batch.ts";
 import { isObject } from "../core/json-object.ts";
 import type { Settings } from "../core/settings.ts";
@@ -13,6 +14,17 @@ export interface WorkerBoot {
   threads: number;
   /** True when a supervisor started it and sends it messages. */
   isSpawned: boolean;
+}
+
+/** What a supervisor asks of a process with a worker in it, as of a `ChildProcess` of Node. */
+export interface WorkerProcess extends Pick<EventEmitter, "on" | "once"> {
+  /** Undefined when it could not be started. */
+  readonly pid?: number | undefined;
+  readonly connected: boolean;
+  send(message: ToWorker, sent: () => void): unknown;
+  kill(signal: "SIGKILL"): unknown;
+  disconnect(): void;
+  unref(): void;
 }
 
 export type ToWorker =

@@ -1,6 +1,7 @@
 /** Types only: one attempt, the tools it works with, and the port for code that runs attempts in a special way. */
 import type { Agent, Assignment, StopSignal } from "../agents/agent.ts";
 import type { AgentKindEntry } from "../agents/coding-kind.ts";
+import type { Handler } from "../agents/handler.ts";
 import type { AgentRegistry } from "../agents/registry.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
 import type { BatchCounts } from "../core/batch.ts";
@@ -98,6 +99,8 @@ export type MakeRunner = (tools: AttemptTools) => Runner;
 export interface WorkerParts {
   readonly runners: readonly MakeRunner[];
   readonly kinds: readonly AgentKindEntry[];
+  /** Functions of this process, by the names of their agents. */
+  readonly handlers?: ReadonlyMap<string, Handler>;
   /** The first one is used. */
   readonly workspaces?: readonly LoadWorkspaces[];
   readonly requests?: readonly RequestTaker[];

@@ -69,7 +69,7 @@ export class Worker {
     const { self, place } = options;
     const { tree, trays, settings } = place;
     this.o = options;
-    const agents = new AgentRegistry(settings.agents, options.parts.kinds);
+    const agents = new AgentRegistry(settings.agents, options.parts.kinds, options.parts.handlers);
     const { briefings, follow, requests = [], workspaces } = options.parts;
     const tell = (message: string): void =>
       new Alerts(tree.alerts, trays.clock, say).alert("callback", message);
@@ -300,7 +300,7 @@ export class Worker {
    */
   private abandonProcess(stuck: Attempt): void {
     this.lingering ??= { lease: stuck.subject.lease, attempt: undefined };
-    say(`the handler of ${stuck.subject.task_id} does not stop; this worker process ends`);
+    say(`the handler of ${stuck.subject.task_id} does not stop; its worker ends`);
     this.stop(false);
   }
 

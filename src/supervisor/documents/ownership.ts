@@ -27,6 +27,7 @@ export type OwnershipFacts = Pick<
   | "roadmap_problem"
   | "troubles"
   | "gates"
+  | "handlers"
 >;
 
 const VERSION = readVersion();

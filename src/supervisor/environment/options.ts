@@ -2,12 +2,15 @@
 import type { HeldTask } from "../../core/documents.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
+import type { WorkerBoot, WorkerProcess } from "../../worker/protocol.ts";
 import type { EndReason } from "./lifecycle.ts";
 import type { PartReport } from "./part.ts";
 
 export interface SupervisorOptions extends RunMode {
   tree: StateTree;
   settings: Settings;
+  /** Makes the one worker, in this process; left out: workers are processes. */
+  startWorker?: (orders: WorkerBoot) => WorkerProcess;
   /** Called when it owns the tree and begins. */
   onStart?: (start: RunStart) => void;
   /** Called with lines for people, as things happen. */

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { UNSETTLED_MAX } from "../../core/limits.ts";
 import { identityOf, ownerPrefix, workerIdOf } from "../../host/identity.ts";
 import { pathOfEntry } from "../../host/package.ts";
-import type { ToSupervisor, ToWorker, WorkerBoot } from "../../worker/protocol.ts";
+import type { ToSupervisor, ToWorker, WorkerBoot, WorkerProcess } from "../../worker/protocol.ts";
 import type { Death } from "./restart-policy.ts";
 import type { WorkerInfo } from "./worker-info.ts";
 
@@ -27,7 +27,7 @@ export class ChildWorker implements WorkerInfo {
   readonly tie = "child";
   /** The beginning of its leases. */
   readonly ownerPrefix: string;
-  readonly child: ChildProcess;
+  readonly child: WorkerProcess;
   slots: number;
   slotsPeak: number;
   readonly threads: number;
@@ -48,7 +48,7 @@ export class ChildWorker implements WorkerInfo {
 
   /** @throws the system's error when the start time of the process cannot be read now */
   constructor(
-    child: ChildProcess,
+    child: WorkerProcess,
     pid: number,
     { slots, threads, shortOf }: Pick<ChildWorker, "slots" | "threads" | "shortOf">,
     onlyFile?: string,

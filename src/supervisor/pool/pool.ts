@@ -1,12 +1,16 @@
 /** Starts the worker processes of this supervisor, replaces dead ones, and ends them; `Workers` knows which there are. */
-import type { ChildProcess } from "node:child_process";
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { removeDocument } from "../../host/documents.ts";
-import { isToSupervisor, type ToSupervisor, type WorkerBoot } from "../../worker/protocol.ts";
+import {
+  isToSupervisor,
+  type ToSupervisor,
+  type WorkerBoot,
+  type WorkerProcess,
+} from "../../worker/protocol.ts";
 import { digestSettings } from "../../worker/settings-digest.ts";
 import { ChildWorker, type Progress } from "./child-worker.ts";
 import { ExternalWorkers } from "./external-workers.ts";
@@ -55,6 +59,9 @@ const START_MS_MAX = 60_000;
 /** Pause between the death of a worker and the next start, while there are other workers (ms). */
 const HAND_OVER_MS = 50;
 
+/** Makes a worker in this process. @throws an error when it cannot be made: that counts as its death */
+export type StartWorker = (orders: WorkerBoot) => WorkerProcess;
+
 export class Pool {
   private readonly workersDir: string;
   /** The orders that all our workers have in common. */
@@ -75,7 +82,11 @@ export class Pool {
   /** More tasks run than there are slots: nothing starts until enough have ended. */
   isOversubscribed = false;
 
-  constructor(settings: Settings, tree: StateTree) {
+  private readonly startLocal: StartWorker | undefined;
+
+  /** @param startLocal makes a worker in this process; left out: each worker is a process of its own */
+  constructor(settings: Settings, tree: StateTree, startLocal?: StartWorker) {
+    this.startLocal = startLocal;
     this.workersDir = tree.workers;
     this.boot = { stateDir: tree.dir, settings, mailboxDir: tree.mailbox };
     const others = new ExternalWorkers({
@@ -127,9 +138,9 @@ export class Pool {
     return undefined;
   }
 
-  /** Whether several tasks run in one process, so that one may end the others. */
+  /** Whether several tasks run in one worker process, so that one may end the others. A worker in this process has no others. */
   get runsSeveral(): boolean {
-    return this.maxSlots > this.processCount;
+    return this.startLocal === undefined && this.maxSlots > this.processCount;
   }
 
   /** Starts a process for this one file only; the process ends after it. False when there are enough such processes, or none can be started. */
@@ -186,12 +197,13 @@ export class Pool {
     const slots = onlyFile === undefined ? Math.max(1, Math.floor(this.maxSlots / processes)) : 1;
     const failed = (error: unknown): void =>
       this.died(undefined, `cannot start: ${messageOf(error)}`);
-    let child: ChildProcess;
+    let child: WorkerProcess;
     let threads: number;
     try {
       threads = this.budget.next(slots);
       const isShort = threads < this.budget.wanted;
-      child = ChildWorker.start({ ...this.boot, slots, threads, isSpawned: true }, isShort);
+      const orders = { ...this.boot, slots, threads, isSpawned: true };
+      child = this.startLocal?.(orders) ?? ChildWorker.start(orders, isShort);
     } catch (error) {
       // Some system errors are thrown, others are reported later (EAGAIN, EMFILE): handle all of them in the later way.
       setImmediate(failed, error);
@@ -217,7 +229,7 @@ export class Pool {
       return false;
     }
     this.workers.add(worker);
-    child.on("message", (message) => {
+    child.on("message", (message: unknown) => {
       if (isToSupervisor(message)) this.receive(worker, message);
     });
     child.on("error", () => {});
@@ -225,7 +237,7 @@ export class Pool {
     const startLimit = setTimeout(() => {
       if (worker.phase === "starting") child.kill("SIGKILL");
     }, START_MS_MAX).unref();
-    child.once("exit", (code, signal) => {
+    child.once("exit", (code: number | null, signal: NodeJS.Signals | null) => {
       clearTimeout(startLimit);
       const shortOf = this.memory.explain(signal);
       if (shortOf !== undefined) this.workers.noteStarved(worker);

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { SupervisorDocument } from "../../core/documents.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { JOURNAL_ROTATE_BYTES, KV_HISTORY_ROTATE_BYTES } from "../../core/limits.ts";
+import type { AgentSettings } from "../../core/settings.ts";
 import { kvHistoryOf } from "../../core/state-tree.ts";
 import { rotate } from "../../journal/journal.ts";
 import type { ControlFile } from "../documents/control-file.ts";
@@ -169,6 +170,7 @@ export class StatusWriter implements Service {
       roadmap_problem: report.roadmapProblem ?? null,
       troubles: shortages.list(),
       gates: report.gates ?? [],
+      ...handlersOf(settings.agents),
     };
   }
 }
@@ -177,4 +179,10 @@ export class StatusWriter implements Service {
 export function reportOf({ statuses }: Parts): PartReport {
   const reports = statuses.map((status) => status.report());
   return { ...Object.assign({}, ...reports), gates: reports.flatMap(({ gates = [] }) => gates) };
+}
+
+/** Functions of this program: no module is named. */
+function handlersOf(agents: readonly AgentSettings[]): { handlers?: string[] } {
+  const own = agents.filter(({ kind, module }) => kind === "module" && module === undefined);
+  return own.length === 0 ? {} : { handlers: own.map(({ name }) => name) };
 }

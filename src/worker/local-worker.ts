@@ -1,0 +1,120 @@
+/**
+ * A worker in the process of its supervisor, for pools whose handlers are functions of the program that runs them. To the supervisor it
+ * looks like a process: messages come in a later turn, and an end is told by `exit`.
+ */
+import { EventEmitter } from "node:events";
+import { type StateTree, stateTree } from "../core/state-tree.ts";
+import { ownerPrefix, runnerSequence, thisProcess } from "../host/identity.ts";
+import { openTrays } from "../mailbox/files/trays.ts";
+import type { ToSupervisor, ToWorker, WorkerBoot, WorkerProcess } from "./protocol.ts";
+import type { WorkerParts } from "./runner.ts";
+import { Worker } from "./worker.ts";
+import { OwnDocument } from "./worker-document.ts";
+
+/** Between two looks for what ended runs have left (ms). */
+const DROPS_MS = 5000;
+
+export class LocalWorker extends EventEmitter implements WorkerProcess {
+  readonly pid = process.pid;
+  connected = true;
+  private readonly boot: WorkerBoot;
+  private readonly parts: WorkerParts;
+  private readonly tree: StateTree;
+  private readonly document: OwnDocument;
+  private readonly worker: Worker;
+  private sweep: NodeJS.Timeout | undefined;
+  private dropsAtMs = 0;
+
+  /** @throws ErrMailboxDir when the trays cannot be used */
+  constructor(boot: WorkerBoot, parts: WorkerParts) {
+    super();
+    const identity = thisProcess();
+    const { durability, uids } = boot.settings;
+    const tree = stateTree(boot.stateDir, boot.mailboxDir);
+    const trays = openTrays(tree.mailbox, { durability, uids });
+    const document = new OwnDocument(tree, boot);
+    this.boot = boot;
+    this.parts = parts;
+    this.tree = tree;
+    this.document = document;
+    this.worker = new Worker({
+      self: {
+        id: document.id,
+        slots: boot.slots,
+        ownerPrefix: ownerPrefix(identity),
+        newOwner: runnerSequence(identity),
+        workerFile: document.path,
+        isSupervised: () => this.connected,
+      },
+      place: { tree, trays, settings: boot.settings },
+      parts,
+      send: (message) => this.tell(message),
+      onStopped: () => this.end(0, null),
+    });
+    setImmediate(() => this.start());
+  }
+
+  send(message: ToWorker): void {
+    setImmediate(() => this.worker.receive(message));
+  }
+
+  /** A process cannot end a part of itself: what does not heed its signal goes on, and its lease stays until the process ends. */
+  kill(): void {
+    this.end(null, "SIGKILL");
+  }
+
+  /** The supervisor leaves it to another one: it ends by itself. */
+  disconnect(): void {
+    this.connected = false;
+    this.worker.stop(true);
+  }
+
+  unref(): void {
+    this.sweep?.unref();
+  }
+
+  private start(): void {
+    try {
+      this.worker.startHeartbeat();
+    } catch {
+      // No thread can be made now, and nothing was claimed.
+      this.end(1, null);
+      return;
+    }
+    this.document.ensure();
+    this.tell({ type: "hello", id: this.document.id });
+    this.sweep = setInterval(() => this.lookAround(), this.boot.settings.sweep_ms);
+    this.worker.warmUp();
+  }
+
+  private tell(message: ToSupervisor): void {
+    setImmediate(() => this.emit("message", message));
+  }
+
+  private lookAround(): void {
+    this.document.ensure();
+    this.worker.lookAround();
+    this.worker.wake();
+    if (performance.now() < this.dropsAtMs) return;
+    this.dropsAtMs = performance.now() + DROPS_MS;
+    // The next look finds what this one could not take.
+    void this.takeLeftDrops().catch(() => {});
+  }
+
+  private async takeLeftDrops(): Promise<void> {
+    const { takeLeftDrops } = await import("./drop.ts");
+    const { settings, stateDir, mailboxDir } = this.boot;
+    const trays = openTrays(stateTree(stateDir, mailboxDir).mailbox, settings);
+    await takeLeftDrops({ tree: this.tree, trays, settings, requests: this.parts.requests ?? [] });
+  }
+
+  private end(code: number | null, signal: NodeJS.Signals | null): void {
+    if (!this.connected && this.sweep === undefined) return;
+    this.connected = false;
+    clearInterval(this.sweep);
+    this.sweep = undefined;
+    this.document.remove();
+    // What the worker has said before is heard first.
+    setImmediate(() => setImmediate(() => this.emit("exit", code, signal)));
+  }
+}
