@@ -21,11 +21,12 @@ const NAMED_MAX = 5;
 /** @returns at most five tasks that are blocked, five that no agent fits, and five that cannot be read */
 export function findBlockedTasks(trays: Trays, from: BlockedTasksParts): HeldTask[] {
   const held: HeldTask[] = [];
+  const look = lookOnce((id) => standingOf(id, trays, from));
   for (const state of ["blocked", "unmatched"] as const) {
     let count = 0;
     for (const { id, reason } of from.queue.backlog.waitingAs(state)) {
       if (count++ === NAMED_MAX) break;
-      if (state === "blocked") held.push(explainBlocked(id, trays, from));
+      if (state === "blocked") held.push(explainBlocked(id, look, from));
       else held.push({ id, state, why: reason ?? "no agent fits" });
     }
   }
@@ -34,9 +35,23 @@ export function findBlockedTasks(trays: Trays, from: BlockedTasksParts): HeldTas
   return held;
 }
 
-function explainBlocked(id: string, trays: Trays, from: BlockedTasksParts): HeldTask {
+/** Tasks of one chain wait in the end for the same ones: each is looked at once. */
+function lookOnce(look: (id: string) => Standing): (id: string) => Standing {
+  const known = new Map<string, Standing>();
+  return (id) => {
+    const standing = known.get(id) ?? look(id);
+    known.set(id, standing);
+    return standing;
+  };
+}
+
+function explainBlocked(
+  id: string,
+  look: (id: string) => Standing,
+  from: BlockedTasksParts,
+): HeldTask {
   const unmet = from.queue.backlog.unmetOf(id);
-  const { named, count } = findUnmet(id, unmet, (one) => standingOf(one, trays, from));
+  const { named, count } = findUnmet(id, unmet, look);
   const on = named.map(({ id: one, how, isUnknown }) => ({
     id: one,
     how,
