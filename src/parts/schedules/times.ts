@@ -148,7 +148,7 @@ export function findNever(rhythm: Rhythm): string | undefined {
 export function instantOf(text: string, timezone: string): number | undefined {
   if (!ISO.test(text)) return undefined;
   try {
-    const ms = /(?:Z|[+-]d{2}:?d{2})$/.test(text.slice(10))
+    const ms = /(?:Z|[+-]\d{2}:?\d{2})$/.test(text.slice(10))
       ? Date.parse(text.replace(" ", "T"))
       : new CronDate(
           text.length === 10 ? `${text}T00:00:00` : text.replace(" ", "T").padEnd(19, ":00"),

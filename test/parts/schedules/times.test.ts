@@ -176,6 +176,10 @@ test("at is local to the zone unless it has an offset", () => {
   expect(iso(instantOf("2026-12-24T18:00:00+05:30", "Europe/Berlin") ?? 0)).toBe(
     "2026-12-24T12:30:00",
   );
+  for (const offset of ["+05:30", "+0530"])
+    expect(iso(instantOf(`2026-12-24 18:00${offset}`, "Europe/Berlin") ?? 0)).toBe(
+      "2026-12-24T12:30:00",
+    );
   expect(iso(instantOf("2026-12-24", "UTC") ?? 0)).toBe("2026-12-24T00:00:00");
   for (const bad of ["tomorrow", "2026-13-01T00:00:00Z", "18:00", ""])
     expect(instantOf(bad, "UTC")).toBeUndefined();
