@@ -5,6 +5,7 @@ import os from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
+import { HOST_VARIABLE } from "../../src/host/host-kind.ts";
 
 const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
 
@@ -36,7 +37,11 @@ export function newCli(): Cli {
     new Promise<CliResult>((resolve, reject) => {
       const child = spawn(process.execPath, [LAUNCHER, ...args], {
         cwd: join(dir, cwd),
-        env: { PATH: process.env["PATH"], ...env },
+        env: {
+          PATH: process.env["PATH"],
+          [HOST_VARIABLE]: process.env[HOST_VARIABLE],
+          ...env,
+        },
       });
       let stdout = "";
       let stderr = "";

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { onProc } from "../support/needs-proc.ts";
 import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -110,29 +111,32 @@ fs.renameSync(process.argv[2] + "/.node.staged", process.argv[1]);
     expect(fs.readdirSync(pool.inbox)).toEqual([]);
   });
 
-  it("a slow `cat >` that pauses longer than the settle time is waited for while it has the file open", async () => {
-    const pool = newPool();
-    await pool.start();
-    const path = join(pool.inbox, "slow.json");
-    const cat = startWriter("bash", ["-c", 'cat > "$1"', "bash", path]);
-    const isOver = ended(cat);
-    const text = JSON.stringify(echo("slow but whole"));
-    await write(cat, text.slice(0, 12));
-    await waitFor(() => sizeOf(path) === 12, { what: "the first half" });
-    await settleTimeOver(pool, "half-1");
-    await settleTimeOver(pool, "half-2");
-    expect(sizeOf(path)).toBe(12);
-    await write(cat, text.slice(12));
-    cat.stdin?.end();
-    await isOver;
-    expect((await pool.result("slow")).output).toBe("slow but whole");
-    expect(
-      pool
-        .errors()
-        .map((record) => record.task_id)
-        .sort(),
-    ).toEqual(["half-1", "half-2"]);
-  });
+  onProc(
+    "a slow `cat >` that pauses longer than the settle time is waited for while it has the file open",
+    async () => {
+      const pool = newPool();
+      await pool.start();
+      const path = join(pool.inbox, "slow.json");
+      const cat = startWriter("bash", ["-c", 'cat > "$1"', "bash", path]);
+      const isOver = ended(cat);
+      const text = JSON.stringify(echo("slow but whole"));
+      await write(cat, text.slice(0, 12));
+      await waitFor(() => sizeOf(path) === 12, { what: "the first half" });
+      await settleTimeOver(pool, "half-1");
+      await settleTimeOver(pool, "half-2");
+      expect(sizeOf(path)).toBe(12);
+      await write(cat, text.slice(12));
+      cat.stdin?.end();
+      await isOver;
+      expect((await pool.result("slow")).output).toBe("slow but whole");
+      expect(
+        pool
+          .errors()
+          .map((record) => record.task_id)
+          .sort(),
+      ).toEqual(["half-1", "half-2"]);
+    },
+  );
 
   it("a file that is closed between its halves is waited for up to the settle time", async () => {
     const pool = newPool({ config: QUICK_CONFIG.replace("settle_ms: 300", "settle_ms: 3000") });
