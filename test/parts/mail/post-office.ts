@@ -37,6 +37,7 @@ export async function openPostOffice(
   const alerts: string[] = [];
   const note = (kind: string, text: string): number => alerts.push(`${kind}: ${text}`);
   const env = {
+    wake: () => {},
     tree,
     settings,
     trays,
