@@ -160,7 +160,9 @@ describe("waitFor", () => {
     const pool = newPool();
     const mailchute = await open(pool.state);
     const controller = new AbortController();
-    const events = eventsOf(mailchute.subscribe({ signal: controller.signal, task: ["a", "b"] }));
+    const seen: LifecycleEvent[] = [];
+    const { signal } = controller;
+    const events = eventsOf(mailchute.subscribe({ signal, task: ["a", "b"] }), seen);
     expect(await codeOf(mailchute.command("resume"))).toBe("ErrSupervisorGone");
     await mailchute.enqueueAll([
       { id: "a", exec: ["printf", "%s", "é"] },
@@ -176,6 +178,9 @@ describe("waitFor", () => {
     expect(await codeOf(mailchute.command("cancel", { node: "nobody" }))).toBe("ErrTaskNotFound");
     expect(await codeOf(mailchute.command("set-workers", {}))).toBe("ErrInvalidCommand");
     await mailchute.waitFor("c");
+    const isSeen = (id: string, name: string): boolean =>
+      seen.some(({ task_id: task, event }) => task === id && event === name);
+    await waitFor(() => isSeen("a", "completed") && isSeen("b", "failed"), { what: "both ends" });
     controller.abort();
     const names = (await events).map(({ task_id: id, event }) => `${id} ${event}`);
     expect(names).toEqual(expect.arrayContaining(["a completed", "b failed"]));
