@@ -5,7 +5,7 @@
 import { EventEmitter } from "node:events";
 import { type StateTree, stateTree } from "../core/state-tree.ts";
 import { ownerPrefix, runnerSequence, thisProcess } from "../host/identity.ts";
-import { openTrays } from "../mailbox/files/trays.ts";
+import { openTrays, type Trays } from "../mailbox/files/trays.ts";
 import type { ToSupervisor, ToWorker, WorkerBoot, WorkerProcess } from "./protocol.ts";
 import type { WorkerParts } from "./runner.ts";
 import { Worker } from "./worker.ts";
@@ -20,9 +20,11 @@ export class LocalWorker extends EventEmitter implements WorkerProcess {
   private readonly boot: WorkerBoot;
   private readonly parts: WorkerParts;
   private readonly tree: StateTree;
+  private readonly trays: Trays;
   private readonly document: OwnDocument;
   private readonly worker: Worker;
   private sweep: NodeJS.Timeout | undefined;
+  private isEnded = false;
   private dropsAtMs = 0;
 
   /** @throws ErrMailboxDir when the trays cannot be used */
@@ -36,6 +38,7 @@ export class LocalWorker extends EventEmitter implements WorkerProcess {
     this.boot = boot;
     this.parts = parts;
     this.tree = tree;
+    this.trays = trays;
     this.document = document;
     this.worker = new Worker({
       self: {
@@ -74,6 +77,8 @@ export class LocalWorker extends EventEmitter implements WorkerProcess {
   }
 
   private start(): void {
+    // It may be ended before its first turn.
+    if (this.isEnded) return;
     try {
       this.worker.startHeartbeat();
     } catch {
@@ -103,16 +108,16 @@ export class LocalWorker extends EventEmitter implements WorkerProcess {
 
   private async takeLeftDrops(): Promise<void> {
     const { takeLeftDrops } = await import("./drop.ts");
-    const { settings, stateDir, mailboxDir } = this.boot;
-    const trays = openTrays(stateTree(stateDir, mailboxDir).mailbox, settings);
-    await takeLeftDrops({ tree: this.tree, trays, settings, requests: this.parts.requests ?? [] });
+    const { tree, trays } = this;
+    const { settings } = this.boot;
+    await takeLeftDrops({ tree, trays, settings, requests: this.parts.requests ?? [] });
   }
 
   private end(code: number | null, signal: NodeJS.Signals | null): void {
-    if (!this.connected && this.sweep === undefined) return;
+    if (this.isEnded) return;
+    this.isEnded = true;
     this.connected = false;
     clearInterval(this.sweep);
-    this.sweep = undefined;
     this.document.remove();
     // What the worker has said before is heard first.
     setImmediate(() => setImmediate(() => this.emit("exit", code, signal)));
