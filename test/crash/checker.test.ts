@@ -160,6 +160,31 @@ it.each<[string, Plant, RegExp]>([
   expect(checkState(dir, IDS).join("\n")).toMatch(expected);
 });
 
+it("knows a task that was cancelled before its second attempt", () => {
+  const { dir, path } = goodState();
+  const owner = "owner-C1";
+  const cancel = (text: string): string =>
+    text
+      .replaceAll("sbad.1.owner-1", `sbad.2.${owner}`)
+      .replace('"status":', '"kind":"cancelled","status":');
+  edit("mailbox/failed/bad_error.json", cancel)(path);
+  const move = (line: string): string =>
+    line
+      .replace('"attempt":1', '"attempt":2')
+      .replace("sbad.1", "sbad.2")
+      .replace("owner-1", owner);
+  // The selection of the first attempt stays; what was under the cancel's own lease follows.
+  edit(EVENTS, (text) => {
+    const lines = text.trimEnd().split("\n");
+    return `${[...lines.slice(0, 5), move(lines[7] ?? "")].join("\n")}\n`;
+  })(path);
+  edit(LEASES, (text) => {
+    const lines = text.trimEnd().split("\n");
+    return `${[...lines.slice(0, 2), ...lines.slice(2).map(move)].join("\n")}\n`;
+  })(path);
+  expect(checkState(dir, IDS)).toEqual([]);
+});
+
 it("takes work under way for what it is", () => {
   const { dir, path } = goodState();
   fs.writeFileSync(path("mailbox/inbox/waits.json"), "{}");

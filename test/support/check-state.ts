@@ -177,6 +177,7 @@ function checkEvents(
 ): void {
   const lease = String(record["lease"]);
   const submission = lease.slice(0, lease.indexOf(".") + 1);
+  const { head } = splitLease(lease);
   let at = -1;
   for (const what of wasTakenToCancel(record) ? (["selected", "completed"] as const) : ORDER) {
     // Selected for an earlier attempt counts: a retry is the same selection.
@@ -189,9 +190,10 @@ function checkEvents(
       continue;
     }
     const event = events[first] as Json;
-    // The text of all events of a run, though the first comes before there is an owner.
-    const isSameRun = event["attempt"] === record["attempts"];
-    if (isSameRun && event["lease"] !== splitLease(lease).head)
+    // The text of all events of a run, though the first comes before there is an owner. The number is the lease's: a task that is
+    // cancelled before it runs again has counted one attempt less.
+    const isSameRun = `${submission}${show(event["attempt"])}` === head;
+    if (isSameRun && event["lease"] !== head)
       faults.push(`${id}: its ${what} event names the lease ${show(event["lease"])}`);
     const place = wroteLate === true ? Number(event["t"]) : first;
     if (place < at) faults.push(`${id}: ${what} comes before what should precede it`);
