@@ -177,7 +177,8 @@ export class Dispatcher {
 
   onSkipped(id: string): void {
     this.inFlight.delete(foldId(id));
-    this.settledIds.add(id);
+    // Its dependents are looked at next, and each asks for this id.
+    this.settledIds.add(id, pathIn(this.trays.failed, errorName(id)));
   }
 
   /** A task waits again in `processing/`: for its retry, or because it was given back. */

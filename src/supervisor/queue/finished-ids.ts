@@ -12,7 +12,7 @@ import { isRefusal } from "../../mailbox/find/settled-record.ts";
 
 /** How many names are taken from a listing at a time. */
 const WALK_NAMES = 128;
-/** How many confirmed ids are remembered; further ones are confirmed again when needed. */
+/** How many confirmed ids are remembered; the oldest are confirmed again when needed. */
 const CONFIRMED_MAX = 4096;
 const RESULT_END = resultName("");
 const ERROR_END = errorName("");
@@ -46,12 +46,16 @@ export class FinishedIds {
     return this.next !== undefined || this.isWalkWanted;
   }
 
-  /** Adds the id of a task that has settled, or may have. */
-  add(id: string): void {
+  /**
+   * Adds the id of a task that has settled, or may have.
+   * @param path its record, when it is known to be there; no walk is needed then to find it
+   */
+  add(id: string, path?: string): void {
     const key = foldId(id);
     this.note(key);
     // The walk may have passed the place of its record already.
     this.suspects.delete(key);
+    if (path !== undefined) this.confirm(key, path);
   }
 
   /**
@@ -145,8 +149,16 @@ export class FinishedIds {
     if (!this.suspects.has(key)) return;
     const path = join(this.trays[tray], name);
     if (tray === "failed" && isRefusal(this.trays, path)) return;
-    if (this.confirmed.size >= CONFIRMED_MAX) this.confirmed.clear();
+    this.confirm(key, path);
+  }
+
+  private confirm(key: string, path: string): void {
     this.confirmed.set(key, path);
+    if (this.confirmed.size <= CONFIRMED_MAX) return;
+    for (const oldest of this.confirmed.keys()) {
+      this.confirmed.delete(oldest);
+      return;
+    }
   }
 
   private end(): void {

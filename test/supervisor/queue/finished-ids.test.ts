@@ -80,6 +80,37 @@ describe("FinishedIds", () => {
     expect(answer(ids, "LATE")).toBe(true);
   });
 
+  it("needs no walk for a record whose place it was told, until that record is gone", () => {
+    const trays = someTrays();
+    const { ids } = newIds(trays);
+    ids.work(FOREVER);
+    putError(trays, "Skipped", "dependency_failed", 0);
+    const path = join(trays.failed, errorName("Skipped"));
+    ids.add("Skipped", path);
+    expect([ids.has("skipped"), ids.hasResult("skipped"), ids.failedAs("SKIPPED")]).toEqual([
+      true,
+      false,
+      "Skipped",
+    ]);
+    expect(ids.hasWork).toBe(false);
+    fs.rmSync(path);
+    expect(ids.has("skipped")).toBe("unsure");
+    ids.work(FOREVER);
+    expect(ids.has("skipped")).toBe(false);
+  });
+
+  it("walks again for the oldest of very many records whose places it was told", () => {
+    const trays = someTrays();
+    const { ids } = newIds(trays);
+    ids.work(FOREVER);
+    for (let i = 0; i <= 4096; i++) ids.add(`t${i}`, trays.failed);
+    expect([ids.has("t1"), ids.has("t4096"), ids.hasWork]).toEqual([true, true, false]);
+    putError(trays, "t0", "dependency_failed", 0);
+    expect(ids.has("t0")).toBe("unsure");
+    ids.work(FOREVER);
+    expect(ids.has("t0")).toBe(true);
+  });
+
   it("sets an id free whose record is gone, and the record of a refusal takes none", () => {
     const trays = someTrays();
     fs.writeFileSync(join(trays.outbox, resultName("swept")), "{}");
