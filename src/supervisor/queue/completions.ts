@@ -17,7 +17,7 @@ type CompletionsQueue = Pick<Queue, "backlog" | "dispatcher" | "finishedIds" | "
 /** Listing the settled tasks takes at most about this much of a tick (ms). */
 const SLICE_MS = 2;
 /** How many dependencies are checked again at a time. */
-const RECHECKS_MAX = 512;
+const RECHECKS_MAX = 128;
 /** How many characters of an error the terminal shows. */
 const ERROR_CHARS_MAX = 200;
 
