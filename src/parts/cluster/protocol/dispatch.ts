@@ -1,0 +1,57 @@
+/** A dispatch is one run of a task that its tree has sent to other machines. Pure. */
+import { createHash } from "node:crypto";
+import { ID_CHARS_MAX } from "../../../core/limits.ts";
+import { isId, type ProcessingName } from "../../../core/names.ts";
+
+/**
+ * The run that is sent: what its name in `processing/` says, and the tree. Another run of the task, and the task after a retry by
+ * hand, have another number or another submission. So the dispatch is the fence: its result can only settle this name.
+ */
+export interface Dispatch {
+  /** The tree that has the task: 8 characters, letters and digits. */
+  tree: string;
+  task: string;
+  submission: string;
+  attempt: number;
+}
+
+/** Names a target in the subjects of the broker and in gates. */
+const TARGET = /^[a-z0-9][a-z0-9-]{0,31}$/;
+const TREE = /^[a-z0-9]{8}$/;
+const GATE = /^cluster-(.+)$/;
+const HASH_CHARS = 32;
+
+/** Whether this can name the machines that are meant: one machine, or all that serve it. */
+export function isTarget(text: string): boolean {
+  return TARGET.test(text);
+}
+
+export function isTree(text: string): boolean {
+  return TREE.test(text);
+}
+
+/**
+ * The one name of a dispatch everywhere: of its job and its result at the broker, and of the task that a machine makes of it. Two
+ * dispatches never share one, because no two submissions do.
+ */
+export function dispatchId({ tree, task, submission, attempt }: Dispatch): string {
+  const id = `${tree}.${task}.${submission}.${attempt}`;
+  if (id.length <= ID_CHARS_MAX && isId(id)) return id;
+  const hash = createHash("sha256").update(task).digest("hex").slice(0, HASH_CHARS);
+  return `${tree}.${hash}.${submission}.${attempt}`;
+}
+
+/** The gate at which a task waits for its result: see stage "hold" in `names.ts`. */
+export function clusterGate(target: string): string {
+  return `cluster-${target}`;
+}
+
+/** The dispatch of a name in `processing/`, and its target; undefined when it does not wait for a result of another machine. */
+export function readHeld(
+  tree: string,
+  { id, submission, attempt, stage, token, isBatch }: ProcessingName,
+): { dispatch: Dispatch; target: string } | undefined {
+  const target = stage === "hold" && isBatch !== true ? GATE.exec(token)?.[1] : undefined;
+  if (target === undefined || !isTarget(target)) return undefined;
+  return { dispatch: { tree, task: id, submission, attempt }, target };
+}
