@@ -253,7 +253,10 @@ function machineActions(world: World, name: string): Action[] {
       isFair: false,
       act(next) {
         spend(next, "losses");
-        next.mayRunTwice = true;
+        const { jobs, results } = next.broker;
+        // What it had told, and dropped, is not lost with it.
+        if (Object.keys(jobs).length > 0 || Object.keys(results).length === 0)
+          next.mayRunTwice = true;
         kill(next, name);
         const lost = machineOf(next, name);
         Object.assign(lost, { isLost: true, isConnected: false, notes: {}, tasks: {} });
@@ -350,8 +353,9 @@ function hasLapsed(world: World, holder: string, id: string): boolean {
   if (isTaking(world, holder, id)) return false;
   if (notes[id]?.state === "taken" && isConnected) return false;
   const task = tasks[id];
-  // It stops what it could not renew well before the time is over.
-  return task === undefined || task.state === "settled";
+  if (task === undefined || task.state === "settled") return true;
+  // What it could not renew it leaves, and stops, well before the time is over.
+  return notes[id]?.state !== "taken" && !task.isCancelWanted;
 }
 
 /** Whether a call of this machine is about to take this job: it is short, compared with all times of the protocol. */

@@ -1,5 +1,5 @@
 /** Deliberately broken variants of the cluster's protocol. A search for faults must catch every one, or it proves nothing. */
-import { dispatchId } from "../../src/parts/cluster/protocol/dispatch.ts";
+import { type Dispatch, dispatchId } from "../../src/parts/cluster/protocol/dispatch.ts";
 import { Machine } from "../../src/parts/cluster/protocol/machine.ts";
 import type { Job, Result } from "../../src/parts/cluster/protocol/messages.ts";
 import { Origin } from "../../src/parts/cluster/protocol/origin.ts";
@@ -28,10 +28,14 @@ interface MachineSelf {
 // biome-ignore lint/suspicious/noExplicitAny: it stands for methods of two classes and of a port.
 type Method = (this: any, ...args: any[]) => unknown;
 
-interface Broken {
+interface Patch {
   of: object;
   method: string;
   instead: (own: Method) => Method;
+}
+
+interface Broken extends Patch {
+  and?: Patch;
   /** The faults with which it shows. */
   left: Partial<Budget>;
 }
@@ -82,6 +86,12 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
       () =>
       ({ task }: World) =>
         task.state === "held" ? "waits" : "over",
+    and: {
+      of: ORIGIN_CALLS,
+      method: "settle",
+      instead: (own) => (world: World, _dispatch: Dispatch, result: Result) =>
+        own.call(undefined, world, { attempt: world.task.attempt }, result),
+    },
   },
   "the receipt is sent before the settlement": {
     of: Origin.prototype,
@@ -118,7 +128,7 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
   "a run is stopped before that is noted": {
     of: Machine.prototype,
     method: "leave",
-    left: { cuts: 1 },
+    left: { cuts: 1, kills: 1 },
     instead: (own) =>
       async function (this: MachineSelf, id: string, note: Note, state: string) {
         if (this.o.tree.placeOf(id) === "unsettled") await this.o.tree.cancel(id);
@@ -152,11 +162,16 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
 
 /** @returns what mends it again */
 export function breakCluster(name: string): () => void {
-  const { of, method, instead } = BROKEN[name] as Broken;
-  const methods = of as Record<string, Method>;
-  const own = methods[method] as Method;
-  methods[method] = instead(own);
+  const { and, ...first } = BROKEN[name] as Broken;
+  const mends = [first, ...(and === undefined ? [] : [and])].map(({ of, method, instead }) => {
+    const methods = of as Record<string, Method>;
+    const own = methods[method] as Method;
+    methods[method] = instead(own);
+    return () => {
+      methods[method] = own;
+    };
+  });
   return () => {
-    methods[method] = own;
+    for (const mend of mends) mend();
   };
 }
