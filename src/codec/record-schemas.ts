@@ -22,7 +22,7 @@ const Counts = Type.Object(
 const { $id: _taskId, ...TaskInside } = TaskSchema;
 const TaskAsRun = Type.Unsafe<unknown>({ ...TaskInside, description: "the task as it ran" });
 
-const KINDS = [
+export const FAILURE_KINDS = [
   "exit",
   "signal",
   "timeout",
@@ -51,7 +51,7 @@ const KINDS = [
   "duplicate_key",
 ] as const satisfies readonly FailureKind[];
 // With this type, the compiler reports a kind that is missing above.
-type _Kinds = FailureKind extends (typeof KINDS)[number] ? true : never;
+type _Kinds = FailureKind extends (typeof FAILURE_KINDS)[number] ? true : never;
 const _kinds: _Kinds = true;
 void _kinds;
 
@@ -118,7 +118,7 @@ export const ErrorSchema = Type.Object(
     failed_at: Seconds,
     code: Type.String(),
     kind: Type.Union(
-      KINDS.map((kind) => Type.Literal(kind)) as [ReturnType<typeof Type.Literal<FailureKind>>],
+      FAILURE_KINDS.map((kind) => Type.Literal(kind)) as [ReturnType<typeof Type.Literal<FailureKind>>],
     ),
     agent_id: Type.String(),
     lease: Type.String(),

@@ -1,16 +1,42 @@
-/** What travels between machines. Types for now. */
+/**
+ * What travels between machines: JSON, checked like a dropped file. What does not fit is refused with a reason, and changes nothing.
+ * No message is trusted to name itself: its id is made again from what it says.
+ */
+import { JsonFault, scanObject } from "../../../codec/json.ts";
+import { FAILURE_KINDS } from "../../../codec/record-schemas.ts";
+import { compileCheck } from "../../../codec/schema.ts";
+import { type TSchema, Type } from "../../../codec/typebox.ts";
+import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX, OUTPUT_DEPTH_MAX } from "../../../core/limits.ts";
+import { explainBadId } from "../../../core/names.ts";
 import type { FailureKind } from "../../../core/task.ts";
-import type { Dispatch } from "./dispatch.ts";
+import { type Dispatch, dispatchId, isTarget, isTree } from "./dispatch.ts";
 
+/** Servers take messages of up to 1 MB by default, subject and headers included (bytes). */
+export const MESSAGE_BYTES_MAX = 900_000;
+/** A heartbeat speaks of at most so many dispatches; a machine with more sends several. */
+export const BEAT_DISPATCHES_MAX = 1000;
+
+const VERSION = 1;
+/** The output of a run stands so deep in a message. */
+const DEPTH_OF_OUTPUT = 2;
+
+/** Asks for one run of a task. */
 export interface Job {
   dispatch: Dispatch;
+  /** The machines that may run it: see `isTarget`. */
   target: string;
   /** The fields of the task that are sent. */
   task: Record<string, unknown>;
 }
 
 export type End =
-  | { status: "completed"; output: unknown; verdict: string; verdict_reason: string; exit_code: number | null }
+  | {
+      status: "completed";
+      output: unknown;
+      verdict: string;
+      verdict_reason: string;
+      exit_code: number | null;
+    }
   | {
       status: "failed";
       kind: FailureKind;
@@ -23,9 +49,140 @@ export type End =
   /** The machine does not run such tasks. */
   | { status: "refused"; reason: string };
 
+/** How a run has ended. */
 export interface Result {
   dispatch: Dispatch;
   target: string;
   machine: string;
   end: End;
+}
+
+/** A machine says what it has of one tree. */
+export interface Beat {
+  machine: string;
+  has: readonly { dispatch: Dispatch; target: string }[];
+}
+
+/** A message that does not fit, with the reason. It may hold secrets, so the reason quotes nothing of it. */
+export class BadMessage extends Error {
+  override readonly name = "BadMessage";
+}
+
+const Name = Type.String({ minLength: 1, maxLength: ID_CHARS_MAX });
+const ExitCode = Type.Union([Type.Integer(), Type.Null()]);
+const DispatchSchema = Type.Object({
+  tree: Type.String({ pattern: "^[a-z0-9]{8}$" }),
+  task: Name,
+  submission: Type.String({ pattern: "^[a-z0-9]{1,32}$" }),
+  attempt: Type.Integer({ minimum: 1, maximum: MAX_ATTEMPTS_MAX }),
+});
+const HEAD = { version: Type.Literal(VERSION), dispatch: DispatchSchema, target: Name };
+const EndSchema = Type.Union([
+  Type.Object({
+    status: Type.Literal("completed"),
+    output: Type.Unknown(),
+    verdict: Type.String(),
+    verdict_reason: Type.String(),
+    exit_code: ExitCode,
+  }),
+  Type.Object({
+    status: Type.Literal("failed"),
+    kind: Type.Union(FAILURE_KINDS.map((kind) => Type.Literal(kind))),
+    code: Type.String(),
+    error: Type.String(),
+    exit_code: ExitCode,
+    signal: Type.Union([Type.String(), Type.Null()]),
+    output: Type.Optional(Type.Unknown()),
+  }),
+  Type.Object({ status: Type.Literal("refused"), reason: Type.String() }),
+]);
+
+const jobForm = formOf(Type.Object({ ...HEAD, task: Type.Object({}) }), ["task"]);
+const resultForm = formOf(Type.Object({ ...HEAD, machine: Name, end: EndSchema }), ["end"]);
+const beatForm = formOf(
+  Type.Object({
+    version: Type.Literal(VERSION),
+    machine: Name,
+    has: Type.Array(Type.Object({ dispatch: DispatchSchema, target: Name }), {
+      maxItems: BEAT_DISPATCHES_MAX,
+    }),
+  }),
+);
+
+/** @throws BadMessage when it is too large to travel */
+export function encodeMessage(message: Job | Result | Beat): Buffer {
+  const bytes = Buffer.from(JSON.stringify({ version: VERSION, ...message }), "utf8");
+  if (bytes.length > MESSAGE_BYTES_MAX) throw new BadMessage(explainSize(bytes.length));
+  return bytes;
+}
+
+/** @param id the name under which it came. @throws BadMessage */
+export function decodeJob(bytes: Buffer, id: string): Job {
+  return checkHead(jobForm<Job>(bytes), id);
+}
+
+/** @param id the name under which it came. @throws BadMessage */
+export function decodeResult(bytes: Buffer, id: string, machine: string): Result {
+  const result = checkHead(resultForm<Result>(bytes), id);
+  if (result.machine !== machine) throw new BadMessage("it names another machine than its sender");
+  return result;
+}
+
+/** @param tree the tree that it must be about. @throws BadMessage */
+export function decodeBeat(bytes: Buffer, tree: string): Beat {
+  const beat = beatForm<Beat>(bytes);
+  checkTarget(beat.machine, "machine");
+  for (const { dispatch, target } of beat.has) {
+    checkDispatch(dispatch, target);
+    if (dispatch.tree !== tree) throw new BadMessage("it speaks of another tree");
+  }
+  return beat;
+}
+
+/** Reads messages of one form. @param free members in which any keys are allowed */
+function formOf(schema: TSchema, free: readonly string[] = []): <T>(bytes: Buffer) => T {
+  const check = compileCheck(schema);
+  const freeMembers = new Set(free);
+  return <T>(bytes: Buffer) => {
+    if (bytes.length > MESSAGE_BYTES_MAX) throw new BadMessage(explainSize(bytes.length));
+    const value = parse(bytes, freeMembers);
+    const { version, ...rest } = value;
+    if (Number.isInteger(version) && version !== VERSION)
+      throw new BadMessage(`it has version ${version}, and this program knows ${VERSION}`);
+    const fault = check(value);
+    if (fault !== undefined) throw new BadMessage(fault.message);
+    return rest as T;
+  };
+}
+
+function parse(bytes: Buffer, free: ReadonlySet<string>): Record<string, unknown> {
+  try {
+    return scanObject(bytes, free, OUTPUT_DEPTH_MAX + DEPTH_OF_OUTPUT).value;
+  } catch (error) {
+    if (error instanceof JsonFault) throw new BadMessage(error.message);
+    throw error;
+  }
+}
+
+function checkHead<T extends Job | Result>(message: T, id: string): T {
+  checkDispatch(message.dispatch, message.target);
+  if (dispatchId(message.dispatch) !== id)
+    throw new BadMessage("it is about another dispatch than its name says");
+  return message;
+}
+
+function checkDispatch({ tree, task }: Dispatch, target: string): void {
+  const fault = explainBadId(task);
+  if (fault !== undefined) throw new BadMessage(`dispatch.task: ${fault}`);
+  if (!isTree(tree)) throw new BadMessage("dispatch.tree is no name of a tree");
+  checkTarget(target, "target");
+}
+
+function checkTarget(text: string, member: string): void {
+  if (!isTarget(text))
+    throw new BadMessage(`${member}: expected up to 32 of a-z, 0-9 and -, beginning with a letter or digit`);
+}
+
+function explainSize(size: number): string {
+  return `it has ${size} bytes, and at most ${MESSAGE_BYTES_MAX} can travel`;
 }
