@@ -50,7 +50,8 @@ const GIT_KILLS = "test/parts/*/every-kill.test.ts";
 const AGENTS = "test/agents/real/*.test.ts";
 /** All pages in a real browser, with what drives it installed first: `npm run test:web`. */
 const WEB = "test/parts/web/browser/*.test.ts";
-
+/** The cluster with real NATS servers, with the packages that speak to them installed first: `npm run test:nats`. */
+const NATS = "test/parts/cluster/nats/*.test.ts";
 /** 200 expressions beside the real cron of Debian, which is downloaded first: `npm run test:cron`. */
 const DEBIAN_CRON = "test/parts/schedules/debian-cron.test.ts";
 
@@ -77,6 +78,7 @@ export default defineConfig({
             SIMULATION,
             AGENTS,
             WEB,
+            NATS,
             GIT_KILLS,
             DEBIAN_CRON,
             ...SEARCHES,
@@ -103,6 +105,15 @@ export default defineConfig({
           name: "web",
           include: [WEB],
           globalSetup: "test/parts/web/browser/install.ts",
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "nats",
+          include: [NATS],
+          globalSetup: "test/parts/cluster/nats/found.ts",
           isolate: false,
         },
       },

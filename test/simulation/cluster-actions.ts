@@ -355,6 +355,7 @@ function hasLapsed(world: World, holder: string, id: string): boolean {
   const task = tasks[id];
   if (task === undefined || task.state === "settled") return true;
   // What it could not renew it leaves, and stops, well before the time is over.
+  if (bridge.handler?.name === "renew") return false;
   return notes[id]?.state !== "taken" && !task.isCancelWanted;
 }
 

@@ -2,10 +2,10 @@
 import { describe, expect, test } from "vitest";
 import { TaskSchema } from "../../../src/codec/task-codec.ts";
 import type { Task } from "../../../src/core/task.ts";
-import { acceptJob, sentFields } from "../../../src/parts/cluster/protocol/sent-task.ts";
+import { type Accept, acceptJob, sentFields } from "../../../src/parts/cluster/protocol/sent-task.ts";
 
 const dispatch = { tree: "abcd2345", task: "t", submission: "s", attempt: 2 };
-const NOTHING_MORE = { agents: ["coder"], fields: [] };
+const NOTHING_MORE: Accept = { agents: ["coder"], fields: [] };
 const take = (task: Record<string, unknown>, accept = NOTHING_MORE) =>
   acceptJob({ dispatch, target: "any", task }, accept);
 

@@ -1,0 +1,98 @@
+/**
+ * Loads the packages that speak to NATS. They are the user's: mailchute does not install them, and reads them only when the settings
+ * have a cluster. The types say as much of them as is used here.
+ */
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { ErrInvalidConfig, messageOf } from "../../../core/errors.ts";
+
+/** What to install, in the version that the tests use; later ones need a newer Node. */
+export const PACKAGES = {
+  "@nats-io/transport-node": "3.3.1",
+  "@nats-io/jetstream": "3.3.1",
+} as const;
+
+export interface Msg {
+  readonly data: Uint8Array;
+  readonly subject: string;
+  readonly reply?: string;
+}
+
+export interface Connection {
+  publish(subject: string, data?: Uint8Array): void;
+  request(subject: string, data?: Uint8Array | string, options?: { timeout: number }): Promise<Msg>;
+  subscribe(subject: string): AsyncIterable<Msg> & { unsubscribe(): void };
+  flush(): Promise<void>;
+  rtt(): Promise<number>;
+  status(): AsyncIterable<{ type: string }>;
+  close(): Promise<void>;
+  isClosed(): boolean;
+}
+
+/** A message of a stream. */
+export interface StreamMsg {
+  readonly data: Uint8Array;
+  readonly subject: string;
+  /** The subject on which it is acknowledged and renewed. */
+  readonly reply: string;
+  readonly info: { readonly deliveryCount: number };
+  /** Resolves when the server has it. */
+  ackAck(options?: { timeout: number }): Promise<boolean>;
+  nak(delayMs?: number): void;
+}
+
+export interface PullConsumer {
+  fetch(options: {
+    max_messages: number;
+    expires: number;
+  }): Promise<AsyncIterable<StreamMsg> & { stop(): void }>;
+}
+
+export interface JetStream {
+  publish(subject: string, data: Uint8Array, options?: { timeout: number }): Promise<unknown>;
+  consumers: { get(stream: string, name: string): Promise<PullConsumer> };
+}
+
+export interface StreamInfo {
+  readonly created: string;
+  readonly state: { readonly messages: number; readonly subjects?: Record<string, number> };
+}
+
+export interface JetStreamManager {
+  streams: {
+    add(config: Record<string, unknown>): Promise<StreamInfo>;
+    info(stream: string, options?: { subjects_filter: string }): Promise<StreamInfo>;
+    purge(stream: string, options: { filter: string }): Promise<unknown>;
+  };
+  consumers: { add(stream: string, config: Record<string, unknown>): Promise<unknown> };
+}
+
+export interface Nats {
+  connect(options: Record<string, unknown>): Promise<Connection>;
+  credsAuthenticator(creds: Uint8Array): unknown;
+  jetstream(connection: Connection): JetStream;
+  jetstreamManager(connection: Connection): Promise<JetStreamManager>;
+}
+
+/**
+ * Looks beside mailchute, then from the folder around the state tree.
+ * @throws ErrInvalidConfig when they are not installed
+ */
+export function loadNats(around: string): Nats {
+  const [transport, stream] = Object.keys(PACKAGES) as [string, string];
+  const faults: string[] = [];
+  for (const from of [import.meta.url, join(around, "package.json")]) {
+    const load = createRequire(from);
+    try {
+      return { ...(load(transport) as object), ...(load(stream) as object) } as Nats;
+    } catch (error) {
+      faults.push(messageOf(error).split("\n", 1)[0] ?? "");
+    }
+  }
+  const wanted = Object.entries(PACKAGES).map(([name, version]) => `${name}@${version}`);
+  throw new ErrInvalidConfig(`cluster: the packages for NATS cannot be loaded: ${faults.at(-1)}`, {
+    path: around,
+    phase: "cluster",
+    hint: `install them: npm install --save-exact ${wanted.join(" ")}`,
+  });
+}

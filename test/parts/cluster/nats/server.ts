@@ -1,0 +1,72 @@
+/** A NATS server of a test, with a disk that can be lost. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import fs from "node:fs";
+import net from "node:net";
+import { join } from "node:path";
+import { waitFor } from "../../../support/wait-for.ts";
+import { findServer } from "./found.ts";
+
+export class Server {
+  readonly port: number;
+  private readonly dir: string;
+  private child: ChildProcess | undefined;
+
+  private constructor(dir: string, port: number) {
+    this.dir = dir;
+    this.port = port;
+  }
+
+  /** @param dir holds its disk */
+  static async start(dir: string): Promise<Server> {
+    const server = new Server(join(dir, "nats"), await freePort());
+    await server.start();
+    return server;
+  }
+
+  get url(): string {
+    return `nats://127.0.0.1:${this.port}`;
+  }
+
+  async start(): Promise<void> {
+    const path = findServer() ?? "nats-server";
+    const args = ["-js", "-sd", this.dir, "-a", "127.0.0.1", "-p", String(this.port)];
+    this.child = spawn(path, args, { stdio: "ignore" });
+    await waitFor(() => canConnect(this.port), { what: "the NATS server" });
+  }
+
+  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+    const { child } = this;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    child.kill(signal);
+    if (signal === "SIGKILL" || signal === "SIGTERM") await once(child, "exit");
+  }
+
+  /** Its machine has lost the disk. */
+  async wipe(): Promise<void> {
+    await this.kill();
+    fs.rmSync(this.dir, { recursive: true, force: true });
+    await this.start();
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = net.createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as net.AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+async function canConnect(port: number): Promise<boolean> {
+  const socket = net.connect(port, "127.0.0.1");
+  try {
+    await once(socket, "connect");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
