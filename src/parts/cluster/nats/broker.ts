@@ -219,7 +219,8 @@ export class NatsBroker implements OriginBroker, MachineBroker {
     return Object.keys(state.subjects ?? {});
   }
 
-  private birth(): Promise<string> {
+  /** Which servers they are: another answer means that they have lost all they had. */
+  birth(): Promise<string> {
     this.born ??= this.makeStreams();
     return this.born;
   }

@@ -35,11 +35,20 @@ export class Origin {
   }
 
   /**
-   * Notes a dispatch of an earlier process. Before its first `publish`, a new process does so for each held task, and for each job that
-   * the broker has of this tree.
+   * Notes a dispatch of an earlier process. Before its first `publish`, a new process does so for each held task, and drops the other
+   * jobs of this tree that the broker has.
    */
   adopt(dispatch: Dispatch, target: string): void {
     this.sent.set(dispatchId(dispatch), { dispatch, target, heardMs: Number.NEGATIVE_INFINITY });
+  }
+
+  /** Whether `publish` has something to do. */
+  isDue(dispatch: Dispatch): boolean {
+    const { nowMs, silenceMs, answerMs } = this.o;
+    const known = this.sent.get(dispatchId(dispatch));
+    if (known === undefined) return true;
+    if (nowMs() - known.heardMs < silenceMs) return false;
+    return known.askedMs === undefined || nowMs() - known.askedMs >= answerMs;
   }
 
   /**
@@ -49,11 +58,10 @@ export class Origin {
    */
   async publish(job: Job): Promise<void> {
     const { dispatch, target } = job;
-    const { tree, broker, nowMs, silenceMs, answerMs } = this.o;
+    const { tree, broker, nowMs } = this.o;
     const id = dispatchId(dispatch);
     const known = this.sent.get(id);
-    if (known !== undefined && nowMs() - known.heardMs < silenceMs) return;
-    if (known?.askedMs !== undefined && nowMs() - known.askedMs < answerMs) return;
+    if (!this.isDue(dispatch)) return;
     if (tree.standing(dispatch) !== "waits") return;
     if (known === undefined) {
       // Noted first: if the task is cancelled now, `dropIfOver` finds what has been published.

@@ -1,0 +1,254 @@
+/** Carries tasks, results and receipts between a state tree and the broker. All that it must not forget is in the tree. */
+import type { Task } from "../../core/task.ts";
+import type { NatsBroker, Received } from "./nats/broker.ts";
+import { type Dispatch, dispatchId } from "./protocol/dispatch.ts";
+import { Machine } from "./protocol/machine.ts";
+import {
+  BadMessage,
+  BEAT_DISPATCHES_MAX,
+  decodeBeat,
+  decodeJob,
+  decodeResult,
+  encodeMessage,
+} from "./protocol/messages.ts";
+import { Origin } from "./protocol/origin.ts";
+import type { MachineFiles } from "./tree/machine-files.ts";
+import type { OriginFiles } from "./tree/origin-files.ts";
+
+/** How often the tree is looked at (ms). */
+const LOOK_MS = 200;
+/** Within this time machines answer when they are asked (ms). */
+const ANSWER_MS = 2000;
+/** So many parts of `ack_wait` are between two renewals of a job, and between two heartbeats. */
+const BEATS_PER_WAIT = 6;
+/** A result without a receipt is told again after this time (ms). */
+const TELL_AGAIN_MS = 60_000;
+/** So many jobs are published at once. */
+const PUBLISH_MAX = 256;
+
+export interface BridgeOptions {
+  /** The name of this machine. */
+  name: string;
+  tree: string;
+  origin: OriginFiles;
+  machine: MachineFiles;
+  broker: NatsBroker;
+  /** The targets that this machine serves; none: it only sends. */
+  serves: readonly string[];
+  /** How many tasks of others may be here at once. */
+  slots: number;
+  ackWaitMs: number;
+  /** The name at the machine of the agent of a task. */
+  agentOf: (task: Task) => string;
+  tell: (message: string) => void;
+}
+
+export class Bridge {
+  private readonly o: BridgeOptions;
+  private readonly origin: Origin;
+  private readonly machine: Machine;
+  private readonly turns = new Map<string, Promise<void>>();
+  /** When and to which servers each result was told. */
+  private readonly told = new Map<string, { atMs: number; birth: string }>();
+  private readonly timers: NodeJS.Timeout[] = [];
+  private isLooking = false;
+  private hasAdopted = false;
+
+  constructor(options: BridgeOptions) {
+    this.o = options;
+    const { name, origin, machine, broker, ackWaitMs } = options;
+    const nowMs = (): number => performance.now();
+    const silenceMs = 3 * ackWaitMs;
+    const answerMs = Math.min(ANSWER_MS, ackWaitMs);
+    this.origin = new Origin({ tree: origin, broker, nowMs, silenceMs, answerMs });
+    this.machine = new Machine({ name, tree: machine, broker, nowMs, ackWaitMs });
+  }
+
+  start(): void {
+    const { broker, serves, name } = this.o;
+    void broker.results((message) => this.onResult(message));
+    broker.onBeats((bytes) => this.onBeat(bytes));
+    broker.onAsks((asking) => {
+      if (this.o.serves.length > 0 || this.o.machine.ids().length > 0) this.beat(asking);
+    });
+    void broker.overs(({ names, delivery }) => {
+      const id = names.at(-1) ?? "";
+      this.inTurn(id, () => this.machine.onOver(id, delivery));
+    });
+    for (const target of new Set([...serves, ...(serves.length > 0 ? [name] : [])]))
+      void broker.jobsFor(target, () => this.room(), (message) => this.onJob(message));
+    this.every(LOOK_MS, () => this.look());
+    this.every(this.o.ackWaitMs / BEATS_PER_WAIT, async () => this.beatAndRenew());
+  }
+
+  async stop(): Promise<void> {
+    for (const timer of this.timers) clearInterval(timer);
+    await Promise.all(this.turns.values());
+    await this.o.broker.close();
+  }
+
+  private every(ms: number, work: () => Promise<void>): void {
+    const run = (): void => {
+      work().catch((error: unknown) => this.trouble(error));
+    };
+    this.timers.push(setInterval(run, ms));
+    run();
+  }
+
+  /** How many more jobs may come. */
+  private room(): number {
+    const { machine, slots } = this.o;
+    const open = machine.ids().filter((id) => machine.placeOf(id) !== "settled");
+    return Math.max(0, slots - open.length);
+  }
+
+  private async look(): Promise<void> {
+    if (this.isLooking) return;
+    this.isLooking = true;
+    try {
+      await this.lookAtHeld();
+      await this.lookAtTaken();
+    } finally {
+      this.isLooking = false;
+    }
+  }
+
+  private async lookAtHeld(): Promise<void> {
+    const { origin, broker } = this.o;
+    const held = origin.held();
+    if (!this.hasAdopted) {
+      for (const { dispatch, target } of held) this.origin.adopt(dispatch, target);
+      // Only we publish jobs of this tree: what is not held was cancelled while no bridge ran.
+      const ids = new Set(held.map(({ dispatch }) => dispatchId(dispatch)));
+      for (const { id, target } of await broker.jobs())
+        if (!ids.has(id)) await broker.dropJob(target, id);
+      this.hasAdopted = true;
+    }
+    const due = held.filter(({ dispatch }) => this.origin.isDue(dispatch)).slice(0, PUBLISH_MAX);
+    await Promise.all(due.map(({ dispatch, target }) => this.publish(dispatch, target)));
+    const waiting = new Set(held.map(({ dispatch }) => dispatchId(dispatch)));
+    const lost = this.origin.known().filter((id) => !waiting.has(id));
+    await Promise.all(lost.map((id) => this.inTurn(id, () => this.origin.dropIfOver(id))));
+  }
+
+  private publish(dispatch: Dispatch, target: string): Promise<void> {
+    return this.inTurn(dispatchId(dispatch), async () => {
+      const { origin, agentOf, name } = this.o;
+      const job = origin.jobOf(dispatch, target, agentOf);
+      if (job === undefined) return;
+      try {
+        encodeMessage(job);
+      } catch (error) {
+        if (!(error instanceof BadMessage)) throw error;
+        const end = { status: "refused", reason: error.message } as const;
+        await origin.settle(dispatch, { dispatch, target, machine: name, end });
+        return;
+      }
+      await this.origin.publish(job);
+    });
+  }
+
+  /** Tells the ends of tasks that have settled. */
+  private async lookAtTaken(): Promise<void> {
+    const { machine, broker } = this.o;
+    for (const id of this.told.keys()) if (machine.note(id) === undefined) this.told.delete(id);
+    const settled = machine.ids().filter((id) => machine.placeOf(id) === "settled");
+    if (settled.length === 0) return;
+    const birth = await broker.birth();
+    const nowMs = performance.now();
+    const due = settled.filter((id) => {
+      const told = this.told.get(id);
+      return told === undefined || told.birth !== birth || nowMs - told.atMs >= TELL_AGAIN_MS;
+    });
+    await Promise.all(
+      due.map((id) =>
+        this.inTurn(id, async () => {
+          await this.machine.report(id);
+          this.told.set(id, { atMs: nowMs, birth });
+        }),
+      ),
+    );
+  }
+
+  private async beatAndRenew(): Promise<void> {
+    const { machine } = this.o;
+    const trees = new Set(machine.ids().map((id) => machine.note(id)?.dispatch.tree ?? ""));
+    for (const tree of trees) if (tree !== "") this.beat(tree);
+    await Promise.all(
+      machine.ids().map((id) => this.inTurn(id, () => this.machine.renew(id))),
+    );
+  }
+
+  private beat(tree: string): void {
+    const { machine, broker, name } = this.o;
+    const has = machine.ids().flatMap((id) => {
+      const note = machine.note(id);
+      return note?.state === "taken" && note.dispatch.tree === tree
+        ? [{ dispatch: note.dispatch, target: note.target }]
+        : [];
+    });
+    for (let at = 0; at < has.length; at += BEAT_DISPATCHES_MAX)
+      broker.beat(tree, { machine: name, has: has.slice(at, at + BEAT_DISPATCHES_MAX) });
+  }
+
+  private onJob({ names, bytes, lease, delivery }: Received): void {
+    const id = names.at(-1) ?? "";
+    this.inTurn(id, async () => {
+      const job = this.decoded("job", () => decodeJob(bytes, id));
+      if (job === undefined) await delivery.done();
+      else await this.orLater(delivery, () => this.machine.onJob(job, lease, delivery));
+    });
+  }
+
+  private onResult({ names, bytes, delivery }: Received): void {
+    const [, machine = "", id = ""] = names;
+    this.inTurn(id, async () => {
+      const result = this.decoded("result", () => decodeResult(bytes, id, machine));
+      if (result === undefined) await delivery.done();
+      else await this.orLater(delivery, () => this.origin.onResult(result, delivery));
+    });
+  }
+
+  private onBeat(bytes: Buffer): void {
+    const beat = this.decoded("heartbeat", () => decodeBeat(bytes, this.o.tree));
+    if (beat === undefined) return;
+    for (const { dispatch, target } of beat.has)
+      void this.inTurn(dispatchId(dispatch), () =>
+        this.origin.onBeat(beat.machine, dispatch, target),
+      );
+  }
+
+  private decoded<T>(what: string, decode: () => T): T | undefined {
+    try {
+      return decode();
+    } catch (error) {
+      if (!(error instanceof BadMessage)) throw error;
+      this.o.tell(`refused a ${what}: ${error.message}`);
+      return undefined;
+    }
+  }
+
+  private async orLater(delivery: Received["delivery"], act: () => Promise<void>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      await delivery.later();
+      throw error;
+    }
+  }
+
+  /** Calls about one dispatch follow each other. Never rejects: what failed is called again later. */
+  private inTurn(id: string, act: () => Promise<void>): Promise<void> {
+    const before = this.turns.get(id) ?? Promise.resolve();
+    const turn = before.then(act).catch((error: unknown) => this.trouble(error));
+    this.turns.set(id, turn);
+    void turn.then(() => {
+      if (this.turns.get(id) === turn) this.turns.delete(id);
+    });
+    return turn;
+  }
+
+  private trouble(error: unknown): void {
+    this.o.tell(error instanceof Error ? error.message : String(error));
+  }
+}

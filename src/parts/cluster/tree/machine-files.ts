@@ -1,0 +1,136 @@
+/** A machine that works for other trees, as files: its mailbox, and one note for each dispatch that it has taken. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../../../core/errors.ts";
+import { isObject } from "../../../core/json-object.ts";
+import { isId } from "../../../core/names.ts";
+import { loadDocument, replaceDocument } from "../../../host/documents.ts";
+import { listDir } from "../../../host/list-dir.ts";
+import { enqueueCommand } from "../../../mailbox/commands/command-queue.ts";
+import type { Trays } from "../../../mailbox/files/trays.ts";
+import { isInFlight, locate } from "../../../mailbox/find/locate.ts";
+import { readSettled } from "../../../mailbox/find/settled-record.ts";
+import { retry } from "../../../mailbox/retry/retry.ts";
+import { submit } from "../../../mailbox/submit/submit.ts";
+import type { End, Job } from "../protocol/messages.ts";
+import type { MachineTree, Note, Place } from "../protocol/ports.ts";
+import { type Accept, acceptJob } from "../protocol/sent-task.ts";
+import { endOfRecord } from "./ends.ts";
+import { clusterDir } from "./tree-name.ts";
+
+/** A note as it is kept: with the command that was given to cancel its task. */
+interface KeptNote extends Note {
+  cancel?: string;
+}
+
+export interface MachinePlace {
+  stateDir: string;
+  trays: Trays;
+  /** The mailbox of commands. */
+  control: Trays;
+  accept: Accept;
+}
+
+export class MachineFiles implements MachineTree {
+  private readonly p: MachinePlace;
+  private readonly dir: string;
+  private readonly kept = new Map<string, KeptNote>();
+
+  /** Reads the notes of an earlier process. @throws a system error */
+  constructor(place: MachinePlace) {
+    this.p = place;
+    this.dir = join(clusterDir(place.stateDir), "jobs");
+    fs.mkdirSync(clusterDir(place.stateDir), { recursive: true });
+    if (!fs.existsSync(this.dir)) fs.mkdirSync(this.dir);
+    for (const file of listDir(this.dir)) {
+      const id = file.endsWith(".json") ? file.slice(0, -5) : "";
+      const note = isId(id) ? loadDocument<KeptNote>(this.pathOf(id)) : undefined;
+      // What was not written whole was not acted on: see `saveNote`.
+      if (note !== undefined && isObject(note.dispatch)) this.kept.set(id, note);
+    }
+  }
+
+  ids(): string[] {
+    return [...this.kept.keys()];
+  }
+
+  note(id: string): Note | undefined {
+    return this.kept.get(id);
+  }
+
+  saveNote(id: string, note: Note): void {
+    const { cancel } = this.kept.get(id) ?? {};
+    this.write(id, { ...note, ...(cancel === undefined ? {} : { cancel }) });
+  }
+
+  removeNote(id: string): void {
+    fs.rmSync(this.pathOf(id), { force: true });
+    this.kept.delete(id);
+  }
+
+  placeOf(id: string): Place {
+    const { trays, control } = this.p;
+    const cancel = this.kept.get(id)?.cancel;
+    if (cancel !== undefined && isInFlight(control, cancel)) return "unsettled";
+    const place = locate(trays, id);
+    if (place === undefined) return "none";
+    return place.tray === "outbox" || place.tray === "failed" ? "settled" : "unsettled";
+  }
+
+  whyRefused(job: Job): string | undefined {
+    const made = acceptJob(job, this.p.accept);
+    return "refused" in made ? made.refused : undefined;
+  }
+
+  async submit(id: string, job: Job): Promise<void> {
+    const made = acceptJob(job, this.p.accept);
+    if ("refused" in made) throw new Error(made.refused);
+    const bytes = Buffer.from(`${made.text}\n`, "utf8");
+    try {
+      await submit(this.p.trays, { id, bytes });
+    } catch (error) {
+      if (!(error instanceof ErrTaskExists)) throw error;
+    }
+  }
+
+  endOf(id: string): End | undefined {
+    const settled = readSettled(this.p.trays, id);
+    return settled && endOfRecord(settled.record);
+  }
+
+  async cancel(id: string): Promise<void> {
+    const note = this.kept.get(id);
+    if (note === undefined) return;
+    const { control } = this.p;
+    if (note.cancel !== undefined && isInFlight(control, note.cancel)) return;
+    const args = { node: id, final: true };
+    const { id: cancel } = await enqueueCommand(control, { command: "cancel", args });
+    this.write(id, { ...note, cancel });
+  }
+
+  async runAgain(id: string): Promise<void> {
+    try {
+      await retry(this.p.trays, id);
+    } catch (error) {
+      // Another process was faster.
+      const isDone =
+        error instanceof ErrTaskExists ||
+        error instanceof ErrTaskNotFound ||
+        error instanceof ErrInvalidTransition;
+      if (!isDone) throw error;
+    }
+  }
+
+  private write(id: string, note: KeptNote): void {
+    replaceDocument(this.pathOf(id), note, { missingMax: 1, isDurable: this.isDurable });
+    this.kept.set(id, note);
+  }
+
+  private get isDurable(): boolean {
+    return this.p.trays.durability === "power";
+  }
+
+  private pathOf(id: string): string {
+    return join(this.dir, `${id}.json`);
+  }
+}

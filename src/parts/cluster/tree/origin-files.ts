@@ -1,0 +1,242 @@
+/**
+ * The tree that has the tasks, as files. A task that waits for its result stands in `processing/` under `~hold-cluster-<target>`: no
+ * process owns it, so none can lose it. The result settles it by a rename of that very name.
+ */
+import { setTimeout as wait } from "node:timers/promises";
+import { encodeRecord } from "../../../codec/records.ts";
+import type { DecodedTask } from "../../../codec/task-codec.ts";
+import { wallSeconds } from "../../../core/clock.ts";
+import { ErrInvalidTask, systemCode } from "../../../core/errors.ts";
+import { leaseOf, type ProcessingName, parseName, prefixOf, withStage } from "../../../core/names.ts";
+import { type AttemptOutcome, decide, errorText, retryPolicyOf } from "../../../core/outcome.ts";
+import type { Settings } from "../../../core/settings.ts";
+import type { ResultRecord } from "../../../core/task.ts";
+import { ownerSequence } from "../../../host/identity.ts";
+import { recordPutBack } from "../../../journal/attempts.ts";
+import { recordConflict, recordSettled } from "../../../journal/settled.ts";
+import type { Telemetry } from "../../../journal/telemetry.ts";
+import { type Claim, claimAt, putBack, readClaim } from "../../../mailbox/claim/claim.ts";
+import type { Trays } from "../../../mailbox/files/trays.ts";
+import { newDeadLetter } from "../../../mailbox/settle/dead-letter.ts";
+import { newSettlement, type Settlement, settleAll } from "../../../mailbox/settle/settle.ts";
+import { clusterGate, type Dispatch, readHeld } from "../protocol/dispatch.ts";
+import type { Job, Result } from "../protocol/messages.ts";
+import type { OriginTree, Standing } from "../protocol/ports.ts";
+import { sentFields } from "../protocol/sent-task.ts";
+import { outcomeOf } from "./ends.ts";
+
+/** Longest pause before a settlement that the disk refused is tried again (ms). */
+const SETTLE_AGAIN_MS_MAX = 5000;
+
+export interface OriginPlace {
+  trays: Trays;
+  settings: Settings;
+  telemetry: Telemetry;
+  /** The name of the tree in the cluster. */
+  tree: string;
+}
+
+export class OriginFiles implements OriginTree {
+  private readonly p: OriginPlace;
+  private readonly newOwner = ownerSequence();
+
+  constructor(place: OriginPlace) {
+    this.p = place;
+  }
+
+  /** The dispatches that wait for their results. @throws a system error when `processing/` cannot be listed */
+  held(): { dispatch: Dispatch; target: string }[] {
+    const { trays, tree } = this.p;
+    return trays.storage.list(trays.processing).flatMap((file) => {
+      const name = parseName(file);
+      return name === undefined ? [] : (readHeld(tree, name) ?? []);
+    });
+  }
+
+  /**
+   * The job of a held task; undefined when it is not held any more.
+   * @param agentOf the name at the machine of the agent of a task
+   * @throws ErrInvalidTask when the file holds no task that may run
+   */
+  jobOf(
+    dispatch: Dispatch,
+    target: string,
+    agentOf: (task: DecodedTask["task"]) => string,
+  ): Job | undefined {
+    const decoded = this.read(this.claimOf(dispatch, target));
+    if (decoded === undefined) return undefined;
+    return { dispatch, target, task: sentFields(decoded.task, agentOf(decoded.task)) };
+  }
+
+  standing(dispatch: Dispatch): Standing {
+    // A listing may miss a name that is being renamed; two in a row hardly ever do.
+    for (let looks = 0; looks < 2; looks++) {
+      const standing = this.look(dispatch);
+      if (standing !== undefined) return standing;
+    }
+    return "over";
+  }
+
+  /** @throws a system error when the disk refuses it before anything has changed */
+  async settle(dispatch: Dispatch, result: Result): Promise<boolean> {
+    const { trays, settings } = this.p;
+    const claim = this.claimOf(dispatch, result.target);
+    let decoded: DecodedTask | undefined;
+    try {
+      decoded = this.read(claim);
+      if (decoded === undefined) return false;
+    } catch (error) {
+      if (!(error instanceof ErrInvalidTask)) throw error;
+    }
+    const outcome = outcomeOf(result.end, result.machine);
+    const policy = retryPolicyOf(settings, decoded?.task);
+    const decision = decide(outcome, dispatch.attempt, policy, trays.clock.random());
+    if (decision.action === "retry") return this.putBack(claim, outcome, decision.delayMs);
+    return this.publish(claim, outcome, decoded, result.machine);
+  }
+
+  private claimOf({ task, submission, attempt }: Dispatch, target: string): Claim {
+    const name: ProcessingName = { id: task, submission, attempt, stage: "ready", token: "" };
+    return claimAt(this.p.trays, withStage(name, "hold", clusterGate(target)));
+  }
+
+  /** Undefined when the file has just left. */
+  private read(claim: Claim): DecodedTask | undefined {
+    try {
+      return readClaim(this.p.trays, claim);
+    } catch (error) {
+      if (systemCode(error) === "ENOENT") return undefined;
+      throw error;
+    }
+  }
+
+  /** Undefined when no name of this run was seen. */
+  private look({ task, submission, attempt }: Dispatch): Standing | undefined {
+    const { trays, tree } = this.p;
+    let files: string[];
+    try {
+      files = trays.storage.list(trays.processing);
+    } catch {
+      // A tray that cannot be listed proves nothing.
+      return "unsure";
+    }
+    const prefix = prefixOf({ id: task, submission });
+    for (const file of files) {
+      const name = file.startsWith(prefix) ? parseName(file) : undefined;
+      if (name === undefined) continue;
+      if (name.attempt !== attempt || name.stage === "ok" || name.stage === "err") return "over";
+      return readHeld(tree, name) === undefined ? "unsure" : "waits";
+    }
+    return undefined;
+  }
+
+  private putBack(claim: Claim, outcome: AttemptOutcome, delayMs: number): boolean {
+    const { trays, telemetry } = this.p;
+    const next = putBack(trays, claim, delayMs, true);
+    if (next === undefined) return false;
+    recordPutBack(telemetry, this.subjectOf(claim), 0, {
+      event: "retry_scheduled",
+      error: outcome.kind === "failed" ? outcome.message : null,
+      delayMs,
+      notBeforeMs: trays.clock.wallMs() + delayMs,
+      nextAttempt: next.attempt,
+      kind: outcome.kind === "failed" ? outcome.failure : undefined,
+    });
+    telemetry.flush();
+    return true;
+  }
+
+  private async publish(
+    claim: Claim,
+    outcome: AttemptOutcome,
+    decoded: DecodedTask | undefined,
+    machine: string,
+  ): Promise<boolean> {
+    const { trays } = this.p;
+    // From now on it is ours; the commit still is a rename of the held name.
+    const own = { ...claim, name: withStage(claim.name, "w", this.newOwner()) };
+    const settlement = this.settlementOf(own, outcome, decoded, machine);
+    for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, SETTLE_AGAIN_MS_MAX)) {
+      await settleAll(trays, [settlement], ([settled]) => {
+        if (settled !== undefined) this.record(settled, outcome);
+      });
+      if (settlement.error === undefined) break;
+      if (settlement.phase === "new" || settlement.phase === "staged") throw settlement.error;
+      // It is committed, and we live: no other process would finish what the disk refuses now.
+      await wait(waitMs);
+    }
+    const { telemetry } = this.p;
+    if (settlement.recordAs !== undefined)
+      recordConflict(telemetry, this.subjectOf(own), settlement.recordAs);
+    telemetry.flush();
+    return settlement.outcome !== "fenced";
+  }
+
+  private settlementOf(
+    claim: Claim,
+    outcome: AttemptOutcome,
+    decoded: DecodedTask | undefined,
+    machine: string,
+  ): Settlement {
+    const { trays } = this.p;
+    const { id, attempt } = claim.name;
+    const owner = claim.name.token;
+    const agentId = decoded?.task.agent ?? "none";
+    if (outcome.kind === "completed" && decoded !== undefined) {
+      const record: ResultRecord & { machine: string } = {
+        task_id: id,
+        status: "completed",
+        verdict: outcome.verdict,
+        verdict_reason: outcome.verdictReason,
+        output: outcome.output,
+        duration_ms: 0,
+        completed_at: wallSeconds(trays.clock),
+        attempts: attempt,
+        agent_id: agentId,
+        lease: leaseOf(claim.name),
+        exit_code: outcome.exitCode,
+        run: null,
+        machine,
+      };
+      return newSettlement(
+        claim,
+        "completed",
+        encodeRecord(record, decoded.text),
+        owner,
+        decoded.task,
+      );
+    }
+    const failure = outcome.kind === "failed" ? outcome : undefined;
+    const facts = {
+      error: failure === undefined ? "the file holds no task any more" : errorText(failure),
+      code: failure?.code ?? "ErrInvalidTask",
+      kind: failure?.failure ?? "invalid",
+      agentId,
+      attempts: attempt,
+      lastAttemptAt: wallSeconds(trays.clock),
+      exitCode: failure?.exitCode ?? null,
+      signal: failure?.signal ?? null,
+      ...(failure?.output === undefined ? {} : { output: failure.output }),
+    };
+    return newDeadLetter(trays, claim, facts, decoded, owner);
+  }
+
+  private record(settled: Settlement, outcome: AttemptOutcome): void {
+    const failure = outcome.kind === "failed" ? outcome : undefined;
+    const details = {
+      isCompleted: settled.status === "completed",
+      acquiredAtMs: 0,
+      pid: process.pid,
+      durationMs: null,
+      error: failure?.message ?? null,
+      kind: failure?.failure ?? null,
+    };
+    const { telemetry } = this.p;
+    recordSettled(telemetry, this.subjectOf(settled.claim), details, settled.mayBeRecorded);
+    telemetry.flush();
+  }
+
+  private subjectOf({ name }: Claim) {
+    return { task_id: name.id, agent_id: "", attempt: name.attempt, lease: leaseOf(name) };
+  }
+}
