@@ -4,6 +4,7 @@ import type { AgentKindEntry, CodingKind } from "../agents/coding-kind.ts";
 export const AGENT_KINDS: readonly AgentKindEntry[] = [
   { kind: "claude", load: async () => (await import("../parts/claude/kind.ts")).claude },
   { kind: "codex", load: async () => (await import("../parts/codex/kind.ts")).codex },
+  { kind: "remote", load: async () => (await import("../parts/cluster/kind.ts")).remote },
 ];
 
 /** Undefined for a kind that is not built in, or is no coding agent. */

@@ -1,6 +1,7 @@
 /** The supervisor, together with all its parts. */
 import { accounts } from "../parts/accounts/part.ts";
 import { breaker } from "../parts/breaker/part.ts";
+import { cluster } from "../parts/cluster/part.ts";
 import { groups } from "../parts/groups/part.ts";
 import { landing } from "../parts/landing/part.ts";
 import { landingRetention } from "../parts/landing/retention.ts";
@@ -23,6 +24,7 @@ const PARTS: readonly MakePart[] = [
   plan,
   accounts,
   breaker,
+  cluster,
   groups,
   landing,
   landingRetention,

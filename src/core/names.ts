@@ -103,6 +103,15 @@ export function isUnclaimed(name: Pick<ProcessingName, "stage"> | undefined): bo
   return name?.stage === "ready" || name?.stage === "hold";
 }
 
+/** The gate of a task that runs at another machine begins so: it is in work, although no process here has it. */
+export const CLUSTER_GATE = "cluster-";
+
+/** Whether a name in `processing/` takes the places of its task: in its group, of its agent, of its limits. */
+export function takesPlaces({ stage, token }: Pick<ProcessingName, "stage" | "token">): boolean {
+  if (stage === "hold") return token.startsWith(CLUSTER_GATE);
+  return stage !== "bad" && stage !== "again";
+}
+
 function endingOf(name: { isBatch?: true }): ".json" | ".ndjson" {
   return name.isBatch === true ? ".ndjson" : ".json";
 }

@@ -7,7 +7,8 @@ import { explainBadNotify, type NotifySettings } from "./notify-settings.ts";
 import type { Phase } from "./phases.ts";
 import { explainBadLimits, type GroupSettings, type LimitSettings } from "./task-limits.ts";
 
-export type AgentKind = "exec" | "module" | "codex" | "claude";
+/** `remote`: its tasks run at other machines. */
+export type AgentKind = "exec" | "module" | "codex" | "claude" | "remote";
 
 /** The kinds of coding agents. Each runs a program that the user has installed, by default one of the same name. */
 export const CODING_AGENTS = ["claude", "codex"] as const satisfies readonly AgentKind[];
@@ -32,6 +33,10 @@ export interface AgentSettings extends LandFields {
   model?: string;
   /** How a codex agent runs: `codex exec`, the default, or `codex app-server`, which takes messages while it runs. */
   mode?: "exec" | "app-server";
+  /** The machines at which tasks of a remote agent run: those that serve this. Default: `any`. */
+  where?: string;
+  /** The name of the agent there. Default: the same. */
+  as?: string;
   /** Environment variables of its program. */
   env?: Record<string, string>;
   /** The account whose quota it uses. Default: `default`. */
@@ -190,8 +195,31 @@ export interface Settings extends Required<CallbackFields> {
   budgets: Required<DayBudget>;
   /** Whom mailchute tells what happens. */
   notify: NotifySettings[];
+  cluster: ClusterSettings;
   /** The prices of models, for programs that report no cost themselves. */
   prices: Record<string, Price>;
+}
+
+/** How this tree works together with other machines. */
+export interface ClusterSettings {
+  /** Addresses of NATS servers; none: it works alone. */
+  servers: string[];
+  /** The name of this machine; "" = that of the host. */
+  name: string;
+  /** Which tasks of others run here: those sent to these names, and to the name of this machine. None: it only sends. */
+  serves: string[];
+  /** Its agents that may work for others. */
+  accept: string[];
+  /** Fields of tasks of others that are taken, besides what to do and how long it may take. */
+  accept_fields: string[];
+  /** How many tasks of others may be here at once. */
+  slots: number;
+  /** A file with credentials for the servers; "" = none. */
+  credentials: string;
+  /** On how many servers each message is kept. */
+  replicas: number;
+  /** After so long without a sign of life a task of a machine is given to another one (ms). */
+  ack_wait_ms: number;
 }
 
 /** US dollars for one million tokens. */
@@ -257,6 +285,17 @@ export const DEFAULT_SETTINGS: Settings = {
     day_hard_time_ms: 0,
   },
   notify: [],
+  cluster: {
+    servers: [],
+    name: "",
+    serves: [],
+    accept: [],
+    accept_fields: [],
+    slots: 4,
+    credentials: "",
+    replicas: 1,
+    ack_wait_ms: 30_000,
+  },
   prices: {},
 };
 

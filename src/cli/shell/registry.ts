@@ -35,6 +35,12 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "run one more worker process on the same state",
     load: () => import("../commands/worker.ts"),
   },
+  bridge: {
+    group: "Start",
+    insteadInRun: ASK,
+    summary: "carry tasks between this state tree and other machines",
+    load: () => import("../../parts/cluster/verbs/bridge.ts"),
+  },
   demo: {
     group: "Start",
     summary: "see it work on a temporary state tree",

@@ -1,6 +1,7 @@
 /** Counts from the names in `processing/` how many places of each group and limit are taken, for people. Reads only. */
 import { decodeTask } from "../../codec/task-codec.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
+import { takesPlaces } from "../../core/names.ts";
 import { limitKey, type TaskLimits } from "../../core/task-limits.ts";
 import { limitsOf, readNeeds } from "../../core/waiting-task.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
@@ -15,7 +16,8 @@ export function countInWork(trays: Trays, limits: TaskLimits): Map<string, numbe
   const add = (key: string, more: number): void =>
     void counts.set(key, (counts.get(key) ?? 0) + more);
   for (const place of listLive(trays).slice(0, READ_MAX)) {
-    if (place.name?.stage === "hold" || place.name?.isBatch === true) continue;
+    const { name } = place;
+    if (name?.isBatch === true || (name?.stage === "hold" && !takesPlaces(name))) continue;
     try {
       const { bytes } = trays.storage.read(place.path, TASK_BYTES_MAX);
       if (bytes === undefined) continue;

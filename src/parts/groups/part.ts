@@ -9,7 +9,7 @@ import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { BATCH_AGENT, closedText, matchAgent } from "../../core/matching.ts";
-import { foldId, parseName, parsePlainClaim } from "../../core/names.ts";
+import { foldId, parseName, parsePlainClaim, takesPlaces } from "../../core/names.ts";
 import type { Rate } from "../../core/rate.ts";
 import { type LimitChanges, TaskLimits } from "../../core/task-limits.ts";
 import { type Lane, limitsOf, readLane, readNeeds } from "../../core/waiting-task.ts";
@@ -345,8 +345,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     for (const file of files) {
       const name = parseName(file);
       const id = name?.id ?? parsePlainClaim(file);
-      const isAway = name?.stage === "hold" || name?.stage === "bad" || name?.stage === "again";
-      if (id !== undefined && !isAway) keys.set(foldId(id), file);
+      if (id !== undefined && (name === undefined || takesPlaces(name))) keys.set(foldId(id), file);
     }
     return keys;
   }

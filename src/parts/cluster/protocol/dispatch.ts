@@ -1,7 +1,7 @@
 /** A dispatch is one run of a task that its tree has sent to other machines. Pure. */
 import { createHash } from "node:crypto";
 import { ID_CHARS_MAX } from "../../../core/limits.ts";
-import { isId, type ProcessingName } from "../../../core/names.ts";
+import { CLUSTER_GATE, isId, type ProcessingName } from "../../../core/names.ts";
 
 /**
  * The run that is sent: what its name in `processing/` says, and the tree. Another run of the task, and the task after a retry by
@@ -18,7 +18,6 @@ export interface Dispatch {
 /** Names a target in the subjects of the broker and in gates. */
 const TARGET = /^[a-z0-9][a-z0-9-]{0,31}$/;
 const TREE = /^[a-z0-9]{8}$/;
-const GATE = /^cluster-(.+)$/;
 const HASH_CHARS = 32;
 
 /** Whether this can name the machines that are meant: one machine, or all that serve it. */
@@ -43,7 +42,7 @@ export function dispatchId({ tree, task, submission, attempt }: Dispatch): strin
 
 /** The gate at which a task waits for its result: see stage "hold" in `names.ts`. */
 export function clusterGate(target: string): string {
-  return `cluster-${target}`;
+  return `${CLUSTER_GATE}${target}`;
 }
 
 /** The dispatch of a name in `processing/`, and its target; undefined when it does not wait for a result of another machine. */
@@ -51,7 +50,8 @@ export function readHeld(
   tree: string,
   { id, submission, attempt, stage, token, isBatch }: ProcessingName,
 ): { dispatch: Dispatch; target: string } | undefined {
-  const target = stage === "hold" && isBatch !== true ? GATE.exec(token)?.[1] : undefined;
-  if (target === undefined || !isTarget(target)) return undefined;
+  if (stage !== "hold" || isBatch === true || !token.startsWith(CLUSTER_GATE)) return undefined;
+  const target = token.slice(CLUSTER_GATE.length);
+  if (!isTarget(target)) return undefined;
   return { dispatch: { tree, task: id, submission, attempt }, target };
 }

@@ -1,22 +1,10 @@
-/** Two state trees, a real server between them: a task of the one runs at the other, and settles where it is from. */
+/** Two state trees with their pools and bridges, and a real server: a task of the one runs at the other, and settles where it is from. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { DEFAULT_SETTINGS } from "../../../../src/core/settings.ts";
-import { stateTree } from "../../../../src/core/state-tree.ts";
-import type { Task } from "../../../../src/core/task.ts";
-import { ownerSequence } from "../../../../src/host/identity.ts";
-import { Telemetry } from "../../../../src/journal/telemetry.ts";
-import { claimFromInbox, hold } from "../../../../src/mailbox/claim/claim.ts";
-import { openTrays } from "../../../../src/mailbox/files/trays.ts";
-import { Bridge } from "../../../../src/parts/cluster/bridge.ts";
-import { NatsBroker } from "../../../../src/parts/cluster/nats/broker.ts";
 import { loadNats } from "../../../../src/parts/cluster/nats/packages.ts";
-import { clusterGate } from "../../../../src/parts/cluster/protocol/dispatch.ts";
-import { MachineFiles } from "../../../../src/parts/cluster/tree/machine-files.ts";
-import { OriginFiles } from "../../../../src/parts/cluster/tree/origin-files.ts";
-import { treeName } from "../../../../src/parts/cluster/tree/tree-name.ts";
-import { newPool, type Pool, QUICK_CONFIG, readJson } from "../../../support/pool.ts";
+import { newPool, type Pool, QUICK_CONFIG, type Running } from "../../../support/pool.ts";
+import { seededRandom } from "../../../support/seeded-random.ts";
 import { endOfFile, tempDir } from "../../../support/temp-dir.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 import { CACHE } from "./found.ts";
@@ -31,113 +19,190 @@ beforeAll(async () => {
   onEnd(() => server.kill());
 });
 
-/** The agent of a machine: it appends a line to `runs`, then does what the prompt says. */
-const AGENT = `
-agents:
-  - {name: coder, kind: exec, program: sh, args: [-c, 'echo "$MAILCHUTE_TASK_ID" >> "$RUNS"; sh "$0"', SCRIPT]}
-`;
-
 interface Side {
   pool: Pool;
-  told: string[];
-  /** A bridge of this tree; it ends with the test. */
-  bridge(serves?: readonly string[]): Promise<Bridge>;
+  /** Starts its bridge, and waits until it is connected. */
+  bridge(): Promise<Running>;
 }
 
-let names = 0;
+let count = 0;
 
-function newSide(script = "true"): Side {
-  const name = `m${++names}`;
-  const pool = newPool();
-  const path = join(pool.dir, "agent.sh");
-  fs.writeFileSync(path, script);
-  fs.mkdirSync(pool.state, { recursive: true });
-  const agent = AGENT.replace("SCRIPT", path).replace("$RUNS", join(pool.dir, "runs"));
-  fs.writeFileSync(join(pool.state, "config.yaml"), `${QUICK_CONFIG}${agent}`);
-  const told: string[] = [];
-  const bridge = async (serves: readonly string[] = []): Promise<Bridge> => {
-    const tree = treeName(pool.state);
-    const options = { durability: "process" } as const;
-    const trays = openTrays(pool.mailbox, options);
-    const paths = stateTree(pool.state);
-    const telemetry = new Telemetry(
-      { events: paths.events, leases: paths.leases },
-      "bridge",
-      DEFAULT_SETTINGS.lease_ttl_ms,
-      trays.clock,
-    );
-    const broker = await NatsBroker.connect(loadNats(CACHE), {
-      servers: [server.url],
-      name,
-      tree,
-      replicas: 1,
-      ackWaitMs: ACK_WAIT_MS,
-      onTrouble: (error) => told.push(String(error)),
-    });
-    const settings = {
-      ...DEFAULT_SETTINGS,
-      retry: { max_attempts: 2, backoff_ms: 1, backoff_max_ms: 1 },
-    };
-    const made = new Bridge({
-      name,
-      tree,
-      broker,
-      origin: new OriginFiles({ trays, settings, telemetry, tree }),
-      machine: new MachineFiles({
-        stateDir: pool.state,
-        trays,
-        control: openTrays(paths.control, options),
-        accept: { agents: ["coder"], fields: [] },
-      }),
-      serves,
-      slots: 4,
-      ackWaitMs: ACK_WAIT_MS,
-      agentOf: (task) => task.agent ?? "coder",
-      tell: (message) => told.push(message),
-    });
-    made.start();
-    onTestFinished(() => made.stop());
-    return made;
-  };
-  return { pool, told, bridge };
-}
-
-/** As a worker leaves a task of an agent that is elsewhere. */
-function holdFor(target: string, { pool }: Side, task: Task): void {
-  const trays = openTrays(pool.mailbox, { durability: "process" });
-  fs.writeFileSync(join(pool.inbox, `${task.id}.json`), JSON.stringify(task));
-  const claim = claimFromInbox(trays, task.id, 1, ownerSequence()()) ?? expect.fail("no claim");
-  if (hold(trays, claim, clusterGate(target)) === undefined) expect.fail("not held");
-}
-
-const runsAt = ({ pool }: Side): string[] => {
-  const path = join(pool.dir, "runs");
-  return fs.existsSync(path) ? fs.readFileSync(path, "utf8").trim().split("\n") : [];
-};
-
-const recordAt = ({ pool }: Side, id: string) =>
-  readJson<Record<string, unknown>>(join(pool.outbox, `${id}_result.json`)) ??
-  readJson<Record<string, unknown>>(join(pool.failed, `${id}_error.json`));
-
-describe("a task that is held for the cluster", () => {
-  test("runs once at a machine that serves its target, and settles at home; nothing is left over", async () => {
-    const [a, b] = [newSide(), newSide('echo \'<result>{"status":"pass","n":1}</result>\'')];
-    await b.pool.start();
-    await a.bridge();
-    await b.bridge(["gpu"]);
-    for (const id of ["one", "two", "three"])
-      holdFor("gpu", a, { id, agent: "coder", prompt: "?", payload: { id } });
-    for (const id of ["one", "two", "three"]) {
-      const record = await waitFor(() => recordAt(a, id), { what: `the record of ${id}` });
-      expect(record).toMatchObject({ task_id: id, status: "completed", attempts: 1, exit_code: 0 });
-      expect(record["task"]).toMatchObject({ id, payload: { id } });
-    }
-    expect(runsAt(b)).toHaveLength(3);
-    const jobs = join(b.pool.state, "cluster/jobs");
-    await waitFor(() => fs.readdirSync(jobs).every((file) => !file.endsWith(".json")), {
-      what: "the receipts",
-    });
-    expect(fs.readdirSync(a.pool.processing)).toEqual([]);
-    expect([...a.told, ...b.told]).toEqual([]);
+function newSide(name: string, settings: string): Side {
+  const pool = newPool({
+    config: `${QUICK_CONFIG}
+cluster:
+  servers: ["${server.url}"]
+  name: ${name}
+  ack_wait_ms: ${ACK_WAIT_MS}
+  ${settings}`,
   });
+  fs.symlinkSync(join(CACHE, "node_modules"), join(pool.dir, "node_modules"));
+  const bridge = async (): Promise<Running> => {
+    const running = pool.spawn(["bridge"]);
+    await waitFor(() => running.stderr().includes("(pid") || running.child.exitCode !== null, {
+      what: "the bridge",
+    });
+    if (running.child.exitCode !== null) expect.fail(running.stderr());
+    return running;
+  };
+  return { pool, bridge };
+}
+
+interface Pair {
+  /** Where the tasks come from. */
+  a: Side;
+  /** Where they run. */
+  b: Side;
+  target: string;
+  /** The ids of all runs. */
+  runs(): string[];
+}
+
+/**
+ * Each test has a target and machines of its own: they share one server.
+ * @param script what the agent does at the machine; `$RUNS` is a file to which it has added the id of its task
+ */
+async function newPair(script = "true"): Promise<Pair> {
+  const target = `target-${++count}`;
+  const b = newSide(`b${count}`, `slots: 4\n  accept: [coder]\n  serves: [${target}]`);
+  const a = newSide(
+    `a${count}`,
+    `slots: 1\nagents: [{name: far, kind: remote, where: ${target}, as: coder}]`,
+  );
+  const path = join(b.pool.dir, "agent.sh");
+  const file = join(b.pool.dir, "runs");
+  fs.writeFileSync(path, `echo "$MAILCHUTE_TASK_ID" >> "${file}"\nRUNS="${file}"\n${script}\n`);
+  fs.appendFileSync(
+    join(b.pool.state, "config.yaml"),
+    `\nagents: [{name: coder, kind: exec, program: sh, args: ["${path}"]}]\n`,
+  );
+  const runs = (): string[] =>
+    fs.existsSync(file) ? fs.readFileSync(file, "utf8").trim().split("\n") : [];
+  await Promise.all([a.pool.start(), b.pool.start()]);
+  return { a, b, target, runs };
+}
+
+/** All receipts have come, and nothing is left at the servers. */
+async function atRest({ a, b }: Pair): Promise<void> {
+  const jobs = join(b.pool.state, "cluster/jobs");
+  await waitFor(() => fs.readdirSync(jobs).every((file) => !file.endsWith(".json")), {
+    what: "the receipts",
+    timeoutMs: 30_000,
+  });
+  expect(fs.readdirSync(a.pool.processing)).toEqual([]);
+}
+
+describe("a task of a remote agent", () => {
+  test("runs once at a machine that serves its target, and settles at home; nothing is left over", async () => {
+    const pair = await newPair('echo \'<result>{"status":"pass","n":1}</result>\'');
+    const { a, b, runs } = pair;
+    const bridges = [await a.bridge(), await b.bridge()];
+    const ids = ["one", "two", "three"];
+    for (const id of ids) a.pool.drop(id, { agent: "far", prompt: "?", payload: { id } });
+    for (const id of ids) {
+      const record = await a.pool.result(id);
+      expect(record).toMatchObject({ task_id: id, status: "completed", attempts: 1, exit_code: 0 });
+      expect(record).toMatchObject({ output: { n: 1 }, task: { id, agent: "far", payload: { id } } });
+    }
+    expect(runs()).toHaveLength(3);
+    await atRest(pair);
+    for (const bridge of bridges) expect(bridge.stderr().split("\n")).toHaveLength(2);
+  });
+
+  test("that fails is repeated as its own tree says", async () => {
+    const pair = await newPair('[ "$(wc -l < "$RUNS")" -ge 3 ] || exit 7');
+    const { a, b, runs } = pair;
+    await a.bridge();
+    await b.bridge();
+    a.pool.drop("t", { agent: "far", prompt: "?" });
+    expect(await a.pool.result("t")).toMatchObject({ attempts: 3 });
+    expect(new Set(runs())).toHaveLength(3);
+    expect(b.pool.errors().map(({ attempts, exit_code }) => [attempts, exit_code])).toEqual([
+      [1, 7],
+      [1, 7],
+    ]);
+    a.pool.drop("u", { agent: "far", prompt: "?", exec: undefined, verify: [["true"]] });
+    expect(await a.pool.error("u")).toMatchObject({
+      code: "ErrRefused",
+      attempts: 1,
+      error: expect.stringMatching(/^b\d+ refuses it: these fields .*"verify"$/),
+    });
+    await atRest(pair);
+  });
+
+  test("that is cancelled at home is stopped where it runs", async () => {
+    const pair = await newPair("exec sleep 600");
+    const { a, b, runs } = pair;
+    await a.bridge();
+    await b.bridge();
+    a.pool.drop("t", { agent: "far", prompt: "?" });
+    await waitFor(() => runs().length > 0, { what: "the run" });
+    expect((await a.pool.run(["cancel", "t"])).code).toBe(0);
+    expect(await a.pool.error("t")).toMatchObject({ kind: "cancelled" });
+    expect(await b.pool.error(runs()[0] ?? "")).toMatchObject({ kind: "cancelled" });
+    await atRest(pair);
+    expect(runs()).toHaveLength(1);
+  });
+
+  test("that is too large to travel is refused with its size", async () => {
+    const pair = await newPair();
+    await pair.a.bridge();
+    pair.a.pool.drop("t", { agent: "far", prompt: "x".repeat(950_000) });
+    expect(await pair.a.pool.error("t")).toMatchObject({
+      error: expect.stringMatching(/it has 950\d+ bytes, and at most 900000 can travel/),
+    });
+  });
+});
+
+test("rubbish at the servers is refused with a reason, and harms nothing", async () => {
+  const pair = await newPair();
+  const { a, b } = pair;
+  const nats = loadNats(CACHE);
+  const nc = await nats.connect({ servers: [server.url] });
+  onTestFinished(() => nc.close());
+  const bridges = [await a.bridge(), await b.bridge()];
+  const tree = /tree ([a-z0-9]{8})/.exec(bridges[0]?.stderr() ?? "")?.[1] ?? expect.fail("no tree");
+  const chance = seededRandom(1);
+  for (let turn = 0; turn < 20; turn++) {
+    const bytes = Buffer.from(Array.from({ length: chance.below(40) }, () => chance.below(256)));
+    nc.publish(`mc.work.${pair.target}.x.${turn}`, bytes);
+    nc.publish(`mc.result.${tree}.b1.x.${turn}`, bytes);
+    nc.publish(`mc.beat.${tree}`, bytes);
+    nc.publish(`mc.over.b${count}.../${turn}`, bytes);
+  }
+  await nc.flush();
+  a.pool.drop("t", { agent: "far", prompt: "?" });
+  expect(await a.pool.result("t")).toMatchObject({ status: "completed" });
+  expect(bridges[0]?.stderr()).toMatch(/refused a (?:result|heartbeat)/);
+  expect(bridges[1]?.stderr()).toMatch(/refused a job/);
+  await atRest(pair);
+});
+
+test("bridges are killed and servers lose their disk: each task settles once", async () => {
+  const pair = await newPair("sleep 0.05");
+  const { a, b, runs } = pair;
+  const sides = [a, b];
+  const bridges = [await a.bridge(), await b.bridge()];
+  const ids = Array.from({ length: 60 }, (_, n) => `t${n}`);
+  for (const id of ids) a.pool.drop(id, { agent: "far", prompt: "?" });
+  const settled = (): number => a.pool.settledCount();
+  for (const [turn, at] of [5, 12, 20, 28, 36, 44].entries()) {
+    await waitFor(() => settled() >= at, { what: `${at} settlements`, timeoutMs: 60_000 });
+    if (turn % 3 === 2) await server.wipe();
+    else {
+      const which = turn % 3;
+      bridges[which]?.child.kill("SIGKILL");
+      await bridges[which]?.ended;
+      const again = await sides[which]?.bridge();
+      if (again !== undefined) bridges[which] = again;
+    }
+  }
+  await waitFor(() => settled() >= ids.length, { what: "all", timeoutMs: 120_000 });
+  expect(a.pool.results().map(({ task_id }) => task_id).sort()).toEqual([...ids].sort());
+  const ends = a.pool.events().filter(({ event }) => event === "completed");
+  expect(ends).toHaveLength(ids.length);
+  await atRest(pair);
+  const twice = runs().length - new Set(runs()).size;
+  process.stdout.write(`${runs().length} runs of ${ids.length} tasks, ${twice} again\n`);
+  expect(twice).toBe(0);
 });

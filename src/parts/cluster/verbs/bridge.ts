@@ -1,0 +1,130 @@
+/** `bridge`: carries tasks and results between a state tree and the NATS servers of its cluster, until it is stopped. */
+import fs from "node:fs";
+import os from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { defineCommand } from "../../../cli/shell/command-spec.ts";
+import { EXIT } from "../../../cli/shell/exit-codes.ts";
+import { existingTree, openSettings } from "../../../cli/shell/options.ts";
+import { ErrInvalidConfig, ErrIo, messageOf } from "../../../core/errors.ts";
+import type { ClusterSettings, Settings } from "../../../core/settings.ts";
+import { stateTree } from "../../../core/state-tree.ts";
+import type { Task } from "../../../core/task.ts";
+import { lockFile } from "../../../host/file-lock.ts";
+import { Telemetry } from "../../../journal/telemetry.ts";
+import { openTrays } from "../../../mailbox/files/trays.ts";
+import { safe } from "../../../text/render.ts";
+import { Bridge } from "../bridge.ts";
+import { NatsBroker } from "../nats/broker.ts";
+import { loadNats } from "../nats/packages.ts";
+import { isTarget } from "../protocol/dispatch.ts";
+import { MachineFiles } from "../tree/machine-files.ts";
+import { OriginFiles } from "../tree/origin-files.ts";
+import { clusterDir, treeName } from "../tree/tree-name.ts";
+
+/** The same trouble is told again after this time (ms). */
+const TELL_AGAIN_MS = 60_000;
+
+export const command = defineCommand({
+  usage: "",
+  isLongLived: true,
+  details: [
+    "Sends tasks of remote agents to other machines and settles them with the results; runs tasks of others if `cluster: serves:` in config.yaml names some. " +
+      "It can be killed and started again at any time. Ctrl-C and SIGTERM end it.",
+  ],
+  options: {},
+  async run(ctx) {
+    existingTree(ctx);
+    const { settings, mailboxDir } = await openSettings(ctx);
+    const { cluster, durability, uids } = settings;
+    const path = stateTree(ctx.stateDir).config;
+    if (cluster.servers.length === 0)
+      throw new ErrInvalidConfig("cluster: no servers are named", {
+        path,
+        phase: "cluster",
+        hint: "name them in config.yaml: cluster: {servers: [nats://HOST:4222]}",
+      });
+    const tree = stateTree(ctx.stateDir, mailboxDir);
+    const name = nameOf(cluster, path);
+    const around = dirname(resolve(ctx.stateDir));
+    const nats = loadNats(around);
+    fs.mkdirSync(clusterDir(tree.dir), { recursive: true });
+    const release = await lockFile(join(clusterDir(tree.dir), "bridge.lock"));
+    if (release === undefined)
+      throw new ErrIo("another bridge runs on this state tree", {
+        path: tree.dir,
+        phase: "cluster",
+        hint: "one is enough; end the other one first",
+      });
+    const trays = openTrays(tree.mailbox, { durability, uids });
+    const telemetry = new Telemetry(tree, "bridge", settings.lease_ttl_ms, trays.clock);
+    const treeId = treeName(tree.dir);
+    const tell = newTeller((message) => ctx.out.note(safe(message)), () => performance.now());
+    const broker = await NatsBroker.connect(nats, {
+      servers: cluster.servers,
+      name,
+      tree: treeId,
+      replicas: cluster.replicas,
+      ackWaitMs: cluster.ack_wait_ms,
+      ...(cluster.credentials === ""
+        ? {}
+        : { creds: fs.readFileSync(resolve(tree.dir, cluster.credentials)) }),
+      onTrouble: (error) => tell(messageOf(error)),
+    });
+    const bridge = new Bridge({
+      name,
+      tree: treeId,
+      broker,
+      origin: new OriginFiles({ trays, settings, telemetry, tree: treeId }),
+      machine: new MachineFiles({
+        stateDir: tree.dir,
+        trays,
+        control: openTrays(tree.control, { durability, uids }),
+        accept: { agents: cluster.accept, fields: cluster.accept_fields },
+      }),
+      serves: cluster.serves,
+      slots: cluster.slots,
+      ackWaitMs: cluster.ack_wait_ms,
+      agentOf: (task) => agentAbroad(settings, task),
+      tell,
+    });
+    bridge.start();
+    ctx.out.note(`bridge of ${tree.mailbox}: machine ${name}, tree ${treeId} (pid ${process.pid})`);
+    await new Promise<void>((end) => {
+      process.once("SIGINT", () => end());
+      process.once("SIGTERM", () => end());
+    });
+    await bridge.stop();
+    telemetry.close();
+    await release();
+    return EXIT.ok;
+  },
+});
+
+function nameOf({ name }: ClusterSettings, path: string): string {
+  const own = name === "" ? (os.hostname().toLowerCase().split(".")[0] ?? "") : name;
+  if (isTarget(own)) return own;
+  throw new ErrInvalidConfig(`cluster: ${JSON.stringify(own)} cannot be the name of a machine`, {
+    path,
+    phase: "cluster",
+    hint: "set cluster: name: to up to 32 of a-z, 0-9 and -",
+  });
+}
+
+/** The name at other machines of the agent of a task. */
+function agentAbroad({ agents }: Settings, { agent }: Task): string {
+  const known =
+    agents.find(({ name }) => name === agent) ??
+    agents.find(({ kind, default: isDefault }) => kind === "remote" && isDefault === true);
+  return known?.as ?? known?.name ?? agent ?? "";
+}
+
+function newTeller(say: (message: string) => void, nowMs: () => number) {
+  const told = new Map<string, number>();
+  return (message: string): void => {
+    const atMs = told.get(message);
+    if (atMs !== undefined && nowMs() - atMs < TELL_AGAIN_MS) return;
+    if (told.size > 100) told.clear();
+    told.set(message, nowMs());
+    say(message);
+  };
+}
