@@ -102,7 +102,7 @@ describe("a task of a remote agent", () => {
     for (const id of ids) {
       const record = await a.pool.result(id);
       expect(record).toMatchObject({ task_id: id, status: "completed", attempts: 1, exit_code: 0 });
-      expect(record).toMatchObject({ output: { n: 1 }, task: { id, agent: "far", payload: { id } } });
+      expect(record).toMatchObject({ output: { n: 1 }, task: { agent: "far", payload: { id } } });
     }
     expect(runs()).toHaveLength(3);
     await atRest(pair);
