@@ -83,8 +83,15 @@ const AgentSchema = Type.Object(
         description:
           "of a codex: one `codex exec` a run (default), or one `codex app-server`, which takes messages while it runs",
       }),
-      where: Type.String({ pattern: MACHINE, description: "of a remote agent: the machines at which its tasks run; default: any" }),
-      as: Type.String({ minLength: 1, maxLength: 128, description: "of a remote agent: its name there; default: the same" }),
+      where: Type.String({
+        pattern: MACHINE,
+        description: "of a remote agent: the machines at which its tasks run; default: any",
+      }),
+      as: Type.String({
+        minLength: 1,
+        maxLength: 128,
+        description: "of a remote agent: its name there; default: the same",
+      }),
       env: Type.Record(Type.String(), Type.String(), { description: "variables of its program" }),
       account: Type.String({
         pattern: ACCOUNT,
@@ -292,8 +299,13 @@ export const ConfigSchema = Settings(
     notify: Type.Array(NotifySchema, { description: "whom mailchute tells what happens" }),
     cluster: Settings(
       {
-        servers: Type.Array(Text, { description: "addresses of NATS servers; none: it works alone" }),
-        name: Type.String({ pattern: "^(?:[a-z0-9][a-z0-9-]{0,31})?$", description: "the name of this machine; default: that of the host" }),
+        servers: Type.Array(Text, {
+          description: "addresses of NATS servers; none: it works alone",
+        }),
+        name: Type.String({
+          pattern: "^(?:[a-z0-9][a-z0-9-]{0,31})?$",
+          description: "the name of this machine; default: that of the host",
+        }),
         serves: Type.Array(Type.String({ pattern: MACHINE }), {
           description: "what tasks of others may name in where, to run here; none: it only sends",
         }),
@@ -302,7 +314,10 @@ export const ConfigSchema = Settings(
         slots: Count(0, WORKERS_MAX, "how many tasks of others may be here at once"),
         credentials: Type.String({ description: "a file with credentials for the servers" }),
         replicas: Count(1, 5, "on how many servers each message is kept"),
-        ack_wait_ms: Ms(1000, "after so long without a sign of life a task is given to another machine"),
+        ack_wait_ms: Ms(
+          1000,
+          "after so long without a sign of life a task is given to another machine",
+        ),
       },
       { description: "how this tree works together with other machines" },
     ),

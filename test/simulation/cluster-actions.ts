@@ -206,18 +206,28 @@ function machineActions(world: World, name: string): Action[] {
         });
     for (const [key, { machine: to, id, seq, inHand }] of Object.entries(broker.overs))
       if (to === name && !inHand)
-        handlers.push({ name: "onOver", args: [id], answers: [], message: { kind: "over", key, seq } });
+        handlers.push({
+          name: "onOver",
+          args: [id],
+          answers: [],
+          message: { kind: "over", key, seq },
+        });
   }
   for (const [id, note] of Object.entries(notes)) {
     const place = MACHINE_CALLS.placeOf(machine, id);
     if (place === "settled") {
       const isTold = broker.results[`${id} ${name}`] !== undefined && broker.jobs[id] === undefined;
       if (!isTold) handlers.push({ name: "report", args: [id], answers: [] });
-    } else if (place === "none" || !isConnected || (note.state !== "taken" && !tasks[id]?.isCancelWanted))
+    } else if (
+      place === "none" ||
+      !isConnected ||
+      (note.state !== "taken" && !tasks[id]?.isCancelWanted)
+    )
       handlers.push({ name: "renew", args: [id], answers: [] });
   }
   const actions = bridgeActions(world, name, handlers);
-  for (const [id, task] of Object.entries(tasks)) actions.push(...poolActions(world, name, id, task));
+  for (const [id, task] of Object.entries(tasks))
+    actions.push(...poolActions(world, name, id, task));
   if (isConnected && world.left.cuts > 0)
     actions.push({
       name: `${name} is cut off`,
@@ -292,7 +302,9 @@ function poolActions(world: World, name: string, id: string, task: LocalTask): A
   if (task.state === "runs") {
     actions.push(change("completes", true, { state: "settled", end: COMPLETED }));
     if (world.left.failures > 0)
-      actions.push(change("fails", false, { state: "settled", end: failedEnd("exit") }, "failures"));
+      actions.push(
+        change("fails", false, { state: "settled", end: failedEnd("exit") }, "failures"),
+      );
   }
   return actions;
 }
@@ -340,7 +352,8 @@ function brokerActions(world: World): Action[] {
     };
     actions.push({ name, isFair: true, act });
   };
-  if (known.heardMs > -SILENCE_MS) pass("the origin hears nothing for long", { heardMs: -SILENCE_MS });
+  if (known.heardMs > -SILENCE_MS)
+    pass("the origin hears nothing for long", { heardMs: -SILENCE_MS });
   if (known.askedMs !== undefined && known.askedMs > -ANSWER_MS)
     pass("nobody answers the origin", { askedMs: -ANSWER_MS });
   return actions;
@@ -400,7 +413,9 @@ async function advance(world: World, name: string, isAnswerLost = false): Promis
   const memory = copy(bridge.memory);
   const call = turn.call.bind(turn);
   const { run, end } =
-    name === "origin" ? originCall(handler, memory, call) : machineCall(name, handler, memory, call);
+    name === "origin"
+      ? originCall(handler, memory, call)
+      : machineCall(name, handler, memory, call);
   let state: "open" | "done" | "failed" = "open";
   run().then(
     () => {
@@ -483,7 +498,12 @@ const ASYNC: ReadonlySet<string> = new Set(["settle", "submit", "cancel", "runAg
 function portOf<T>(object: "tree" | "broker" | "message", call: Call): T {
   return new Proxy(
     {},
-    { get: (_, method) => (...args: unknown[]) => call(object, String(method), args) },
+    {
+      get:
+        (_, method) =>
+        (...args: unknown[]) =>
+          call(object, String(method), args),
+    },
   ) as T;
 }
 
@@ -535,8 +555,14 @@ function machineCall(
   };
 }
 
-function invoke(object: Origin | Machine, name: string, args: readonly unknown[]): Promise<unknown> {
-  const own = (object as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>)[name];
+function invoke(
+  object: Origin | Machine,
+  name: string,
+  args: readonly unknown[],
+): Promise<unknown> {
+  const own = (object as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>)[
+    name
+  ];
   if (own === undefined) throw new Error(`no method ${name}`);
   return own.apply(object, [...args]);
 }

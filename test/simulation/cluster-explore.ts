@@ -43,9 +43,7 @@ export async function explore(
     seen.add(key);
     const starts = Object.values(world.starts);
     startsMax = Math.max(startsMax, ...starts);
-    const fault =
-      world.faults[0] ??
-      (await endOf(world, good, seed));
+    const fault = world.faults[0] ?? (await endOf(world, good, seed));
     if (fault !== undefined) {
       found = { fault, path: unroll(path) };
       break;
@@ -90,7 +88,8 @@ async function endOf(from: World, good: Set<string>, seed: number): Promise<stri
     steps.push(action.name);
     await action.act(world);
     if (world.faults[0] !== undefined) return `${world.faults[0]}, after ${steps.join("; ")}`;
-    if (step === FAIR_STEPS_MAX - 1) return `it does not come to rest: ${steps.slice(-30).join("; ")}`;
+    if (step === FAIR_STEPS_MAX - 1)
+      return `it does not come to rest: ${steps.slice(-30).join("; ")}`;
   }
   for (const key of keys) good.add(key);
   return undefined;
@@ -108,8 +107,7 @@ function faultAtRest(world: World): string | undefined {
     for (const id of Object.keys(machine.tasks))
       if (MACHINE_CALLS.placeOf(machine, id) !== "settled") return `${id} is left at ${name}`;
   }
-  for (const id of Object.keys(world.origin.memory))
-    return `the origin has not forgotten ${id}`;
+  for (const id of Object.keys(world.origin.memory)) return `the origin has not forgotten ${id}`;
   return undefined;
 }
 

@@ -154,7 +154,8 @@ export const ORIGIN_CALLS = {
     const id = dispatchId(job.dispatch);
     broker.jobs[id] ??= { job, seq: ++broker.seq };
   },
-  hasJob: ({ broker }: World, _target: string, id: string): boolean => broker.jobs[id] !== undefined,
+  hasJob: ({ broker }: World, _target: string, id: string): boolean =>
+    broker.jobs[id] !== undefined,
   ask(): void {},
   hasResult: ({ broker }: World, id: string): boolean =>
     Object.values(broker.results).some(({ result }) => dispatchId(result.dispatch) === id),

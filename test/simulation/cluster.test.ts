@@ -50,15 +50,19 @@ afterAll(() => {
 });
 
 describe("each task settles once, and nothing is left over", () => {
-  test.each(Object.entries(CASES))("%s", { timeout: isLong ? 7_200_000 : 300_000 }, async (_, left) => {
-    const world = newWorld({ ...NO_FAULTS, ...left });
-    const { states, isComplete, found } = await explore(world, { statesMax: STATES_MAX, seed });
-    totals.states += states;
-    if (isComplete) totals.complete++;
-    process.stdout.write(`${states} states\n`);
-    expect(found, `again with MAILCHUTE_SIM_SEED=${seed}`).toBeUndefined();
-    expect(states).toBeGreaterThan(100);
-  });
+  test.each(Object.entries(CASES))(
+    "%s",
+    { timeout: isLong ? 7_200_000 : 300_000 },
+    async (_, left) => {
+      const world = newWorld({ ...NO_FAULTS, ...left });
+      const { states, isComplete, found } = await explore(world, { statesMax: STATES_MAX, seed });
+      totals.states += states;
+      if (isComplete) totals.complete++;
+      process.stdout.write(`${states} states\n`);
+      expect(found, `again with MAILCHUTE_SIM_SEED=${seed}`).toBeUndefined();
+      expect(states).toBeGreaterThan(100);
+    },
+  );
 });
 
 const VARIANTS = Object.keys(BROKEN);

@@ -76,7 +76,11 @@ export class Bridge {
       this.inTurn(id, () => this.machine.onOver(id, delivery));
     });
     for (const target of new Set([...serves, ...(serves.length > 0 ? [name] : [])]))
-      void broker.jobsFor(target, () => this.room(), (message) => this.onJob(message));
+      void broker.jobsFor(
+        target,
+        () => this.room(),
+        (message) => this.onJob(message),
+      );
     this.every(LOOK_MS, () => this.look());
     this.every(this.o.ackWaitMs / BEATS_PER_WAIT, async () => this.beatAndRenew());
   }
@@ -174,9 +178,7 @@ export class Bridge {
     const { machine } = this.o;
     const trees = new Set(machine.ids().map((id) => machine.note(id)?.dispatch.tree ?? ""));
     for (const tree of trees) if (tree !== "") this.beat(tree);
-    await Promise.all(
-      machine.ids().map((id) => this.inTurn(id, () => this.machine.renew(id))),
-    );
+    await Promise.all(machine.ids().map((id) => this.inTurn(id, () => this.machine.renew(id))));
   }
 
   private beat(tree: string): void {

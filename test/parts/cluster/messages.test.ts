@@ -1,5 +1,7 @@
 /** Messages of other machines: what fits comes through unchanged, and all else is refused with a reason. */
 import { describe, expect, test } from "vitest";
+import { ID_CHARS_MAX } from "../../../src/core/limits.ts";
+import { isId, parseName } from "../../../src/core/names.ts";
 import { dispatchId, readHeld } from "../../../src/parts/cluster/protocol/dispatch.ts";
 import {
   BadMessage,
@@ -11,8 +13,6 @@ import {
   MESSAGE_BYTES_MAX,
   type Result,
 } from "../../../src/parts/cluster/protocol/messages.ts";
-import { ID_CHARS_MAX } from "../../../src/core/limits.ts";
-import { isId, parseName } from "../../../src/core/names.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 
 const dispatch = { tree: "abcd2345", task: "T-1.b", submission: "k3x9q2m7261126", attempt: 2 };
@@ -26,7 +26,8 @@ const result: Result = {
 };
 
 const bytesOf = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
-const wire = (message: object): Record<string, unknown> => JSON.parse(String(encodeMessage(message as Job)));
+const wire = (message: object): Record<string, unknown> =>
+  JSON.parse(String(encodeMessage(message as Job)));
 
 describe("a dispatch", () => {
   test("has one id for each run of each submission, also when the names are as long as can be", () => {
@@ -45,7 +46,10 @@ describe("a dispatch", () => {
 
   test("is read from the name of a held task, and from no other one", () => {
     const held = (file: string) => readHeld("abcd2345", parseName(file) ?? expect.fail(file));
-    expect(held("T-1.b@k3x9q2m7261126.2~hold-cluster-gpu.json")).toEqual({ dispatch, target: "gpu" });
+    expect(held("T-1.b@k3x9q2m7261126.2~hold-cluster-gpu.json")).toEqual({
+      dispatch,
+      target: "gpu",
+    });
     for (const file of [
       "a@b.1~ready.json",
       "a@b.1~w-cluster-gpu.json",
@@ -86,12 +90,20 @@ describe("what does not fit is refused with the reason", () => {
     ["a task that is a list", { ...head, task: [] }, /task/],
     ["another tree", { ...head, dispatch: { ...dispatch, tree: "abcd2346" } }, /another dispatch/],
     ["no tree", { ...head, dispatch: { ...dispatch, tree: "../../.." } }, /dispatch.tree/],
-    ["an id that leaves the tray", { ...head, dispatch: { ...dispatch, task: "../x" } }, /dispatch.task/],
+    [
+      "an id that leaves the tray",
+      { ...head, dispatch: { ...dispatch, task: "../x" } },
+      /dispatch.task/,
+    ],
     ["an id with a line end", { ...head, dispatch: { ...dispatch, task: "a\n" } }, /dispatch.task/],
     ["run 0", { ...head, dispatch: { ...dispatch, attempt: 0 } }, /attempt/],
     ["half a run", { ...head, dispatch: { ...dispatch, attempt: 1.5 } }, /attempt/],
     ["another run", { ...head, dispatch: { ...dispatch, attempt: 3 } }, /another dispatch/],
-    ["a submission with a slash", { ...head, dispatch: { ...dispatch, submission: "a/b" } }, /submission/],
+    [
+      "a submission with a slash",
+      { ...head, dispatch: { ...dispatch, submission: "a/b" } },
+      /submission/,
+    ],
     ["a target that is a wildcard", { ...head, target: ">" }, /target/],
     ["a target with a dot", { ...head, target: "a.b" }, /target/],
   ])("job with %s", (_, message, why) => {
@@ -116,12 +128,16 @@ describe("what does not fit is refused with the reason", () => {
     expect(() => decodeBeat(encodeMessage(beat), "abcd2346")).toThrow(/another tree/);
     const many = { ...beat, has: Array.from({ length: 1001 }, () => beat.has[0]) };
     expect(() => decodeBeat(bytesOf(wire(many)), "abcd2345")).toThrow(/has/);
-    expect(() => decodeBeat(bytesOf({ ...wire(beat), machine: "a b" }), "abcd2345")).toThrow(/machine/);
+    expect(() => decodeBeat(bytesOf({ ...wire(beat), machine: "a b" }), "abcd2345")).toThrow(
+      /machine/,
+    );
   });
 
   test("too large a message, with its size", () => {
     const large = { ...job, task: { prompt: "x".repeat(MESSAGE_BYTES_MAX) } };
-    expect(() => encodeMessage(large)).toThrow(/it has 900\d+ bytes, and at most 900000 can travel/);
+    expect(() => encodeMessage(large)).toThrow(
+      /it has 900\d+ bytes, and at most 900000 can travel/,
+    );
     expect(() => decodeJob(bytesOf(wire({ ...job, x: 1 })).fill(32, 0, 0), ID)).not.toThrow();
     expect(() => decodeJob(Buffer.alloc(MESSAGE_BYTES_MAX + 1), ID)).toThrow(/at most 900000/);
   });

@@ -2,7 +2,11 @@
 import { describe, expect, test } from "vitest";
 import { TaskSchema } from "../../../src/codec/task-codec.ts";
 import type { Task } from "../../../src/core/task.ts";
-import { type Accept, acceptJob, sentFields } from "../../../src/parts/cluster/protocol/sent-task.ts";
+import {
+  type Accept,
+  acceptJob,
+  sentFields,
+} from "../../../src/parts/cluster/protocol/sent-task.ts";
 
 const dispatch = { tree: "abcd2345", task: "t", submission: "s", attempt: 2 };
 const NOTHING_MORE: Accept = { agents: ["coder"], fields: [] };
@@ -36,7 +40,12 @@ describe("a task that is sent", () => {
   });
 
   test("takes along what another machine may refuse, so that it is not left out in silence", () => {
-    const task: Task = { id: "t", exec: ["ls"], verify: [["make"]], metadata: { worktree: "w", dependencies: [] } };
+    const task: Task = {
+      id: "t",
+      exec: ["ls"],
+      verify: [["make"]],
+      metadata: { worktree: "w", dependencies: [] },
+    };
     expect(sentFields(task, "coder")).toEqual({
       agent: "coder",
       exec: ["ls"],
@@ -80,7 +89,9 @@ describe("a machine", () => {
     expect(refused({ agent: "coder", max_attempts: 9, on_success: ["x"] }, wider)).toMatch(
       /"max_attempts", "on_success"/,
     );
-    expect(refused(JSON.parse('{"agent":"coder","__proto__":{"exec":["x"]}}'))).toMatch(/"__proto__"/);
+    expect(refused(JSON.parse('{"agent":"coder","__proto__":{"exec":["x"]}}'))).toMatch(
+      /"__proto__"/,
+    );
     const many = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`f${n}\u001b`, n]));
     expect(refused({ agent: "coder", ...many })).toMatch(/^[\x20-\x7e]+ and 90 more$/);
   });

@@ -239,8 +239,8 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   }
 
   private async watchConnection(): Promise<void> {
+    // No lease may be used before it is known whether these servers gave it.
     for await (const { type } of this.nc.status())
-      // No lease may be used before it is known whether these servers gave it.
       if (type === "disconnect" || type === "reconnect") this.born = undefined;
   }
 

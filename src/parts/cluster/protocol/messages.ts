@@ -180,7 +180,9 @@ function checkDispatch({ tree, task }: Dispatch, target: string): void {
 
 function checkTarget(text: string, member: string): void {
   if (!isTarget(text))
-    throw new BadMessage(`${member}: expected up to 32 of a-z, 0-9 and -, beginning with a letter or digit`);
+    throw new BadMessage(
+      `${member}: expected up to 32 of a-z, 0-9 and -, beginning with a letter or digit`,
+    );
 }
 
 function explainSize(size: number): string {

@@ -7,7 +7,13 @@ import { encodeRecord } from "../../../codec/records.ts";
 import type { DecodedTask } from "../../../codec/task-codec.ts";
 import { wallSeconds } from "../../../core/clock.ts";
 import { ErrInvalidTask, systemCode } from "../../../core/errors.ts";
-import { leaseOf, type ProcessingName, parseName, prefixOf, withStage } from "../../../core/names.ts";
+import {
+  leaseOf,
+  type ProcessingName,
+  parseName,
+  prefixOf,
+  withStage,
+} from "../../../core/names.ts";
 import { type AttemptOutcome, decide, errorText, retryPolicyOf } from "../../../core/outcome.ts";
 import type { Settings } from "../../../core/settings.ts";
 import type { ResultRecord } from "../../../core/task.ts";

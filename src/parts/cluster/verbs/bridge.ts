@@ -58,7 +58,10 @@ export const command = defineCommand({
     const trays = openTrays(tree.mailbox, { durability, uids });
     const telemetry = new Telemetry(tree, "bridge", settings.lease_ttl_ms, trays.clock);
     const treeId = treeName(tree.dir);
-    const tell = newTeller((message) => ctx.out.note(safe(message)), () => performance.now());
+    const tell = newTeller(
+      (message) => ctx.out.note(safe(message)),
+      () => performance.now(),
+    );
     const broker = await NatsBroker.connect(nats, {
       servers: cluster.servers,
       name,

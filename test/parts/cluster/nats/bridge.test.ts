@@ -168,7 +168,7 @@ test("rubbish at the servers is refused with a reason, and harms nothing", async
     nc.publish(`mc.work.${pair.target}.x.${turn}`, bytes);
     nc.publish(`mc.result.${tree}.b1.x.${turn}`, bytes);
     nc.publish(`mc.beat.${tree}`, bytes);
-    nc.publish(`mc.over.b${count}.../${turn}`, bytes);
+    nc.publish(`mc.over.b${count}.x.${turn}`, bytes);
   }
   await nc.flush();
   a.pool.drop("t", { agent: "far", prompt: "?" });
@@ -198,7 +198,12 @@ test("bridges are killed and servers lose their disk: each task settles once", a
     }
   }
   await waitFor(() => settled() >= ids.length, { what: "all", timeoutMs: 120_000 });
-  expect(a.pool.results().map(({ task_id }) => task_id).sort()).toEqual([...ids].sort());
+  expect(
+    a.pool
+      .results()
+      .map(({ task_id }) => task_id)
+      .sort(),
+  ).toEqual([...ids].sort());
   const ends = a.pool.events().filter(({ event }) => event === "completed");
   expect(ends).toHaveLength(ids.length);
   await atRest(pair);

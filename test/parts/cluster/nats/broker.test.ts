@@ -203,5 +203,7 @@ test("servers that have lost their disk get their streams again, and no old leas
     { what: "its second delivery, although the old lease is renewed" },
   );
   expect(performance.now() - fromMs).toBeLessThan(20 * ACK_WAIT_MS);
-  await expect(origin.hasJob(target, dispatchId(jobOf(tree, target).dispatch))).resolves.toBe(false);
+  await expect(origin.hasJob(target, dispatchId(jobOf(tree, target).dispatch))).resolves.toBe(
+    false,
+  );
 });
