@@ -62,7 +62,10 @@ export interface JetStreamManager {
   streams: {
     add(config: Record<string, unknown>): Promise<StreamInfo>;
     info(stream: string, options?: { subjects_filter: string }): Promise<StreamInfo>;
-    purge(stream: string, options: { filter: string }): Promise<unknown>;
+    /** The message of a subject; null when there is none. */
+    getMessage(stream: string, of: { last_by_subj: string }): Promise<{ seq: number } | null>;
+    /** @param isErased true: its bytes are overwritten, which takes longer */
+    deleteMessage(stream: string, seq: number, isErased: boolean): Promise<boolean>;
   };
   consumers: { add(stream: string, config: Record<string, unknown>): Promise<unknown> };
 }

@@ -5,7 +5,7 @@ export const RESULT = "mc_result";
 export const OVER = "mc_over";
 
 const DAY_NS = 24 * 3600 * 1e9;
-/** What nobody has taken for so long goes (days): the origin publishes again what it misses, and a machine tells again. */
+/** What has not been taken for so long goes (days): the origin publishes again what it misses, and a machine tells again. */
 const KEPT_DAYS = 7;
 const MS_NS = 1e6;
 

@@ -79,6 +79,39 @@ describe("a job", () => {
     expect([...atA, ...atB].map(({ names }) => names[1])).toEqual([id, dispatchId(next.dispatch)]);
   });
 
+  test("that is dropped takes no other one with it", async () => {
+    const { tree, target } = fresh();
+    const origin = await connect("o", tree);
+    const a = await connect("a", "nothing0");
+    const jobs = [1, 2, 3, 4, 5].map((attempt) => jobOf(tree, target, attempt));
+    let room = 1;
+    const atA = collect((take) =>
+      a.jobsFor(
+        target,
+        () => room,
+        (one) => {
+          room = 0;
+          take(one);
+        },
+      ),
+    );
+    for (const job of jobs) await origin.publishJob(job);
+    await waitFor(() => atA.length > 0, { what: "the first job" });
+    // Two that wait, and the one that a machine has; one twice.
+    for (const at of [3, 2, 0, 0])
+      await origin.dropJob(target, dispatchId(jobs[at]?.dispatch ?? expect.fail("no job")));
+    room = 8;
+    const more = setInterval(() => {
+      room = 8;
+    }, 10);
+    onTestFinished(() => clearInterval(more));
+    await waitFor(() => atA.length >= 3, { what: "the other jobs" });
+    const ids = new Set(atA.map(({ names }) => names[1]));
+    const [first, second, , , fifth] = jobs.map(({ dispatch }) => dispatchId(dispatch));
+    expect(ids).toEqual(new Set([first, second, fifth]));
+    expect((await origin.jobs()).map(({ id }) => id)).toEqual([second, fifth]);
+  });
+
   test("goes to another machine when it is not renewed, and not as long as it is", async () => {
     const { tree, target } = fresh();
     const origin = await connect("o", tree);
