@@ -425,7 +425,8 @@ async function advance(world: World, name: string, isAnswerLost = false): Promis
       if (error !== CUT) state = "failed";
     },
   );
-  for (let turns = 0; turns < 200 && state === "open" && !turn.isCut; turns++) await undefined;
+  for (let turns = 0; turns < 200 && state === "open" && !turn.isCut; turns++)
+    await Promise.resolve();
   if (state === "open") return;
   delete bridge.handler;
   bridge.memory = end();

@@ -73,7 +73,7 @@ export class Bridge {
     });
     void broker.overs(({ names, delivery }) => {
       const id = names.at(-1) ?? "";
-      this.inTurn(id, () => this.machine.onOver(id, delivery));
+      void this.inTurn(id, () => this.machine.onOver(id, delivery));
     });
     for (const target of new Set([...serves, ...(serves.length > 0 ? [name] : [])]))
       void broker.jobsFor(
@@ -195,7 +195,7 @@ export class Bridge {
 
   private onJob({ names, bytes, lease, delivery }: Received): void {
     const id = names.at(-1) ?? "";
-    this.inTurn(id, async () => {
+    void this.inTurn(id, async () => {
       const job = this.decoded("job", () => decodeJob(bytes, id));
       if (job === undefined) await delivery.done();
       else await this.orLater(delivery, () => this.machine.onJob(job, lease, delivery));
@@ -204,7 +204,7 @@ export class Bridge {
 
   private onResult({ names, bytes, delivery }: Received): void {
     const [, machine = "", id = ""] = names;
-    this.inTurn(id, async () => {
+    void this.inTurn(id, async () => {
       const result = this.decoded("result", () => decodeResult(bytes, id, machine));
       if (result === undefined) await delivery.done();
       else await this.orLater(delivery, () => this.origin.onResult(result, delivery));

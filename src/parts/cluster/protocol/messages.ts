@@ -148,7 +148,7 @@ function formOf(schema: TSchema, free: readonly string[] = []): <T>(bytes: Buffe
     const value = parse(bytes, freeMembers);
     const { version, ...rest } = value;
     if (Number.isInteger(version) && version !== VERSION)
-      throw new BadMessage(`it has version ${version}, and this program knows ${VERSION}`);
+      throw new BadMessage(`it has version ${String(version)}, and this program knows ${VERSION}`);
     const fault = check(value);
     if (fault !== undefined) throw new BadMessage(fault.message);
     return rest as T;

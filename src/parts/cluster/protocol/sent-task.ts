@@ -8,18 +8,17 @@ import { dispatchId } from "./dispatch.ts";
 import type { Job } from "./messages.ts";
 
 /** They belong to the tree that has the task: when it starts, beside what, how often, and what follows from it. */
-const STAY: ReadonlySet<string> = new Set([
-  ...["id", "status", "attempts", "max_attempts", "last_error", "claimed_by", "claimed_at"],
-  ...["verdict", "verdict_reason", "created_at", "updated_at", "operator", "epic_id", "parent_id"],
-  ...["sequence_number", "priority", "capabilities", "not_before", "group", "weight", "limits"],
-  ...["owns", "dedup_key", "dedup_window_ms", "on_success", "on_failure", "on_settled"],
-  ...["callback_of"],
-]);
+const STAY = words(`
+  id status attempts max_attempts last_error claimed_by claimed_at verdict verdict_reason
+  created_at updated_at operator epic_id parent_id sequence_number priority capabilities
+  not_before group weight limits owns dedup_key dedup_window_ms on_success on_failure on_settled
+  callback_of
+`);
 
 /** What each machine takes: what to do, and how much it may cost. */
-const TAKEN: ReadonlySet<string> = new Set([
-  ...["agent", "prompt", "payload", "title", "description", "timeout_ms", "budget", "traceparent"],
-]);
+const TAKEN = words(`
+  agent prompt payload title description timeout_ms budget traceparent
+`);
 
 const NAMES_SHOWN_MAX = 10;
 
@@ -29,6 +28,10 @@ export interface Accept {
   agents: readonly string[];
   /** Fields that it takes beside those that each machine takes, such as `exec`. */
   fields: readonly string[];
+}
+
+function words(text: string): ReadonlySet<string> {
+  return new Set(text.trim().split(/\s+/));
 }
 
 /** The fields of a task that are sent. @param agent the name of the agent at the machine */

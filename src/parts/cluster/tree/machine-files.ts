@@ -6,6 +6,7 @@ import { isObject } from "../../../core/json-object.ts";
 import { isId } from "../../../core/names.ts";
 import { loadDocument, replaceDocument } from "../../../host/documents.ts";
 import { listDir } from "../../../host/list-dir.ts";
+import { makeDirs } from "../../../host/make-dirs.ts";
 import { enqueueCommand } from "../../../mailbox/commands/command-queue.ts";
 import type { Trays } from "../../../mailbox/files/trays.ts";
 import { isInFlight, locate } from "../../../mailbox/find/locate.ts";
@@ -40,8 +41,7 @@ export class MachineFiles implements MachineTree {
   constructor(place: MachinePlace) {
     this.p = place;
     this.dir = join(clusterDir(place.stateDir), "jobs");
-    fs.mkdirSync(clusterDir(place.stateDir), { recursive: true });
-    if (!fs.existsSync(this.dir)) fs.mkdirSync(this.dir);
+    makeDirs(this.dir, 2);
     for (const file of listDir(this.dir)) {
       const id = file.endsWith(".json") ? file.slice(0, -5) : "";
       const note = isId(id) ? loadDocument<KeptNote>(this.pathOf(id)) : undefined;

@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import { defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../../cli/shell/options.ts";
@@ -10,6 +11,7 @@ import type { ClusterSettings, Settings } from "../../../core/settings.ts";
 import { stateTree } from "../../../core/state-tree.ts";
 import type { Task } from "../../../core/task.ts";
 import { lockFile } from "../../../host/file-lock.ts";
+import { makeDirs } from "../../../host/make-dirs.ts";
 import { Telemetry } from "../../../journal/telemetry.ts";
 import { openTrays } from "../../../mailbox/files/trays.ts";
 import { safe } from "../../../text/render.ts";
@@ -23,6 +25,8 @@ import { clusterDir, treeName } from "../tree/tree-name.ts";
 
 /** The same trouble is told again after this time (ms). */
 const TELL_AGAIN_MS = 60_000;
+/** The pause before a server is tried again that did not answer at the start (ms). */
+const CONNECT_AGAIN_MS = 1000;
 
 export const command = defineCommand({
   usage: "",
@@ -47,7 +51,7 @@ export const command = defineCommand({
     const name = nameOf(cluster, path);
     const around = dirname(resolve(ctx.stateDir));
     const nats = loadNats(around);
-    fs.mkdirSync(clusterDir(tree.dir), { recursive: true });
+    makeDirs(clusterDir(tree.dir));
     const release = await lockFile(join(clusterDir(tree.dir), "bridge.lock"));
     if (release === undefined)
       throw new ErrIo("another bridge runs on this state tree", {
@@ -62,17 +66,26 @@ export const command = defineCommand({
       (message) => ctx.out.note(safe(message)),
       () => performance.now(),
     );
-    const broker = await NatsBroker.connect(nats, {
-      servers: cluster.servers,
-      name,
-      tree: treeId,
-      replicas: cluster.replicas,
-      ackWaitMs: cluster.ack_wait_ms,
-      ...(cluster.credentials === ""
-        ? {}
-        : { creds: fs.readFileSync(resolve(tree.dir, cluster.credentials)) }),
-      onTrouble: (error) => tell(messageOf(error)),
+    const stopped = new Promise<true>((end) => {
+      process.once("SIGINT", () => end(true));
+      process.once("SIGTERM", () => end(true));
     });
+    const credentials =
+      cluster.credentials === "" ? undefined : resolve(tree.dir, cluster.credentials);
+    const connect = (): Promise<NatsBroker> =>
+      NatsBroker.connect(nats, {
+        ...{ servers: cluster.servers, name, tree: treeId, replicas: cluster.replicas },
+        ackWaitMs: cluster.ack_wait_ms,
+        ...(credentials === undefined ? {} : { creds: fs.readFileSync(credentials) }),
+        onTrouble: (error) => tell(messageOf(error)),
+      });
+    const broker = await tryAgain(connect, stopped, (error) =>
+      tell(`waits for ${cluster.servers.join(", ")}: ${messageOf(error)}`),
+    );
+    if (broker === undefined) {
+      await release();
+      return EXIT.ok;
+    }
     const bridge = new Bridge({
       name,
       tree: treeId,
@@ -92,16 +105,29 @@ export const command = defineCommand({
     });
     bridge.start();
     ctx.out.note(`bridge of ${tree.mailbox}: machine ${name}, tree ${treeId} (pid ${process.pid})`);
-    await new Promise<void>((end) => {
-      process.once("SIGINT", () => end());
-      process.once("SIGTERM", () => end());
-    });
+    await stopped;
     await bridge.stop();
     telemetry.close();
     await release();
     return EXIT.ok;
   },
 });
+
+/** Connects as soon as a server answers. @returns undefined when it is stopped before */
+async function tryAgain(
+  connect: () => Promise<NatsBroker>,
+  stopped: Promise<true>,
+  onError: (error: unknown) => void,
+): Promise<NatsBroker | undefined> {
+  for (;;) {
+    try {
+      return await connect();
+    } catch (error) {
+      onError(error);
+      if (await Promise.race([stopped, wait(CONNECT_AGAIN_MS, false)])) return undefined;
+    }
+  }
+}
 
 function nameOf({ name }: ClusterSettings, path: string): string {
   const own = name === "" ? (os.hostname().toLowerCase().split(".")[0] ?? "") : name;

@@ -22,7 +22,7 @@ beforeAll(async () => {
 interface Side {
   pool: Pool;
   /** Starts its bridge, and waits until it is connected. */
-  bridge(): Promise<Running>;
+  bridge: () => Promise<Running>;
 }
 
 let count = 0;
@@ -55,7 +55,7 @@ interface Pair {
   b: Side;
   target: string;
   /** The ids of all runs. */
-  runs(): string[];
+  runs: () => string[];
 }
 
 /**
