@@ -118,7 +118,9 @@ export const ErrorSchema = Type.Object(
     failed_at: Seconds,
     code: Type.String(),
     kind: Type.Union(
-      FAILURE_KINDS.map((kind) => Type.Literal(kind)) as [ReturnType<typeof Type.Literal<FailureKind>>],
+      FAILURE_KINDS.map((kind) => Type.Literal(kind)) as [
+        ReturnType<typeof Type.Literal<FailureKind>>,
+      ],
     ),
     agent_id: Type.String(),
     lease: Type.String(),

@@ -74,7 +74,10 @@ export const command = defineCommand({
       cluster.credentials === "" ? undefined : resolve(tree.dir, cluster.credentials);
     const connect = (): Promise<NatsBroker> =>
       NatsBroker.connect(nats, {
-        ...{ servers: cluster.servers, name, tree: treeId, replicas: cluster.replicas },
+        servers: cluster.servers,
+        name,
+        tree: treeId,
+        replicas: cluster.replicas,
         ackWaitMs: cluster.ack_wait_ms,
         ...(credentials === undefined ? {} : { creds: fs.readFileSync(credentials) }),
         onTrouble: (error) => tell(messageOf(error)),
@@ -82,10 +85,7 @@ export const command = defineCommand({
     const broker = await tryAgain(connect, stopped, (error) =>
       tell(`waits for ${cluster.servers.join(", ")}: ${messageOf(error)}`),
     );
-    if (broker === undefined) {
-      await release();
-      return EXIT.ok;
-    }
+    if (broker === undefined) return EXIT.ok;
     const bridge = new Bridge({
       name,
       tree: treeId,
