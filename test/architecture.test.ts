@@ -118,6 +118,7 @@ const STARTS = [
   ),
   "cli/wait/open-tasks.ts",
   "cli/enqueue/warnings.ts",
+  "parts/cluster/verbs/bridge.ts",
   "parts/doctor/agents.ts",
   "parts/doctor/night.ts",
   "cli/text/agent-lines.ts",

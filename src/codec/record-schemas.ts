@@ -82,6 +82,8 @@ const USAGE = {
   }),
 };
 
+const Machine = Type.String({ description: "the other machine at which the last run was" });
+
 /** `outbox/<id>_result.json` */
 export const ResultSchema = Type.Object(
   {
@@ -99,7 +101,7 @@ export const ResultSchema = Type.Object(
     lease: Type.String(),
     exit_code: ExitCode,
     run: Run,
-    ...optional({ ...USAGE, batch: Counts, ...WORK, task: TaskAsRun }),
+    ...optional({ ...USAGE, batch: Counts, ...WORK, machine: Machine, task: TaskAsRun }),
   },
   { $id: "result", title: "mailchute result record", additionalProperties: true },
 );
@@ -143,6 +145,7 @@ export const ErrorSchema = Type.Object(
         description: "the ids from the root to the cause; of a long chain the first and last 8",
       }),
       of: Type.String({ description: "of a duplicate: the task that had its dedup_key" }),
+      machine: Machine,
       task: TaskAsRun,
     }),
   },

@@ -333,16 +333,26 @@ export function explainBadSettings(s: Settings): string | undefined {
   return fault === undefined ? undefined : `notify: ${fault}`;
 }
 
+/** What is decided here about tasks that run elsewhere. All else is the business of the agent at the machine. */
+const OF_REMOTE: ReadonlySet<string> = new Set<keyof AgentSettings>([
+  "name",
+  "kind",
+  "types",
+  "capabilities",
+  "default",
+  "slots",
+  "where",
+  "as",
+]);
+
 /** Checks that an agent has the settings that its kind needs. @returns the fault, or undefined */
-export function explainBadAgent({
-  name,
-  kind,
-  program,
-  module,
-  account,
-  accounts,
-  mode,
-}: AgentSettings): string | undefined {
+export function explainBadAgent(agent: AgentSettings): string | undefined {
+  const { name, kind, program, module, account, accounts, mode } = agent;
+  const strange = kind === "remote" ? Object.keys(agent).find((key) => !OF_REMOTE.has(key)) : "";
+  if (strange !== undefined && strange !== "")
+    return `${name} is of kind remote: ${strange} belongs to the agent at the machine, so remove it here`;
+  if (kind !== "remote" && (agent.where !== undefined || agent.as !== undefined))
+    return `${name} is of kind ${kind}, and only kind remote has where and as: remove them`;
   if (kind === "exec" && program === undefined)
     return `${name} is of kind exec and needs a program`;
   if (kind === "module" && module === undefined)

@@ -168,6 +168,8 @@ export interface ResultRecord extends Partial<WorkFacts>, RunUsage {
   run: string | null;
   /** For a batch: how many lines completed and failed. */
   batch?: BatchCounts;
+  /** The other machine at which the last run was. */
+  machine?: string;
 }
 
 /** `failed/<id>_error.json` without the copy of the task in it. */
@@ -202,4 +204,6 @@ export interface ErrorRecord extends RunUsage {
   chain?: string[];
   /** Set when another task had its `dedup_key`: the id of that one. */
   of?: string;
+  /** The other machine at which the last run was. */
+  machine?: string;
 }

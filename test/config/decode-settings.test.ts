@@ -146,6 +146,20 @@ test.each([
   expect(settings.agents).toMatchObject([{ kind: "codex", mode: "app-server" }]);
 });
 
+test.each([
+  ["kind: exec, program: x, where: gpu", "only kind remote has where and as"],
+  ["kind: claude, as: coder", "only kind remote has where and as"],
+  ["kind: remote, verify: [[make]]", "verify belongs to the agent at the machine"],
+  ["kind: remote, program: x", "program belongs to the agent at the machine"],
+  ["kind: remote, where: a b", "where"],
+])("an agent with %s is refused", (fields, reason) => {
+  const fault = faultOf(`agents:\n  - {name: a, ${fields}}\n`);
+  expect(fault.code).toBe("ErrInvalidConfig");
+  expect(fault.message).toContain(reason);
+  const text = "agents:\n  - {name: a, kind: remote, where: gpu, as: coder, slots: 2}\n";
+  expect(loadSettings({ stateDir: stateWith(text), env: {} }).settings.agents).toHaveLength(1);
+});
+
 test.each(["usd", "tokens", "turns", "time_ms"])(
   "a soft limit in %s above the hard one is refused",
   (unit) => {

@@ -36,6 +36,8 @@ export interface FailureFacts {
   skip?: Skip;
   /** For a task that did not run because another one has its key: the id of that one. */
   of?: string;
+  /** The other machine at which its last run was. */
+  machine?: string;
 }
 
 /**
@@ -73,6 +75,7 @@ export function newDeadLetter(
     ...(facts.batch === undefined ? {} : { batch: facts.batch }),
     ...facts.skip,
     ...(facts.of === undefined ? {} : { of: facts.of }),
+    ...(facts.machine === undefined ? {} : { machine: facts.machine }),
     ...(facts.output === undefined ? {} : { output: facts.output }),
     ...(keptAs === undefined ? {} : { file: keptAs }),
   };

@@ -1,19 +1,16 @@
 /** Agents of kind `remote`: their tasks run at other machines. A worker only puts them where the bridge finds them. */
-import { Agent } from "../../agents/agent.ts";
+import { Agent, type Assignment } from "../../agents/agent.ts";
 import type { CodingKind } from "../../agents/coding-kind.ts";
-import type { AttemptOutcome } from "../../core/outcome.ts";
-import type { AgentSettings } from "../../core/settings.ts";
-import { clusterGate } from "./protocol/dispatch.ts";
-
-const DEFAULT_TARGET = "any";
-
-/** The machines at which the tasks of a remote agent run. */
-export function targetOf({ where = DEFAULT_TARGET }: Pick<AgentSettings, "where">): string {
-  return where;
-}
+import { type AttemptOutcome, failed } from "../../core/outcome.ts";
+import { clusterGate, targetOf } from "./protocol/dispatch.ts";
 
 class RemoteAgent extends Agent {
-  async run(): Promise<AttemptOutcome> {
+  async run({ node }: Assignment): Promise<AttemptOutcome> {
+    // Its packets and checks are files of this tree.
+    if (node !== undefined)
+      return failed("invalid", "ErrRefused", "a node of the plan does not run at other machines", {
+        canRetry: false,
+      });
     const target = targetOf(this.settings);
     return {
       kind: "deferred",

@@ -3,8 +3,7 @@ import { readLane } from "../../core/waiting-task.ts";
 import type { Part, StartLimit } from "../../supervisor/environment/part.ts";
 import { NEVER } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
-import { targetOf } from "./kind.ts";
-import { clusterGate } from "./protocol/dispatch.ts";
+import { clusterGate, targetOf } from "./protocol/dispatch.ts";
 
 class ClusterPart implements Part, StartLimit {
   readonly ports = { startLimit: this };

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { ID_CHARS_MAX } from "../../../core/limits.ts";
 import { CLUSTER_GATE, isId, type ProcessingName } from "../../../core/names.ts";
+import type { AgentSettings } from "../../../core/settings.ts";
 
 /**
  * The run that is sent: what its name in `processing/` says, and the tree. Another run of the task, and the task after a retry by
@@ -38,6 +39,11 @@ export function dispatchId({ tree, task, submission, attempt }: Dispatch): strin
   if (id.length <= ID_CHARS_MAX && isId(id)) return id;
   const hash = createHash("sha256").update(task).digest("hex").slice(0, HASH_CHARS);
   return `${tree}.${hash}.${submission}.${attempt}`;
+}
+
+/** The machines at which the tasks of a remote agent run. */
+export function targetOf({ where = "any" }: Pick<AgentSettings, "where">): string {
+  return where;
 }
 
 /** The gate at which a task waits for its result: see stage "hold" in `names.ts`. */

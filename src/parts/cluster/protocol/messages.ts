@@ -8,6 +8,7 @@ import { compileCheck } from "../../../codec/schema.ts";
 import { type TSchema, Type } from "../../../codec/typebox.ts";
 import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX, OUTPUT_DEPTH_MAX } from "../../../core/limits.ts";
 import { explainBadId } from "../../../core/names.ts";
+import type { RunUsage } from "../../../core/run-usage.ts";
 import type { FailureKind } from "../../../core/task.ts";
 import { type Dispatch, dispatchId, isTarget, isTree } from "./dispatch.ts";
 
@@ -29,9 +30,15 @@ export interface Job {
   task: Record<string, unknown>;
 }
 
+/** What a run has used, as far as its machine knows. */
+export interface EndUsage extends RunUsage {
+  duration_ms?: number;
+}
+
 export type End =
   | {
       status: "completed";
+      usage?: EndUsage;
       output: unknown;
       verdict: string;
       verdict_reason: string;
@@ -39,6 +46,7 @@ export type End =
     }
   | {
       status: "failed";
+      usage?: EndUsage;
       kind: FailureKind;
       code: string;
       error: string;
@@ -77,9 +85,14 @@ const DispatchSchema = Type.Object({
   attempt: Type.Integer({ minimum: 1, maximum: MAX_ATTEMPTS_MAX }),
 });
 const HEAD = { version: Type.Literal(VERSION), dispatch: DispatchSchema, target: Name };
+const Amount = Type.Optional(Type.Number({ minimum: 0 }));
+const Usage = Type.Optional(
+  Type.Object({ duration_ms: Amount, cpu_ms: Amount, peak_memory_bytes: Amount }),
+);
 const EndSchema = Type.Union([
   Type.Object({
     status: Type.Literal("completed"),
+    usage: Usage,
     output: Type.Unknown(),
     verdict: Type.String(),
     verdict_reason: Type.String(),
@@ -87,6 +100,7 @@ const EndSchema = Type.Union([
   }),
   Type.Object({
     status: Type.Literal("failed"),
+    usage: Usage,
     kind: Type.Union(FAILURE_KINDS.map((kind) => Type.Literal(kind))),
     code: Type.String(),
     error: Type.String(),

@@ -1,7 +1,9 @@
 /** How a run has ended: from the record of a machine to the outcome of a run at the origin. Pure. */
+import { compact } from "../../../core/compact.ts";
 import { type AttemptOutcome, failed } from "../../../core/outcome.ts";
+import type { RunUsage } from "../../../core/run-usage.ts";
 import type { ErrorRecord, FailureKind, ResultRecord } from "../../../core/task.ts";
-import type { End } from "../protocol/messages.ts";
+import type { End, EndUsage } from "../protocol/messages.ts";
 
 /** Another run cannot help, as for a program of the origin that exits with one of these: see `outcomeOfExit`. */
 const FINAL_KINDS: ReadonlySet<FailureKind> = new Set(["cancelled", "invalid"]);
@@ -9,12 +11,20 @@ const FINAL_EXITS: ReadonlySet<number | null> = new Set([64, 65, 78]);
 
 export function endOfRecord(record: ResultRecord | ErrorRecord): End {
   if (record.status === "completed") {
-    const { output, verdict, verdict_reason, exit_code } = record;
-    return { status: "completed", output: output ?? null, verdict, verdict_reason, exit_code };
+    const { output, verdict, verdict_reason, exit_code, duration_ms } = record;
+    return {
+      status: "completed",
+      usage: { duration_ms, ...runUsageOf(record) },
+      output: output ?? null,
+      verdict,
+      verdict_reason,
+      exit_code,
+    };
   }
   const { kind, code, error, exit_code, signal, output } = record;
   return {
     status: "failed",
+    usage: runUsageOf(record),
     kind,
     code,
     error,
@@ -22,6 +32,15 @@ export function endOfRecord(record: ResultRecord | ErrorRecord): End {
     signal,
     ...(output === undefined ? {} : { output }),
   };
+}
+
+/** What the run of this end has used. */
+export function usageOf(end: End): EndUsage {
+  return end.status === "refused" ? {} : (end.usage ?? {});
+}
+
+function runUsageOf({ cpu_ms, peak_memory_bytes }: RunUsage): RunUsage {
+  return compact({ cpu_ms, peak_memory_bytes });
 }
 
 export function outcomeOf(end: End, machine: string): AttemptOutcome {

@@ -26,10 +26,10 @@ import type { Trays } from "../../../mailbox/files/trays.ts";
 import { newDeadLetter } from "../../../mailbox/settle/dead-letter.ts";
 import { newSettlement, type Settlement, settleAll } from "../../../mailbox/settle/settle.ts";
 import { clusterGate, type Dispatch, readHeld } from "../protocol/dispatch.ts";
-import type { Job, Result } from "../protocol/messages.ts";
+import type { EndUsage, Job, Result } from "../protocol/messages.ts";
 import type { OriginTree, Standing } from "../protocol/ports.ts";
 import { sentFields } from "../protocol/sent-task.ts";
-import { outcomeOf } from "./ends.ts";
+import { outcomeOf, usageOf } from "./ends.ts";
 
 /** Longest pause before a settlement that the disk refused is tried again (ms). */
 const SETTLE_AGAIN_MS_MAX = 5000;
@@ -97,8 +97,11 @@ export class OriginFiles implements OriginTree {
     const outcome = outcomeOf(result.end, result.machine);
     const policy = retryPolicyOf(settings, decoded?.task);
     const decision = decide(outcome, dispatch.attempt, policy, trays.clock.random());
-    if (decision.action === "retry") return this.putBack(claim, outcome, decision.delayMs);
-    return this.publish(claim, outcome, decoded, result.machine);
+    if (decision.action === "retry") {
+      const delayMs = decision.delayMs;
+      return this.putBack(claim, outcome, delayMs, decoded?.task.agent, usageOf(result.end));
+    }
+    return this.publish(claim, outcome, decoded, result);
   }
 
   private claimOf({ task, submission, attempt }: Dispatch, target: string): Claim {
@@ -136,17 +139,24 @@ export class OriginFiles implements OriginTree {
     return undefined;
   }
 
-  private putBack(claim: Claim, outcome: AttemptOutcome, delayMs: number): boolean {
+  private putBack(
+    claim: Claim,
+    outcome: AttemptOutcome,
+    delayMs: number,
+    agent: string | undefined,
+    { duration_ms: durationMs, ...runUsage }: EndUsage,
+  ): boolean {
     const { trays, telemetry } = this.p;
     const next = putBack(trays, claim, delayMs, true);
     if (next === undefined) return false;
-    recordPutBack(telemetry, this.subjectOf(claim), 0, {
+    recordPutBack(telemetry, this.subjectOf(claim, agent), 0, {
       event: "retry_scheduled",
       error: outcome.kind === "failed" ? outcome.message : null,
       delayMs,
       notBeforeMs: trays.clock.wallMs() + delayMs,
       nextAttempt: next.attempt,
       kind: outcome.kind === "failed" ? outcome.failure : undefined,
+      ...(durationMs === undefined ? {} : { effort: { duration_ms: durationMs, ...runUsage } }),
     });
     telemetry.flush();
     return true;
@@ -156,15 +166,15 @@ export class OriginFiles implements OriginTree {
     claim: Claim,
     outcome: AttemptOutcome,
     decoded: DecodedTask | undefined,
-    machine: string,
+    result: Result,
   ): Promise<boolean> {
     const { trays } = this.p;
     // From now on it is ours; the commit still is a rename of the held name.
     const own = { ...claim, name: withStage(claim.name, "w", this.newOwner()) };
-    const settlement = this.settlementOf(own, outcome, decoded, machine);
+    const settlement = this.settlementOf(own, outcome, decoded, result);
     for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, SETTLE_AGAIN_MS_MAX)) {
       await settleAll(trays, [settlement], ([settled]) => {
-        if (settled !== undefined) this.record(settled, outcome);
+        if (settled !== undefined) this.record(settled, outcome, usageOf(result.end));
       });
       if (settlement.error === undefined) break;
       if (settlement.phase === "new" || settlement.phase === "staged") throw settlement.error;
@@ -173,7 +183,7 @@ export class OriginFiles implements OriginTree {
     }
     const { telemetry } = this.p;
     if (settlement.recordAs !== undefined)
-      recordConflict(telemetry, this.subjectOf(own), settlement.recordAs);
+      recordConflict(telemetry, this.subjectOf(own, decoded?.task.agent), settlement.recordAs);
     telemetry.flush();
     return settlement.outcome !== "fenced";
   }
@@ -182,26 +192,29 @@ export class OriginFiles implements OriginTree {
     claim: Claim,
     outcome: AttemptOutcome,
     decoded: DecodedTask | undefined,
-    machine: string,
+    { machine, end }: Result,
   ): Settlement {
     const { trays } = this.p;
+    const usage = usageOf(end);
+    const { duration_ms: _, ...runUsage } = usage;
     const { id, attempt } = claim.name;
     const owner = claim.name.token;
     const agentId = decoded?.task.agent ?? "none";
     if (outcome.kind === "completed" && decoded !== undefined) {
-      const record: ResultRecord & { machine: string } = {
+      const record: ResultRecord = {
         task_id: id,
         status: "completed",
         verdict: outcome.verdict,
         verdict_reason: outcome.verdictReason,
         output: outcome.output,
-        duration_ms: 0,
+        duration_ms: usage.duration_ms ?? 0,
         completed_at: wallSeconds(trays.clock),
         attempts: attempt,
         agent_id: agentId,
         lease: leaseOf(claim.name),
         exit_code: outcome.exitCode,
         run: null,
+        ...runUsage,
         machine,
       };
       return newSettlement(
@@ -222,27 +235,34 @@ export class OriginFiles implements OriginTree {
       lastAttemptAt: wallSeconds(trays.clock),
       exitCode: failure?.exitCode ?? null,
       signal: failure?.signal ?? null,
+      usage: runUsage,
+      machine,
       ...(failure?.output === undefined ? {} : { output: failure.output }),
     };
     return newDeadLetter(trays, claim, facts, decoded, owner);
   }
 
-  private record(settled: Settlement, outcome: AttemptOutcome): void {
+  private record(settled: Settlement, outcome: AttemptOutcome, usage: EndUsage): void {
     const failure = outcome.kind === "failed" ? outcome : undefined;
+    const { traceparent, agent } = settled.task ?? {};
+    const { duration_ms: durationMs = null, ...runUsage } = usage;
     const details = {
       isCompleted: settled.status === "completed",
       acquiredAtMs: 0,
       pid: process.pid,
-      durationMs: null,
+      durationMs,
+      usage: runUsage,
       error: failure?.message ?? null,
       kind: failure?.failure ?? null,
+      ...(traceparent === undefined ? {} : { traceparent }),
     };
     const { telemetry } = this.p;
-    recordSettled(telemetry, this.subjectOf(settled.claim), details, settled.mayBeRecorded);
+    const subject = this.subjectOf(settled.claim, agent);
+    recordSettled(telemetry, subject, details, settled.mayBeRecorded);
     telemetry.flush();
   }
 
-  private subjectOf({ name }: Claim) {
-    return { task_id: name.id, agent_id: "", attempt: name.attempt, lease: leaseOf(name) };
+  private subjectOf({ name }: Claim, agent = "") {
+    return { task_id: name.id, agent_id: agent, attempt: name.attempt, lease: leaseOf(name) };
   }
 }

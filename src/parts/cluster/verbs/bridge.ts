@@ -3,12 +3,13 @@ import fs from "node:fs";
 import os from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { defineCommand } from "../../../cli/shell/command-spec.ts";
+import { FOLLOW } from "../../../app/follow.ts";
+import { defineCommand, type Output } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../../cli/shell/options.ts";
 import { ErrInvalidConfig, ErrIo, messageOf } from "../../../core/errors.ts";
 import type { ClusterSettings, Settings } from "../../../core/settings.ts";
-import { stateTree } from "../../../core/state-tree.ts";
+import { type StateTree, stateTree } from "../../../core/state-tree.ts";
 import type { Task } from "../../../core/task.ts";
 import { lockFile } from "../../../host/file-lock.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
@@ -17,7 +18,7 @@ import { openTrays } from "../../../mailbox/files/trays.ts";
 import { safe } from "../../../text/render.ts";
 import { Bridge } from "../bridge.ts";
 import { NatsBroker } from "../nats/broker.ts";
-import { loadNats } from "../nats/packages.ts";
+import { loadNats, type Nats } from "../nats/packages.ts";
 import { isTarget } from "../protocol/dispatch.ts";
 import { MachineFiles } from "../tree/machine-files.ts";
 import { OriginFiles } from "../tree/origin-files.ts";
@@ -39,7 +40,7 @@ export const command = defineCommand({
   async run(ctx) {
     existingTree(ctx);
     const { settings, mailboxDir } = await openSettings(ctx);
-    const { cluster, durability, uids } = settings;
+    const { cluster } = settings;
     const path = stateTree(ctx.stateDir).config;
     if (cluster.servers.length === 0)
       throw new ErrInvalidConfig("cluster: no servers are named", {
@@ -59,59 +60,78 @@ export const command = defineCommand({
         phase: "cluster",
         hint: "one is enough; end the other one first",
       });
-    const trays = openTrays(tree.mailbox, { durability, uids });
-    const telemetry = new Telemetry(tree, "bridge", settings.lease_ttl_ms, trays.clock);
-    const treeId = treeName(tree.dir);
-    const tell = newTeller(
-      (message) => ctx.out.note(safe(message)),
-      () => performance.now(),
-    );
-    const stopped = new Promise<true>((end) => {
-      process.once("SIGINT", () => end(true));
-      process.once("SIGTERM", () => end(true));
-    });
-    const credentials =
-      cluster.credentials === "" ? undefined : resolve(tree.dir, cluster.credentials);
-    const connect = (): Promise<NatsBroker> =>
-      NatsBroker.connect(nats, {
-        servers: cluster.servers,
-        name,
-        tree: treeId,
-        replicas: cluster.replicas,
-        ackWaitMs: cluster.ack_wait_ms,
-        ...(credentials === undefined ? {} : { creds: fs.readFileSync(credentials) }),
-        onTrouble: (error) => tell(messageOf(error)),
-      });
-    const broker = await tryAgain(connect, stopped, (error) =>
-      tell(`waits for ${cluster.servers.join(", ")}: ${messageOf(error)}`),
-    );
-    if (broker === undefined) return EXIT.ok;
-    const bridge = new Bridge({
-      name,
-      tree: treeId,
-      broker,
-      origin: new OriginFiles({ trays, settings, telemetry, tree: treeId }),
-      machine: new MachineFiles({
-        stateDir: tree.dir,
-        trays,
-        control: openTrays(tree.control, { durability, uids }),
-        accept: { agents: cluster.accept, fields: cluster.accept_fields },
-      }),
-      serves: cluster.serves,
-      slots: cluster.slots,
-      ackWaitMs: cluster.ack_wait_ms,
-      agentOf: (task) => agentAbroad(settings, task),
-      tell,
-    });
-    bridge.start();
-    ctx.out.note(`bridge of ${tree.mailbox}: machine ${name}, tree ${treeId} (pid ${process.pid})`);
-    await stopped;
-    await bridge.stop();
-    telemetry.close();
-    await release();
+    try {
+      await carry(ctx.out, { tree, settings, name, nats });
+    } finally {
+      await release();
+    }
     return EXIT.ok;
   },
 });
+
+interface Ends {
+  tree: StateTree;
+  settings: Settings;
+  /** The name of this machine. */
+  name: string;
+  nats: Nats;
+}
+
+/** Runs a bridge until the process gets a signal. */
+async function carry(out: Output, { tree, settings, name, nats }: Ends): Promise<void> {
+  const { cluster, durability, uids } = settings;
+  const trays = openTrays(tree.mailbox, { durability, uids });
+  const telemetry = new Telemetry(tree, "bridge", settings.lease_ttl_ms, trays.clock);
+  const treeId = treeName(tree.dir);
+  const tell = newTeller(
+    (message) => out.note(safe(message)),
+    () => performance.now(),
+  );
+  const follow = FOLLOW[0]?.({ trays, runs: tree.runs, settings, tell });
+  if (follow !== undefined) trays.follow = follow;
+  const stopped = new Promise<true>((end) => {
+    process.once("SIGINT", () => end(true));
+    process.once("SIGTERM", () => end(true));
+  });
+  const credentials =
+    cluster.credentials === "" ? undefined : resolve(tree.dir, cluster.credentials);
+  const connect = (): Promise<NatsBroker> =>
+    NatsBroker.connect(nats, {
+      servers: cluster.servers,
+      name,
+      tree: treeId,
+      replicas: cluster.replicas,
+      ackWaitMs: cluster.ack_wait_ms,
+      ...(credentials === undefined ? {} : { creds: fs.readFileSync(credentials) }),
+      onTrouble: (error) => tell(messageOf(error)),
+    });
+  const broker = await tryAgain(connect, stopped, (error) =>
+    tell(`waits for ${cluster.servers.join(", ")}: ${messageOf(error)}`),
+  );
+  if (broker === undefined) return;
+  const bridge = new Bridge({
+    name,
+    tree: treeId,
+    broker,
+    origin: new OriginFiles({ trays, settings, telemetry, tree: treeId }),
+    machine: new MachineFiles({
+      stateDir: tree.dir,
+      trays,
+      control: openTrays(tree.control, { durability, uids }),
+      accept: { agents: cluster.accept, fields: cluster.accept_fields },
+    }),
+    serves: cluster.serves,
+    slots: cluster.slots,
+    ackWaitMs: cluster.ack_wait_ms,
+    agentOf: (task) => agentAbroad(settings, task),
+    tell,
+  });
+  bridge.start();
+  out.note(`bridge of ${tree.mailbox}: machine ${name}, tree ${treeId} (pid ${process.pid})`);
+  await stopped;
+  await bridge.stop();
+  telemetry.close();
+}
 
 /** Connects as soon as a server answers. @returns undefined when it is stopped before */
 async function tryAgain(

@@ -27,6 +27,8 @@ interface Side {
 
 let count = 0;
 
+const linesOf = (path: string): string[] => fs.readFileSync(path, "utf8").trim().split("\n");
+
 function newSide(name: string, settings: string): Side {
   const pool = newPool({
     config: `${QUICK_CONFIG}
@@ -76,8 +78,7 @@ async function newPair(script = "true"): Promise<Pair> {
     join(b.pool.state, "config.yaml"),
     `\nagents: [{name: coder, kind: exec, program: sh, args: ["${path}"]}]\n`,
   );
-  const runs = (): string[] =>
-    fs.existsSync(file) ? fs.readFileSync(file, "utf8").trim().split("\n") : [];
+  const runs = (): string[] => (fs.existsSync(file) ? linesOf(file) : []);
   await Promise.all([a.pool.start(), b.pool.start()]);
   return { a, b, target, runs };
 }
@@ -98,13 +99,18 @@ describe("a task of a remote agent", () => {
     const { a, b, runs } = pair;
     const bridges = [await a.bridge(), await b.bridge()];
     const ids = ["one", "two", "three"];
-    for (const id of ids) a.pool.drop(id, { agent: "far", prompt: "?", payload: { id } });
+    const told = join(a.pool.dir, "told");
+    const onSuccess = ["sh", "-c", `echo "$MAILCHUTE_OF_ID" >> "${told}"`];
+    for (const id of ids)
+      a.pool.drop(id, { agent: "far", prompt: "?", payload: { id }, on_success: onSuccess });
     for (const id of ids) {
       const record = await a.pool.result(id);
       expect(record).toMatchObject({ task_id: id, status: "completed", attempts: 1, exit_code: 0 });
       expect(record).toMatchObject({ output: { n: 1 }, task: { agent: "far", payload: { id } } });
     }
     expect(runs()).toHaveLength(3);
+    await waitFor(() => fs.existsSync(told) && linesOf(told).length === 3, { what: "callbacks" });
+    expect(linesOf(told).sort()).toEqual([...ids].sort());
     await atRest(pair);
     for (const bridge of bridges) expect(bridge.stderr().split("\n")).toHaveLength(2);
   });
