@@ -1,4 +1,5 @@
 /** The rates of a run as bars, in an SVG that is readable on light and dark pages. Pure. */
+import { isBefore, isOurs } from "./report.mjs";
 
 const WIDTH = 760;
 const LABEL = 290;
@@ -14,8 +15,8 @@ export function drawChart(report) {
     .map(({ title, chart, contestants }) => ({
       title: title.replaceAll("`", ""),
       bars: contestants
-        .filter(({ figures }) => Number.isFinite(figures[chart]))
-        .map(({ name, figures }) => ({ name, value: figures[chart] })),
+        .filter((one) => Number.isFinite(one.figures[chart]) && !isBefore(one))
+        .map((one) => ({ name: one.name, value: one.figures[chart], isOurs: isOurs(one) })),
     }))
     .filter(({ bars }) => bars.length > 0);
   const parts = [];
@@ -24,9 +25,9 @@ export function drawChart(report) {
     y += TITLE_HEIGHT;
     parts.push(`<text class="title" x="8" y="${y - 12}">${escapeXml(title)}, tasks/s</text>`);
     const max = Math.max(...bars.map(({ value }) => value));
-    for (const { name, value } of bars) {
+    for (const { name, value, isOurs } of bars) {
       const length = Math.max(1, (value / max) * (WIDTH - LABEL - NUMBER_ROOM));
-      const kind = name.startsWith("mailchute") ? "ours" : "other";
+      const kind = isOurs ? "ours" : "other";
       const middle = y + BAR_HEIGHT - 4;
       parts.push(
         `<text class="label" x="${LABEL - 8}" y="${middle}" text-anchor="end">${escapeXml(name)}</text>`,

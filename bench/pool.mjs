@@ -15,9 +15,11 @@ const NO_OP = "export default () => null;\n";
 export class Pool {
   /**
    * @param dir an empty directory
-   * @param settings of config.yaml, as an object; `handler` is the source of the module agent that runs everything
+   * @param settings of config.yaml, as an object; `handler` is the source of the module agent that runs everything, `launcher` the
+   * command line of the checkout that is measured
    */
-  constructor(dir, { handler = NO_OP, ...settings } = {}) {
+  constructor(dir, { handler = NO_OP, launcher = LAUNCHER, ...settings } = {}) {
+    this.launcher = launcher;
     this.state = join(dir, "state");
     this.inbox = join(this.state, "mailbox", "inbox");
     this.stagingDir = join(dir, "staging");
@@ -64,7 +66,7 @@ export class Pool {
     this.startedAtMs = performance.timeOrigin + performance.now();
     this.child = spawn(
       process.execPath,
-      [LAUNCHER, "run", "--state", this.state, "--no-live", ...args],
+      [this.launcher, "run", "--state", this.state, "--no-live", ...args],
       { stdio: ["ignore", "ignore", "pipe"] },
     );
     this.child.stderr.setEncoding("utf8").on("data", (text) => {
@@ -104,7 +106,7 @@ export class Pool {
    * @throws Error when other than `expected` tasks have ended
    */
   async drain(expected) {
-    const args = [LAUNCHER, "run", "--state", this.state, "--no-live", "--drain"];
+    const args = [this.launcher, "run", "--state", this.state, "--no-live", "--drain"];
     const { wallS } = await runProgram(process.execPath, args);
     const { count, spanS } = this.span();
     if (count !== expected) throw new Error(`${count} of ${expected} tasks have ended`);

@@ -64,10 +64,45 @@ tmpfs is \`/dev/shm\`. ${peers.join("; ")}.
 `;
 }
 
+/** Each figure of ours beside that of the other checkout; above 1 is better now. */
+function pairsOf({ contestants }) {
+  return contestants.flatMap((now) => {
+    const before = contestants.find(({ name }) => name === nameBefore(now.name));
+    return Object.entries(before?.figures ?? {}).flatMap(([key, then]) => {
+      const value = now.figures[key];
+      if (!Number.isFinite(value) || !Number.isFinite(then)) return [];
+      const ratio = key === "rate" || key.endsWith("_rate") ? value / then : then / value;
+      return [{ name: now.name, key, then, value, ratio }];
+    });
+  });
+}
+
+export function describePairs(row) {
+  return pairsOf(row).map(
+    ({ name, key, then, value, ratio }) =>
+      `${name}: ${formatFigure(key, then)} before, ${formatFigure(key, value)} now: ${ratio.toFixed(2)}`,
+  );
+}
+
+function pairsTable({ rows, beside }) {
+  const lines = [
+    "| what | file system | contestant | before | now | ratio |",
+    "|---|---|---|---|---|---|",
+  ];
+  for (const row of rows)
+    for (const { name, key, then, value, ratio } of pairsOf(row))
+      lines.push(
+        `| ${row.title} | ${DISKS[row.disk]} | ${name} | ${formatFigure(key, then)} | ${formatFigure(key, value)} | ${ratio.toFixed(2)} |`,
+      );
+  return `Before is commit ${beside}. Above 1 is better now; 0.97 and less has fallen by 3 % or more.\n\n${lines.join("\n")}\n`;
+}
+
 /** results.md: all goals, all contestants, what was skipped. */
 export function renderReport(report) {
   const parts = ["# Results", describeMachine(report), "![Rates](chart.svg)", "## Goals"];
-  parts.push(goalsTable(report), "## Figures");
+  parts.push(goalsTable(report));
+  if (report.beside !== undefined) parts.push("## Before and now", pairsTable(report));
+  parts.push("## Figures");
   for (const { title, fileSystem, disk, contestants, seconds } of report.rows) {
     parts.push(`### ${title}, ${fileSystem ?? DISKS[disk]}`);
     if (contestants.length === 0) {
@@ -86,17 +121,29 @@ export function renderReport(report) {
   return `${parts.join("\n\n")}\n`;
 }
 
-/** The kinds of work of the short table; `bare` is the loop that stands beside, `peersOf` another row with the peers. */
+/** The kinds of work of the short table; `peersOf` names another row with the peers, `limit` what holds our figure. */
 const KINDS_OF_WORK = [
-  { row: "drain", key: "rate", bare: "loop of the protocol's calls, Node" },
-  { row: "drain-power", key: "rate" },
-  { row: "batch", key: "rate", peersOf: "drain" },
-  { row: "enqueue", key: "rate", bare: "loop of submits, Node" },
-  { row: "pick-up", key: "median_ms" },
-  { row: "exec", key: "rate", bare: "bare spawn, Node" },
+  {
+    row: "drain",
+    key: "rate",
+    limit: "one thread decides: 3 looks, 1 rename and 2 messages a task",
+  },
+  { row: "drain-power", key: "rate", limit: "two commits of the file system for each group" },
+  { row: "batch", key: "rate", peersOf: "drain", limit: "parsing and checking of lines" },
+  { row: "enqueue", key: "rate", limit: "a file and a link for each task" },
+  {
+    row: "pick-up",
+    key: "median_ms",
+    limit: "a file event, a rename and a message between processes",
+  },
+  { row: "exec", key: "rate", limit: "Node blocks for 2 ms while it forks" },
 ];
 
-const isOurs = ({ name }) => name.startsWith("mailchute");
+export const isOurs = ({ name }) => name.startsWith("mailchute");
+const BEFORE = ", before";
+/** The same contestant in the checkout that --beside names. */
+export const nameBefore = (name) => `${name}${BEFORE}`;
+export const isBefore = ({ name }) => name.endsWith(BEFORE);
 const isBare = ({ name }) => /\bloop\b|^bare /.test(name);
 
 /** The best of the others who do the same work: of times the shortest. */
@@ -108,23 +155,25 @@ function fastestPeer(contestants, key) {
   return peers.toSorted((a, b) => sign * (a.figures[key] - b.figures[key]))[0];
 }
 
-/** One row a kind of work: our figure, the fastest peer's and the bare loop's, each of the same run. */
+/** One row a kind of work: our figure and the fastest peer's of the same run, how much better we are, and what holds us. */
 function shortTable(report) {
   const contestantsOf = (name) =>
     report.rows.find(({ row, disk }) => row === name && disk === "ext4")?.contestants ?? [];
-  const lines = ["| what | mailchute | fastest peer | bare loop |", "|---|---|---|---|"];
-  for (const { row, key, bare, peersOf = row } of KINDS_OF_WORK) {
+  const lines = [
+    "| what | mailchute | best peer | ratio | what limits us |",
+    "|---|---|---|---|---|",
+  ];
+  for (const { row, key, peersOf = row, limit } of KINDS_OF_WORK) {
     const ours = contestantsOf(row).find(isOurs);
     if (ours === undefined) continue;
     const peer = fastestPeer(contestantsOf(peersOf), key);
-    const loop = contestantsOf(row).find(({ name }) => name === bare);
-    const cells = [ours, peer, loop].map((one) =>
-      one ? formatFigure(key, one.figures[key]) : "–",
-    );
+    const [value, best] = [ours, peer].map((one) => one?.figures[key] ?? Number.NaN);
+    const ratio = key.endsWith("_ms") ? best / value : value / best;
     const { title } = report.rows.find((one) => one.row === row);
     const work = peersOf === row ? "" : ", as in the first row";
+    const beside = peer ? `${formatFigure(key, best)} (${peer.name}${work})` : "–";
     lines.push(
-      `| ${title} | ${cells[0]} | ${cells[1]}${peer ? ` (${peer.name}${work})` : ""} | ${cells[2]} |`,
+      `| ${title} | ${formatFigure(key, value)} | ${beside} | ${formatNumber(ratio)} | ${limit} |`,
     );
   }
   return lines.join("\n");
@@ -144,6 +193,6 @@ ${machine.cpu}, ${machine.cores} cores, Node ${machine.node}; ${fileSystem}, in 
 
 ${shortTable(report)}
 
-A bare loop makes the same file-system calls and decides nothing. Every figure: [${dir}](${dir}/results.md). How it is measured: [bench](bench/README.md).
+The ratio is above 1 where mailchute is better. Every figure, and bare loops of the same calls: [${dir}](${dir}/results.md). How it is measured: [bench](bench/README.md).
 `;
 }

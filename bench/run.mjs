@@ -7,6 +7,8 @@
  *     --only drain,exec              these rows         --rounds N
  *     --disk-dir DIR                 where the image of the measured file system lies (default: the temporary directory)
  *     --out DIR                      default: bench/results, or bench/results/quick unless all is run
+ *     --beside CHECKOUT              measures a built checkout of another version by turns with this one
+ *     --tasks N                      how many tasks the row `long-drain` has, such as 1000000
  *     --check                        exit code 1 when a goal is not met, or something could not be measured
  *     --readme                       puts table and chart into README.md too
  *
@@ -16,14 +18,23 @@ import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { createRequire } from "node:module";
 import os from "node:os";
-import { join, relative } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { drawChart } from "./chart.mjs";
 import { openDisk, openPlainDirectory } from "./disks.mjs";
 import { describeMachine, findProgram } from "./machine.mjs";
+import { LAUNCHER, Pool } from "./pool.mjs";
 import { killDescendants } from "./processes.mjs";
-import { describeFigures, describeGoal, renderReport, renderSummary } from "./report.mjs";
+import {
+  describeFigures,
+  describeGoal,
+  describePairs,
+  isOurs,
+  nameBefore,
+  renderReport,
+  renderSummary,
+} from "./report.mjs";
 import { row as batch } from "./rows/batch.mjs";
 import { row as cliStart } from "./rows/cli-start.mjs";
 import { row as commands } from "./rows/commands.mjs";
@@ -34,12 +45,18 @@ import { row as exec } from "./rows/exec.mjs";
 import { row as failover } from "./rows/failover.mjs";
 import { row as growth } from "./rows/growth.mjs";
 import { row as idle } from "./rows/idle.mjs";
+import { row as longDrain } from "./rows/long-drain.mjs";
 import { row as million } from "./rows/million.mjs";
 import { row as pickUp } from "./rows/pick-up.mjs";
 import { row as roadmap } from "./rows/roadmap.mjs";
+import { row as streams } from "./rows/streams.mjs";
+import { row as trees } from "./rows/trees.mjs";
 import { mediansOf } from "./statistics.mjs";
 
 const ROWS = [drain, drainPower, batch, enqueue, pickUp, exec, growth, million, idle].concat([
+  longDrain,
+  streams,
+  trees,
   commands,
   failover,
   roadmap,
@@ -68,6 +85,7 @@ if (options.from !== undefined) {
 }
 const size = options.quick ? "quick" : "full";
 const rows = chooseRows();
+const besideLauncher = launcherIn(options.beside);
 const isWhole = !options.quick && options.only === undefined;
 const outDir = options.out ?? join(here, isWhole ? "results" : "results/quick");
 
@@ -77,6 +95,8 @@ function readOptions() {
     only: { type: "string" },
     rounds: { type: "string" },
     "disk-dir": { type: "string", default: os.tmpdir() },
+    beside: { type: "string" },
+    tasks: { type: "string" },
     out: { type: "string" },
     check: { type: "boolean", default: false },
     readme: { type: "boolean", default: false },
@@ -89,6 +109,15 @@ function readOptions() {
     console.error(`${error.message}\nsee \`npm run bench -- --help\``);
     process.exit(2);
   }
+}
+
+/** @returns the command line of a built checkout */
+function launcherIn(checkout) {
+  if (checkout === undefined) return undefined;
+  const launcher = resolve(checkout, "bin", "mailchute.js");
+  if (fs.existsSync(launcher) && fs.existsSync(resolve(checkout, "dist"))) return launcher;
+  console.error(`${checkout} is no built checkout: \`npm ci && npm run build\` there makes it one`);
+  process.exit(2);
 }
 
 function chooseRows() {
@@ -134,12 +163,22 @@ function whyMissing(need) {
 
 /** What a contestant gets: fresh directories on the disk that is measured, and the numbers of this size of run. */
 class Bench {
+  /** The command line that is measured. */
+  launcher = LAUNCHER;
   constructor(disk) {
     this.disk = disk;
     this.dirs = [];
   }
   pick(numbers) {
     return numbers[size];
+  }
+  /** The same, unless --tasks says how many. */
+  pickLong(numbers) {
+    return options.tasks === undefined ? this.pick(numbers) : Number(options.tasks);
+  }
+  /** @param settings see `Pool` */
+  pool(settings = {}, dir = this.dir()) {
+    return new Pool(dir, { launcher: this.launcher, ...settings });
   }
   dir() {
     const dir = fs.mkdtempSync(join(this.disk.dir, "run-"));
@@ -164,12 +203,22 @@ function disksOf(row) {
   return options.quick ? row.disks.slice(0, 1) : row.disks;
 }
 
+/** With --beside each of ours stands there twice. */
+function contestantsOf(row) {
+  return row.contestants.flatMap((contestant) => {
+    const now = { launcher: LAUNCHER, ...contestant };
+    if (besideLauncher === undefined || row.isPaired === false || !isOurs(now)) return [now];
+    return [now, { ...now, name: nameBefore(now.name), launcher: besideLauncher }];
+  });
+}
+
 /** @returns what every contestant of a row came to on one disk */
 async function runRow(row, disk) {
-  const rounds = row.rounds ?? Number(options.rounds ?? ROUNDS[size]);
-  const results = row.contestants.map((contestant) => ({
+  const rounds = Number(options.rounds ?? row.rounds ?? ROUNDS[size]);
+  const results = contestantsOf(row).map(({ launcher, name, ...contestant }) => ({
     contestant,
-    name: contestant.name,
+    launcher,
+    name,
     runs: [],
     skipped: whatIsMissing(contestant.needs),
   }));
@@ -179,6 +228,7 @@ async function runRow(row, disk) {
   for (let round = 0; round < rounds; round++) {
     for (const result of results) {
       if (result.skipped !== undefined) continue;
+      bench.launcher = result.launcher;
       try {
         result.runs.push(await inTime(result.contestant.run(bench), RUN_MS_MAX));
       } catch (error) {
@@ -271,6 +321,7 @@ for (const row of rows) {
     measured.push(one);
     one.goals = judge(row, diskName, measured);
     for (const contestant of contestants) console.log(`  ${describeFigures(contestant)}`);
+    for (const pair of describePairs(one)) console.log(`  ${pair}`);
     for (const goal of one.goals) console.log(`  ${describeGoal(goal)}`);
   }
 }
@@ -282,6 +333,7 @@ const report = {
   size,
   minutes: Math.round((performance.now() - fromMs) / 6000) / 10,
   image_on: options["disk-dir"],
+  beside: besideLauncher && commitOf(options.beside),
   rows: measured,
 };
 fs.mkdirSync(outDir, { recursive: true });
@@ -292,6 +344,12 @@ const goals = measured.flatMap((one) => one.goals);
 const unmet = goals.filter((goal) => goal.isMet !== true);
 console.log(`${goals.length - unmet.length} of ${goals.length} goals met; written to ${outDir}`);
 if (options.check && unmet.length > 0) process.exitCode = 1;
+
+function commitOf(checkout) {
+  return execFileSync("git", ["-C", checkout, "rev-parse", "--short", "HEAD"], {
+    encoding: "utf8",
+  }).trim();
+}
 
 function writeTexts(report, dir) {
   fs.writeFileSync(join(dir, "results.md"), renderReport(report));

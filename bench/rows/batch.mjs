@@ -1,7 +1,7 @@
 /** One file with very many small tasks. Its peers are those of the row `drain`, in the same run. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { BODY, LAUNCHER, Pool } from "../pool.mjs";
+import { BODY } from "../pool.mjs";
 import { runProgram } from "../processes.mjs";
 
 const COUNT = { full: 100_000, quick: 20_000 };
@@ -10,11 +10,11 @@ const PEERS = ["BullMQ, everysec", "plainjob", "graphile-worker", "graphile-work
 const run = (durability) => async (bench) => {
   const count = bench.pick(COUNT);
   const dir = bench.dir();
-  const pool = new Pool(dir, { durability });
+  const pool = bench.pool({ durability }, dir);
   const file = join(dir, "tasks.ndjson");
   fs.writeFileSync(file, `${BODY}\n`.repeat(count));
   const args = ["enqueue", "--batch", "--id", "b", "--file", file, "--state", pool.state];
-  const enqueue = await runProgram(process.execPath, [LAUNCHER, ...args]);
+  const enqueue = await runProgram(process.execPath, [pool.launcher, ...args]);
   const { wall_rate } = await pool.drain(1);
   const record = join(pool.state, "mailbox", "outbox", "b_result.json");
   if (!fs.existsSync(record)) throw new Error("the batch has no result");

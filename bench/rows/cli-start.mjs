@@ -1,6 +1,5 @@
 /** How much longer the command line takes than Node itself. */
 import { spawnSync } from "node:child_process";
-import { LAUNCHER, Pool } from "../pool.mjs";
 import { median } from "../statistics.mjs";
 
 const TIMES = { full: 20, quick: 8 };
@@ -23,9 +22,9 @@ export const row = {
     {
       name: "mailchute status",
       run(bench) {
-        const pool = new Pool(bench.dir());
+        const pool = bench.pool();
         pool.fill(10);
-        return time([LAUNCHER, "status", "--state", pool.state], bench.pick(TIMES));
+        return time([pool.launcher, "status", "--state", pool.state], bench.pick(TIMES));
       },
     },
     { name: "node -e 0", run: (bench) => time(["-e", "0"], bench.pick(TIMES)) },

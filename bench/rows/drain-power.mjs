@@ -2,7 +2,6 @@
 import { runBarePool } from "../floors/floors.mjs";
 import { drainBullmq } from "../peers/bullmq.mjs";
 import { drainGraphile } from "../peers/graphile.mjs";
-import { Pool } from "../pool.mjs";
 
 const COUNT = { full: 20_000, quick: 2000 };
 
@@ -15,7 +14,7 @@ export const row = {
     {
       name: "mailchute, power",
       run(bench) {
-        const pool = new Pool(bench.dir(), { durability: "power", workers: 256 });
+        const pool = bench.pool({ durability: "power", workers: 256 });
         pool.fill(bench.pick(COUNT));
         return pool.drain(bench.pick(COUNT));
       },

@@ -3,12 +3,11 @@ import { runBarePool, runLoop } from "../floors/floors.mjs";
 import { drainBullmq } from "../peers/bullmq.mjs";
 import { drainGraphile } from "../peers/graphile.mjs";
 import { drainPlainjob } from "../peers/plainjob.mjs";
-import { Pool } from "../pool.mjs";
 
 const COUNT = { full: 20_000, quick: 4000 };
 
 async function runMailchute(bench) {
-  const pool = new Pool(bench.dir());
+  const pool = bench.pool();
   pool.fill(bench.pick(COUNT));
   return pool.drain(bench.pick(COUNT));
 }

@@ -5,7 +5,7 @@ import { runBareEnqueue, runLoop } from "../floors/floors.mjs";
 import { drainBullmq } from "../peers/bullmq.mjs";
 import { drainGraphile } from "../peers/graphile.mjs";
 import { drainPlainjob } from "../peers/plainjob.mjs";
-import { LAUNCHER, Pool, PROMPT } from "../pool.mjs";
+import { PROMPT } from "../pool.mjs";
 import { runProgram } from "../processes.mjs";
 
 const COUNT = { full: 20_000, quick: 4000 };
@@ -13,8 +13,8 @@ const COUNT = { full: 20_000, quick: 4000 };
 async function runMailchute(bench) {
   const count = bench.pick(COUNT);
   const dir = bench.dir();
-  const pool = new Pool(dir);
-  const args = [LAUNCHER, "enqueue", "--file", writeTasks(dir, count), "--state", pool.state];
+  const pool = bench.pool({}, dir);
+  const args = [pool.launcher, "enqueue", "--file", writeTasks(dir, count), "--state", pool.state];
   const { wallS } = await runProgram(process.execPath, args);
   return { rate: count / spanOf(pool.inbox, count), wall_rate: count / wallS };
 }

@@ -1,13 +1,12 @@
 /** Tasks that run a program: `true`, so that nothing but starting it is measured. */
 import { ABREAST, runNq, runTaskSpooler, spawnBare } from "../peers/shell-queues.mjs";
-import { Pool } from "../pool.mjs";
 import { until } from "../processes.mjs";
 
 const COUNT = { full: 1000, quick: 200 };
 
 async function runMailchute(bench) {
   const count = bench.pick(COUNT);
-  const pool = new Pool(bench.dir(), { workers: ABREAST });
+  const pool = bench.pool({ workers: ABREAST });
   await pool.startWarm();
   try {
     pool.follow();

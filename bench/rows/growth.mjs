@@ -1,7 +1,6 @@
 /** Whether a long backlog slows the pool: the same warm pool, paused, filled, and resumed with few and with many waiting. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { Pool } from "../pool.mjs";
 import { until } from "../processes.mjs";
 import { median } from "../statistics.mjs";
 
@@ -44,7 +43,7 @@ async function drainWaiting(pool, turn, count) {
 }
 
 async function run(bench) {
-  const pool = new Pool(bench.dir());
+  const pool = bench.pool();
   await pool.startWarm();
   try {
     let turn = 0;

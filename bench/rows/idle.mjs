@@ -1,6 +1,5 @@
 /** What a pool costs that has nothing to do. */
 import { setTimeout as wait } from "node:timers/promises";
-import { Pool } from "../pool.mjs";
 import { cpuSecondsOf, familyOf, memoryMbOf } from "../processes.mjs";
 
 const WINDOW_MS = { full: 20_000, quick: 10_000 };
@@ -8,7 +7,7 @@ const WINDOW_MS = { full: 20_000, quick: 10_000 };
 const SETTLE_MS = 25_000;
 
 async function run(bench) {
-  const pool = new Pool(bench.dir());
+  const pool = bench.pool();
   await pool.startWarm();
   try {
     await wait(SETTLE_MS);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { startBarePool } from "../floors/floors.mjs";
 import { pickUpBullmq } from "../peers/bullmq.mjs";
-import { Pool, PROMPT } from "../pool.mjs";
+import { PROMPT } from "../pool.mjs";
 import { until } from "../processes.mjs";
 import { quantile } from "../statistics.mjs";
 
@@ -16,14 +16,12 @@ async function runMailchute(bench) {
   const times = bench.pick(TIMES);
   const dir = bench.dir();
   const startsPath = join(dir, "starts");
-  const pool = new Pool(dir, {
-    workers: 8,
-    handler: `import fs from "node:fs";
+  const handler = `import fs from "node:fs";
 export default (task, ctx) => {
   const ns = process.hrtime.bigint();
   fs.appendFileSync(${JSON.stringify(startsPath)}, \`\${task.title} \${ns}\\n\`);
-};\n`,
-  });
+};\n`;
+  const pool = bench.pool({ workers: 8, handler }, dir);
   await pool.startWarm();
   try {
     const droppedNs = [];
