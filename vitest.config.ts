@@ -25,6 +25,7 @@ const SEARCHES = [
   "test/library/{docs,open,pool}.test.ts",
   "test/removal.test.ts",
   "test/resources/*.test.ts",
+  "test/parts/cluster/killed.test.ts",
   "test/parts/mail/{exits,interrupt,killed,loops,say-wait,scale,speed,scopes-at-once,seed,seed-run,spawn,spawn-killed,told,wake,watch}.test.ts",
   "test/parts/mail/{killed-delivery,killed-worker,three-agents}.test.ts",
   "test/parts/mcp/in-run.test.ts",

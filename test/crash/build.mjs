@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const PARTS = [
   "src",
+  "test/crash/cluster",
   "test/crash/every-step",
   "test/crash/mail",
   "test/crash/schedules",
@@ -18,7 +19,7 @@ const PARTS = [
   "templates",
 ];
 
-/** @returns {string} the directory that holds src/, test/crash/every-step/, mail/ and schedules/ as JavaScript */
+/** @returns {string} the directory that holds src/, test/crash/cluster/, every-step/, mail/ and schedules/ as JavaScript */
 export function buildOnce() {
   const hash = createHash("sha256");
   for (const part of PARTS)

@@ -35,12 +35,15 @@ export interface MachinePlace {
 export class MachineFiles implements MachineTree {
   private readonly p: MachinePlace;
   private readonly dir: string;
+  /** What a dead process has left there is swept; beside the notes it would stay. */
+  private readonly stagingDir: string;
   private readonly kept = new Map<string, KeptNote>();
 
   /** Reads the notes of an earlier process. @throws a system error */
   constructor(place: MachinePlace) {
     this.p = place;
     this.dir = join(clusterDir(place.stateDir), "jobs");
+    this.stagingDir = join(clusterDir(place.stateDir), ".tmp");
     makeDirs(this.dir, 2);
     for (const file of listDir(this.dir)) {
       const id = file.endsWith(".json") ? file.slice(0, -5) : "";
@@ -122,7 +125,8 @@ export class MachineFiles implements MachineTree {
   }
 
   private write(id: string, note: KeptNote): void {
-    replaceDocument(this.pathOf(id), note, { missingMax: 1, isDurable: this.isDurable });
+    const { stagingDir, isDurable } = this;
+    replaceDocument(this.pathOf(id), note, { stagingDir, isDurable });
     this.kept.set(id, note);
   }
 
