@@ -15,7 +15,7 @@ import { type Budget, ORIGIN_CALLS, type World } from "./cluster-world.ts";
 
 interface OriginSelf {
   o: { tree: OriginTree; broker: OriginBroker; nowMs: () => number };
-  sent: Map<string, { heardMs: number; askedMs?: number }>;
+  sent: Map<string, { dispatch: Dispatch; heardMs: number; askedMs?: number }>;
   tellOver(machine: string, target: string, id: string): Promise<void>;
 }
 
@@ -114,6 +114,16 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
         await this.o.broker.dropJob(target, id);
         this.sent.delete(id);
       },
+    and: {
+      of: Origin.prototype,
+      method: "dropIfOver",
+      instead: () =>
+        async function (this: OriginSelf, id: string) {
+          const sent = this.sent.get(id);
+          if (sent !== undefined && this.o.tree.standing(sent.dispatch) === "over")
+            this.sent.delete(id);
+        },
+    },
   },
   "a result is forgotten when it is told": {
     of: Machine.prototype,

@@ -92,9 +92,15 @@ export class Origin {
 
   /** A machine says that it has this dispatch. */
   async onBeat(machine: string, dispatch: Dispatch, target: string): Promise<void> {
-    const standing = this.o.tree.standing(dispatch);
     const id = dispatchId(dispatch);
-    if (standing === "waits") this.sent.set(id, { dispatch, target, heardMs: this.o.nowMs() });
+    const heard = { dispatch, target, heardMs: this.o.nowMs() };
+    // What is known is looked at elsewhere, see `dropIfOver`: machines speak of all they have, again and again.
+    if (this.sent.has(id)) {
+      this.sent.set(id, heard);
+      return;
+    }
+    const standing = this.o.tree.standing(dispatch);
+    if (standing === "waits") this.sent.set(id, heard);
     if (standing === "over") await this.tellOver(machine, target, id);
   }
 
