@@ -10,18 +10,28 @@ import { findServer } from "./found.ts";
 export class Server {
   readonly port: number;
   private readonly dir: string;
+  private readonly more: readonly string[];
   private child: ChildProcess | undefined;
 
-  private constructor(dir: string, port: number) {
+  private constructor(dir: string, port: number, more: readonly string[]) {
     this.dir = dir;
     this.port = port;
+    this.more = more;
   }
 
-  /** @param dir holds its disk */
-  static async start(dir: string): Promise<Server> {
-    const server = new Server(join(dir, "nats"), await freePort());
+  /**
+   * @param dir holds its disk
+   * @param more arguments beside those of a server that is alone
+   */
+  static async start(dir: string, more: readonly string[] = []): Promise<Server> {
+    const server = new Server(join(dir, "nats"), await freePort(), more);
     await server.start();
     return server;
+  }
+
+  get isRunning(): boolean {
+    const { child } = this;
+    return child !== undefined && child.exitCode === null && child.signalCode === null;
   }
 
   get url(): string {
@@ -31,13 +41,14 @@ export class Server {
   async start(): Promise<void> {
     const path = findServer() ?? "nats-server";
     const args = ["-js", "-sd", this.dir, "-a", "127.0.0.1", "-p", String(this.port)];
+    args.push(...this.more);
     this.child = spawn(path, args, { stdio: "ignore" });
     await waitFor(() => canConnect(this.port), { what: "the NATS server" });
   }
 
   async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
     const { child } = this;
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    if (child === undefined || !this.isRunning) return;
     child.kill(signal);
     if (signal === "SIGKILL" || signal === "SIGTERM") await once(child, "exit");
   }
@@ -45,12 +56,17 @@ export class Server {
   /** Its machine has lost the disk. */
   async wipe(): Promise<void> {
     await this.kill();
-    fs.rmSync(this.dir, { recursive: true, force: true });
+    this.loseDisk();
     await this.start();
+  }
+
+  /** It must have ended. */
+  loseDisk(): void {
+    fs.rmSync(this.dir, { recursive: true, force: true });
   }
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = net.createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as net.AddressInfo;

@@ -1,0 +1,65 @@
+/** The check after a storm over a cluster (`npm run test:cluster`) finds what it is to find. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { newPool, type Pool } from "../../support/pool.ts";
+import { checkStorm, type Struck } from "./storm/check.ts";
+
+const ACK_WAIT_MS = 3000;
+const FIRST_MS = 1_000_000;
+
+interface End {
+  origin: Pool;
+  machine: Pool;
+  /** Lines of the runs of the machines. */
+  runs: [machine: string, id: string, atMs: number][];
+  struck: Struck[];
+}
+
+function problemsOf(change: (end: End) => void): string[] {
+  const end: End = { origin: newPool(), machine: newPool(), runs: [], struck: [] };
+  change(end);
+  for (const [machine, id, atMs] of end.runs)
+    fs.appendFileSync(join(end.origin.dir, `${machine}.trace`), `start ${id} ${atMs}\nend ${id}`);
+  const machines = ["m1", "m2"].map((name) => ({ name, pool: end.machine }));
+  const { problems } = checkStorm({
+    dir: end.origin.dir,
+    origin: { name: "origin", pool: end.origin },
+    machines,
+    ids: [],
+    struck: end.struck,
+    ackWaitMs: ACK_WAIT_MS,
+  });
+  return problems;
+}
+
+const TWICE: End["runs"] = [
+  ["m1", "tree0001.t.s.1", FIRST_MS],
+  ["m2", "tree0001.t.s.1", FIRST_MS + 5000],
+];
+
+test("a run that happened twice is a problem, unless what struck its first machine explains it", () => {
+  const unexplained = ["tree0001.t.s.1 ran at m1 and at m2, and nothing had struck there"];
+  expect(problemsOf(({ runs }) => runs.push(...TWICE))).toEqual(unexplained);
+  const whenStruck = (whom: string, fromMs: number, toMs: number): string[] =>
+    problemsOf(({ runs, struck }) => {
+      runs.push(...TWICE);
+      struck.push({ whom, fromMs, toMs });
+    });
+  expect(whenStruck("m2", FIRST_MS, FIRST_MS + 1000)).toEqual(unexplained);
+  expect(whenStruck("m1", FIRST_MS + 6000, FIRST_MS + 7000)).toEqual(unexplained);
+  expect(whenStruck("m1", 0, FIRST_MS - 100_000)).toEqual(unexplained);
+  expect(whenStruck("m1", FIRST_MS, FIRST_MS + 1000)).toEqual([]);
+  expect(whenStruck("servers", FIRST_MS + 1000, FIRST_MS + 1000)).toEqual([]);
+});
+
+test("so is a task that is lost, failed, or has completed without a run, and what is left at a machine", () => {
+  const inState = (path: string, value: object) => (end: End) =>
+    fs.writeFileSync(join(end.origin.state, "mailbox", path), JSON.stringify(value));
+  const failed = inState("failed/t_error.json", { task_id: "t", status: "failed", error: "why" });
+  expect(problemsOf(failed)).toContain("t_error.json: failed, which no task should: why");
+  const never = inState("outbox/t_result.json", { task_id: "t", status: "completed" });
+  expect(problemsOf(never)).toContain("t has completed, and never ran");
+  const left = problemsOf(({ machine }) => machine.drop("x", {}));
+  expect(left).toContain("m1: x.json is left over");
+});

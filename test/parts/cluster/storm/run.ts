@@ -1,0 +1,74 @@
+/**
+ * The command line of the storm: `npm run test:cluster -- [--tasks N] [--machines N] [--servers N] [--faults N] [--seed N] [--hold SECONDS]
+ * [--min-ms N] [--max-ms N] [--ack-wait-ms N] [--seconds N]`.
+ */
+import { parseArgs } from "node:util";
+import { anySeed } from "../../../crash/chaos/chaos.ts";
+import install from "../nats/found.ts";
+import { runStorm, type StormResult } from "./storm.ts";
+
+const PROBLEMS_SHOWN = 40;
+
+/** @returns the exit code */
+export async function main(args: readonly string[]): Promise<number> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      tasks: { type: "string", default: "300" },
+      machines: { type: "string", default: "2" },
+      servers: { type: "string", default: "1" },
+      faults: { type: "string", default: "40" },
+      seed: { type: "string" },
+      hold: { type: "string", default: "5" },
+      "min-ms": { type: "string", default: "200" },
+      "max-ms": { type: "string", default: "1500" },
+      "ack-wait-ms": { type: "string", default: "3000" },
+      seconds: { type: "string", default: "3600" },
+    },
+  });
+  install();
+  const seed = values.seed === undefined ? anySeed() : Number(values.seed);
+  console.log(`seed ${seed}`);
+  const ends: (() => void | Promise<void>)[] = [];
+  /** Last come, first gone. */
+  const endAll = async (): Promise<void> => {
+    for (let end = ends.pop(); end !== undefined; end = ends.pop()) await end();
+  };
+  const onSignal = (): void => {
+    void endAll().then(() => process.exit(130));
+  };
+  process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
+  try {
+    const result = await runStorm({
+      seed,
+      tasks: Number(values.tasks),
+      machines: Number(values.machines),
+      servers: Number(values.servers),
+      faults: Number(values.faults),
+      minMs: Number(values["min-ms"]),
+      maxMs: Number(values["max-ms"]),
+      holdMs: Number(values.hold) * 1000,
+      ackWaitMs: Number(values["ack-wait-ms"]),
+      seconds: Number(values.seconds),
+      calmSeconds: 120 + Number(values.tasks) / 10,
+      onEnd: (work) => ends.push(work),
+      onProgress: (text) => console.log(text),
+    });
+    report(result);
+    return result.problems.length === 0 ? 0 : 1;
+  } finally {
+    process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+    await endAll();
+  }
+}
+
+function report({ problems, faults, runs, runsAgain, starts, seconds, tasks }: StormResult): void {
+  for (const problem of problems.slice(0, PROBLEMS_SHOWN)) console.log(`PROBLEM: ${problem}`);
+  const sorted = [...faults].sort(([, a], [, b]) => b - a);
+  const total = sorted.reduce((sum, [, count]) => sum + count, 0);
+  console.log(sorted.map(([kind, count]) => `${kind} ${count}`).join(", "));
+  console.log(
+    `${runs} runs, ${runsAgain} of them again; ${starts} starts of bridges and supervisors, ${seconds.toFixed(0)} s`,
+  );
+  console.log(`${tasks} tasks, ${total} faults, ${problems.length} problems`);
+}
