@@ -91,6 +91,8 @@ function describeEvent(event: Told, record: Record<string, unknown>): string | u
     typeof record[field] === "number" ? record[field] : undefined;
   switch (event) {
     case "started": {
+      // It ran at another machine, and has ended by now.
+      if (record["machine"] !== undefined) return undefined;
       const attempt = number("attempt") ?? 1;
       return attempt > 1 ? `${id} started, run ${attempt}` : `${id} started`;
     }

@@ -18,7 +18,12 @@ import { type AttemptOutcome, decide, errorText, retryPolicyOf } from "../../../
 import type { Settings } from "../../../core/settings.ts";
 import type { ResultRecord } from "../../../core/task.ts";
 import { ownerSequence } from "../../../host/identity.ts";
-import { recordPutBack } from "../../../journal/attempts.ts";
+import {
+  recordClaimed,
+  recordFenced,
+  recordPutBack,
+  recordReleased,
+} from "../../../journal/attempts.ts";
 import { recordConflict, recordSettled } from "../../../journal/settled.ts";
 import type { Telemetry } from "../../../journal/telemetry.ts";
 import { type Claim, claimAt, putBack, readClaim } from "../../../mailbox/claim/claim.ts";
@@ -168,22 +173,33 @@ export class OriginFiles implements OriginTree {
     decoded: DecodedTask | undefined,
     result: Result,
   ): Promise<boolean> {
-    const { trays } = this.p;
+    const { trays, telemetry } = this.p;
     // From now on it is ours; the commit still is a rename of the held name.
     const own = { ...claim, name: withStage(claim.name, "w", this.newOwner()) };
     const settlement = this.settlementOf(own, outcome, decoded, result);
+    const subject = this.subjectOf(own, decoded?.task.agent);
+    const takenMs = trays.clock.wallMs();
+    // Its end is told under this lease, so its beginning is, too: where it ran is known only now.
+    const start = { hasBegun: true, details: { machine: result.machine } };
+    recordClaimed(telemetry, subject, takenMs, start);
+    telemetry.flush();
     for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, SETTLE_AGAIN_MS_MAX)) {
       await settleAll(trays, [settlement], ([settled]) => {
-        if (settled !== undefined) this.record(settled, outcome, usageOf(result.end));
+        if (settled !== undefined) this.record(settled, takenMs, outcome, usageOf(result.end));
       });
       if (settlement.error === undefined) break;
-      if (settlement.phase === "new" || settlement.phase === "staged") throw settlement.error;
+      if (settlement.phase === "new" || settlement.phase === "staged") {
+        recordReleased(telemetry, subject, takenMs);
+        throw settlement.error;
+      }
       // It is committed, and we live: no other process would finish what the disk refuses now.
       await wait(waitMs);
     }
-    const { telemetry } = this.p;
-    if (settlement.recordAs !== undefined)
-      recordConflict(telemetry, this.subjectOf(own, decoded?.task.agent), settlement.recordAs);
+    if (settlement.outcome === "fenced") {
+      recordFenced(telemetry, subject);
+      recordReleased(telemetry, subject, takenMs);
+    }
+    if (settlement.recordAs !== undefined) recordConflict(telemetry, subject, settlement.recordAs);
     telemetry.flush();
     return settlement.outcome !== "fenced";
   }
@@ -242,13 +258,18 @@ export class OriginFiles implements OriginTree {
     return newDeadLetter(trays, claim, facts, decoded, owner);
   }
 
-  private record(settled: Settlement, outcome: AttemptOutcome, usage: EndUsage): void {
+  private record(
+    settled: Settlement,
+    takenMs: number,
+    outcome: AttemptOutcome,
+    usage: EndUsage,
+  ): void {
     const failure = outcome.kind === "failed" ? outcome : undefined;
     const { traceparent, agent } = settled.task ?? {};
     const { duration_ms: durationMs = null, ...runUsage } = usage;
     const details = {
       isCompleted: settled.status === "completed",
-      acquiredAtMs: 0,
+      acquiredAtMs: takenMs,
       pid: process.pid,
       durationMs,
       usage: runUsage,
