@@ -6,6 +6,7 @@ import type { RunUsage } from "../core/run-usage.ts";
 import type { AgentSettings, Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
 import type { Briefing } from "./briefing.ts";
+import type { RunLimiter } from "./run-limiter.ts";
 
 /** Why a running attempt is stopped from outside. */
 export type StopReason =
@@ -83,6 +84,8 @@ export interface Assignment {
   secrets?: readonly string[];
   /** What its programs have used is added here. */
   usage: RunUsage;
+  /** Keeps its programs within limits; left out: there are none. */
+  limiter?: RunLimiter;
   /** The size of the packets in the run's folder (bytes). */
   packetBytes?: number;
   /** Set when it runs in a worktree of its own: its directory there, and variables for its programs. */

@@ -7,6 +7,7 @@ import type { Writable } from "node:stream";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { CLAIM_NAME } from "../core/names.ts";
 import { type AttemptOutcome, failed, hindered } from "../core/outcome.ts";
+import { codeOfLimit, type LimitFault } from "../core/run-limits.ts";
 import type { Settings } from "../core/settings.ts";
 import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
 import { makeDirs } from "../host/make-dirs.ts";
@@ -31,6 +32,7 @@ import {
 } from "./agent.ts";
 import { OUTPUT_FILES_MAX, type OutputFault, OutputWatch } from "./output-watch.ts";
 import { readTail } from "./report.ts";
+import type { LimitedProgram } from "./run-limiter.ts";
 import { readSecrets } from "./secrets.ts";
 import { UsageWatch } from "./usage-watch.ts";
 
@@ -98,6 +100,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   if ("outcome" in secrets) return secrets;
   assignment.secrets = Object.values(secrets.variables);
   let child: ChildProcess;
+  let limited: LimitedProgram | undefined;
   let forget = (): void => {};
   const logs: number[] = [];
   try {
@@ -109,8 +112,10 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     writeRegularText(join(runDir, CLAIM_NAME), assignment.claimFile);
     logs.push(openToAppend(stdoutLog), openToAppend(stderrLog));
     const env = environmentOf(assignment, spec, secrets.variables);
+    if (assignment.limiter !== undefined) limited = await beginLimited(assignment, argv, env, cwd);
+    const [program = "", ...args] = limited?.argv ?? argv;
     const sinceMs = Date.now();
-    child = spawn(argv[0] ?? "", argv.slice(1), {
+    child = spawn(program, args, {
       cwd,
       env,
       // A group and session of its own: signals meant for us do not reach it, and the group can be ended as one.
@@ -132,6 +137,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     },
   );
   const stop = new Stopper(assignment, child, limitMs, spec.beforeStop);
+  if (child.pid !== undefined) limited?.watch(child.pid, (fault) => stop.atLimit(fault));
   spec.onStarted?.();
   if (child.stdin !== null) {
     // A program that has ended reads nothing more. Its exit code decides the outcome.
@@ -141,16 +147,22 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   const { exitCode, signal, error } = await ended;
   await stop.finish(signal !== null || spec.endsTree === true);
   forget();
+  const fault = limited?.close({ exitCode, signal }) ?? stop.limitFault;
 
   if (error !== undefined) return { outcome: spawnFailure(argv, error) };
   if (stop.reason === "room") return { outcome: writtenTooLong(), isRoomShort: true };
   if (stop.reason === "output" || (stop.reason === undefined && stop.output.fault === "output")) {
     await stop.output.cut([stdoutLog, stderrLog]);
-    const message = `it wrote more than ${assignment.settings.output_bytes_max} bytes or ${OUTPUT_FILES_MAX} files into its logs and its folder`;
+    const message = `it wrote more than ${outputBytesMax(assignment)} bytes or ${OUTPUT_FILES_MAX} files into its logs and its folder`;
     const facts = { exitCode, signal, canRetry: false };
     return { outcome: failed("output", "ErrOutputLimit", message, facts) };
   }
-  if (stop.reason !== undefined) return { outcome: stoppedOutcome(stop.reason, limitMs) };
+  if (fault !== undefined && (stop.reason === undefined || stop.reason === "limit")) {
+    const facts = { exitCode, signal, canRetry: false };
+    return { outcome: failed(fault.kind, codeOfLimit(fault.kind), fault.message, facts) };
+  }
+  if (stop.reason !== undefined && stop.reason !== "limit")
+    return { outcome: stoppedOutcome(stop.reason, limitMs) };
   if (signal !== null) {
     const facts = { exitCode, signal, lastWords: lastWords(stderrLog) };
     return { outcome: failed("signal", "ErrSignal", `it was ended by ${signal}`, facts) };
@@ -182,6 +194,19 @@ export function lastWords(log: string, from = 0): string {
   if (sizeOf(log) - from <= LAST_WORDS_BYTES_MAX) return words;
   const lineEnd = words.indexOf("\n");
   return lineEnd === -1 ? `…${words}` : words.slice(lineEnd + 1).trimStart();
+}
+
+function outputBytesMax({ limiter, settings }: Assignment): number {
+  return limiter?.limits.output_bytes ?? settings.output_bytes_max;
+}
+
+function beginLimited(
+  { limiter, lease }: Assignment,
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv,
+  cwd: string,
+): Promise<LimitedProgram> | undefined {
+  return limiter?.begin({ argv, env, cwd, lease });
 }
 
 /** The size of the files in a run's folder that we have written. */
@@ -252,7 +277,8 @@ function sizeOf(log: string): number {
 
 /** Watches the time, the output and the usage of a running program, and stops it when it is asked to. */
 class Stopper {
-  reason: StopReason | OutputFault | undefined;
+  reason: StopReason | OutputFault | "limit" | undefined;
+  limitFault: LimitFault | undefined;
   readonly output: OutputWatch;
   private readonly assignment: Assignment;
   private readonly child: ChildProcess;
@@ -277,26 +303,33 @@ class Stopper {
     this.output = new OutputWatch({
       dir: assignment.runDir,
       ownBytes: ownBytesOf(assignment),
-      bytesMax: assignment.settings.output_bytes_max,
+      bytesMax: outputBytesMax(assignment),
       freeBytesMin: assignment.settings.free_bytes_min,
       onFault: (fault) => this.stop(fault),
     });
     assignment.stop.onStop((reason) => this.stop(reason));
   }
 
-  private stop(reason: StopReason | OutputFault): void {
+  /** It is over a limit, so it is ended at once. */
+  atLimit(fault: LimitFault): void {
+    if (this.reason !== undefined || this.hasEnded) return;
+    this.limitFault = fault;
+    this.stop("limit");
+  }
+
+  private stop(reason: StopReason | OutputFault | "limit"): void {
     if (this.reason !== undefined || this.hasEnded) return;
     this.reason = reason;
     const { pid } = this.child;
     if (pid === undefined) return;
     const { lease, settings } = this.assignment;
-    const isWriting = reason === "output" || reason === "room";
-    this.usage?.look();
+    const isTakingMore = reason === "output" || reason === "room" || reason === "limit";
     // Otherwise it would go on with that while it is asked to end.
-    if (isWriting) stopGroup(pid);
-    const end = () => endTree(lease, isWriting ? 0 : settings.grace_ms, pid);
+    if (isTakingMore) stopGroup(pid);
+    this.usage?.look();
+    const end = () => endTree(lease, isTakingMore ? 0 : settings.grace_ms, pid);
     // Without a lease nothing of it may go on.
-    const isAsked = !isWriting && reason !== "fenced" && this.beforeStop !== undefined;
+    const isAsked = !isTakingMore && reason !== "fenced" && this.beforeStop !== undefined;
     this.ending = isAsked ? this.beforeStop?.().then(end) : end();
   }
 

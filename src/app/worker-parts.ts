@@ -1,4 +1,8 @@
-/** Lists what a worker can run besides plain tasks, the kinds of its agents, where they may run, and what a run may ask for and is told. */
+/**
+ * Lists what a worker can run besides plain tasks, the kinds of its agents, where they may run, how much they may use, and what a run
+ * may ask for and is told.
+ */
+import type { MakeLimiter } from "../agents/run-limiter.ts";
 import { batch } from "../parts/batch/runner.ts";
 import { landing } from "../parts/landing/runner.ts";
 import { mailBriefing } from "../parts/mail/briefing/load.ts";
@@ -6,6 +10,7 @@ import { wakes } from "../parts/mail/delivery/wake-runner.ts";
 import { mailRequests } from "../parts/mail/requests/taker.ts";
 import { resets } from "../parts/plan/reset-runner.ts";
 import { node } from "../parts/plan/runner.ts";
+import { runLimits } from "../parts/run-limits/limiter.ts";
 import { worktrees } from "../parts/worktrees/load.ts";
 import type { MakeBriefing } from "../worker/briefing.ts";
 import type { RequestTaker } from "../worker/request-taker.ts";
@@ -18,6 +23,7 @@ const RUNNERS: readonly MakeRunner[] = [batch, node, landing, wakes, resets];
 const WORKSPACES: readonly LoadWorkspaces[] = [worktrees];
 const REQUESTS: readonly RequestTaker[] = [mailRequests];
 const BRIEFINGS: readonly MakeBriefing[] = [mailBriefing];
+const LIMITERS: readonly MakeLimiter[] = [runLimits];
 
 export const WORKER_PARTS: WorkerParts = {
   runners: RUNNERS,
@@ -25,5 +31,6 @@ export const WORKER_PARTS: WorkerParts = {
   workspaces: WORKSPACES,
   requests: REQUESTS,
   briefings: BRIEFINGS,
+  limiters: LIMITERS,
   follow: FOLLOW,
 };

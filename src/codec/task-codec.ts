@@ -15,6 +15,7 @@ import {
 } from "../core/limits.ts";
 import { explainBadId, foldId } from "../core/names.ts";
 import { explainBadOwned, OWNED_MAX } from "../core/owned-paths.ts";
+import { explainBadRunLimits } from "../core/run-limits.ts";
 import type { Task } from "../core/task.ts";
 import { JsonFault, type JsonObject, parseObject } from "./json.ts";
 import { compileCheck, optional, shorten } from "./schema.ts";
@@ -67,6 +68,27 @@ export const TASK_BUDGET = {
   time_ms: Whole("time of all its runs; 0 = no limit"),
   hard_time_ms: Whole("time; above it the run is interrupted; 0 = no limit"),
 };
+
+/** How much the programs of a run may use: in a task, and in the settings of an agent and of a tree. */
+export const RUN_LIMITS = {
+  memory_bytes: Whole("memory of all processes of a run together; 0 = no limit"),
+  processes: Whole("processes of a run at a time; 0 = no limit"),
+  cpu_ms: Whole("processor time of all processes of a run together; 0 = no limit"),
+  disk_bytes: Whole("what the processes of a run write to the disk; 0 = no limit"),
+};
+/** The same in a task, and in the settings of an agent. */
+export const RunLimitsSchema = Type.Object(
+  optional({
+    ...RUN_LIMITS,
+    output_bytes: Type.Integer({
+      minimum: 1024,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description:
+        "what a run may write into its logs and its folder, in place of output_bytes_max",
+    }),
+  }),
+  { additionalProperties: false, description: "how much the programs of one run may use" },
+);
 
 /** One program or a list of them; decoded into a list. */
 export const Programs = (description: string) =>
@@ -193,6 +215,7 @@ export const TaskSchema = Type.Object(
       { additionalProperties: false, description: "variables that are read at each start" },
     ),
     timeout_ms: Type.Integer({ minimum: 1, maximum: TIMER_MS_MAX }),
+    run_limits: RunLimitsSchema,
     ...CHECK_FIELDS,
     worktree: Type.Union([Type.Literal("auto"), Type.Literal("none")], {
       description:
@@ -338,6 +361,8 @@ export function checkBody(
     if (unnamed !== -1)
       throw new ErrInvalidTask(`${field}[${unnamed}][0]: the program's name is empty`, where);
   }
+  const badLimits = explainBadRunLimits(task.run_limits ?? {});
+  if (badLimits !== undefined) throw new ErrInvalidTask(`run_limits.${badLimits}`, where);
   const ours = Object.keys(task.env_from ?? {}).find((name) => name.startsWith("MAILCHUTE_"));
   if (ours !== undefined)
     throw new ErrInvalidTask(`env_from: ${shorten(ours)} is set by mailchute`, where);

@@ -7,6 +7,8 @@ import {
   LAND_FIELDS,
   LimitNames,
   Programs,
+  RUN_LIMITS,
+  RunLimitsSchema,
   TASK_BUDGET,
 } from "../codec/task-codec.ts";
 import {
@@ -110,6 +112,7 @@ const AgentSchema = Type.Object(
         ...Strict,
         description: "how much each of its tasks, and all of them on a day, may spend",
       }),
+      run_limits: RunLimitsSchema,
       idle_ms: Ms(
         1000,
         "a coding agent that is silent for so long, with no tool running, is stopped",
@@ -236,6 +239,9 @@ export const ConfigSchema = Settings(
     timeout_ms: Ms(0, "longest run of a task without timeout_ms; 0 = no limit"),
     sweep_ms: Ms(10, "longest wait before all folders are scanned again"),
     output_bytes_max: Bytes(1024, "a run that writes more into its logs and its folder is stopped"),
+    run_limits: Settings(RUN_LIMITS, {
+      description: "how much the programs of one run may use, unless its task or its agent says it",
+    }),
     batch_bytes_max: Bytes(1024, "a larger batch is refused"),
     batch_results_bytes_max: Bytes(1024, "a batch with larger results ends with an error"),
     batch_concurrency: Count(

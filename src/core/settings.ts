@@ -5,6 +5,12 @@ import type { LandFields } from "./landing.ts";
 import { WORKERS_MAX } from "./limits.ts";
 import { explainBadNotify, type NotifySettings } from "./notify-settings.ts";
 import type { Phase } from "./phases.ts";
+import {
+  explainBadRunLimits,
+  NO_RUN_LIMITS,
+  type RunLimits,
+  type TreeLimits,
+} from "./run-limits.ts";
 import { explainBadLimits, type GroupSettings, type LimitSettings } from "./task-limits.ts";
 
 /** `remote`: its tasks run at other machines. */
@@ -47,6 +53,8 @@ export interface AgentSettings extends LandFields {
   permissions?: Permissions;
   /** How much each of its tasks may spend, and all of them together on one day. */
   budget?: AgentBudget;
+  /** How much the programs of one of its runs may use. */
+  run_limits?: RunLimits;
   /** mailchute stops it when it is silent for this long and no tool runs (ms). */
   idle_ms?: number;
   /** `auto`: its tasks run in git worktrees of their own. */
@@ -141,6 +149,8 @@ export interface Settings extends Required<CallbackFields> {
   sweep_ms: number;
   /** A run is stopped when it has written more than this into its logs and its folder (bytes). */
   output_bytes_max: number;
+  /** How much the programs of one run may use, where neither its task nor its agent says it. 0 = no limit. */
+  run_limits: TreeLimits;
   /** A batch above this size is refused unread (bytes). */
   batch_bytes_max: number;
   /** A batch fails when its results are larger than this (bytes). */
@@ -250,6 +260,7 @@ export const DEFAULT_SETTINGS: Settings = {
   timeout_ms: 0,
   sweep_ms: 2000,
   output_bytes_max: 1024 * 1024 * 1024,
+  run_limits: NO_RUN_LIMITS,
   batch_bytes_max: 1024 * 1024 * 1024,
   batch_results_bytes_max: 4 * 1024 * 1024 * 1024,
   batch_concurrency: 64,
@@ -327,6 +338,8 @@ export function explainBadSettings(s: Settings): string | undefined {
     if (!names.has(reviewer))
       return `agents: review_by of ${name} names ${JSON.stringify(reviewer)}, which is no agent here`;
   }
+  const badRunLimits = explainBadRunLimits(s.run_limits);
+  if (badRunLimits !== undefined) return `run_limits.${badRunLimits}`;
   const badLimits = explainBadLimits(s);
   if (badLimits !== undefined) return badLimits;
   const fault = explainBadNotify(s.notify);
@@ -347,7 +360,7 @@ const OF_REMOTE: ReadonlySet<string> = new Set<keyof AgentSettings>([
 
 /** Checks that an agent has the settings that its kind needs. @returns the fault, or undefined */
 export function explainBadAgent(agent: AgentSettings): string | undefined {
-  const { name, kind, program, module, account, accounts, mode } = agent;
+  const { name, kind, program, module, account, accounts, mode, run_limits: limits } = agent;
   const strange = kind === "remote" ? Object.keys(agent).find((key) => !OF_REMOTE.has(key)) : "";
   if (strange !== undefined && strange !== "")
     return `${name} is of kind remote: ${strange} belongs to the agent at the machine, so remove it here`;
@@ -357,6 +370,10 @@ export function explainBadAgent(agent: AgentSettings): string | undefined {
     return `${name} is of kind exec and needs a program`;
   if (kind === "module" && module === undefined)
     return `${name} is of kind module and needs a module`;
+  if (kind === "module" && limits !== undefined)
+    return `${name} is of kind module, and run_limits are for programs: a function runs inside a worker process; make it a program of kind exec`;
+  const badLimits = limits === undefined ? undefined : explainBadRunLimits(limits);
+  if (badLimits !== undefined) return `${name}: run_limits.${badLimits}`;
   if (account !== undefined && accounts !== undefined)
     return `${name} has both account and accounts: name all of them in accounts`;
   if (mode !== undefined && kind !== "codex")

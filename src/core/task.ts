@@ -28,6 +28,7 @@ import type { CallbackFields } from "./callback.ts";
 import type { DependencyField } from "./dependencies.ts";
 import type { LandMode, WorkFacts } from "./landing.ts";
 import type { OwnedPaths } from "./owned-paths.ts";
+import type { LimitKind, RunLimits } from "./run-limits.ts";
 import type { RunUsage } from "./run-usage.ts";
 import type { TaskBudget } from "./settings.ts";
 
@@ -79,6 +80,8 @@ export interface Task extends CallbackFields {
   /** Variables that are read at each start: `file:/path` or `env:NAME`. */
   env_from?: Record<string, string>;
   timeout_ms?: number;
+  /** How much the programs of one run may use. */
+  run_limits?: RunLimits;
   /** Programs, each as argv, that must all exit with 0 before the task is done. */
   verify?: string[][];
   /** Files that must exist after the run and not be older than the first run. Paths are relative to where the task runs. */
@@ -123,6 +126,8 @@ export type FailureKind =
   | "lease_expired"
   | "handler"
   | "output"
+  /** Its programs used more than `run_limits` allow. */
+  | LimitKind
   | "verify"
   /** A variable of `env_from` could not be read. */
   | "environment"

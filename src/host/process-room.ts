@@ -35,6 +35,11 @@ function userRoom(): ProcessRoom | undefined {
   const limits = readProc("/proc/self/limits")?.toString() ?? "";
   const max = Number(/^Max processes\s+(\d+)/m.exec(limits)?.[1] ?? Number.NaN);
   if (!(max <= COUNTED_MAX) || mayExceed()) return undefined;
+  return { left: max - countOwnThreads(), max, limit: "ulimit -u" };
+}
+
+/** The processes and threads of this user. @throws the system's error when they cannot be read now */
+export function countOwnThreads(): number {
   const uid = process.getuid?.();
   let used = 0;
   for (const name of listProc("/proc")) {
@@ -43,10 +48,11 @@ function userRoom(): ProcessRoom | undefined {
     if (Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]) === uid)
       used += Number(/^Threads:\s+(\d+)/m.exec(status)?.[1] ?? 1);
   }
-  return { left: max - used, max, limit: "ulimit -u" };
+  return used;
 }
 
-function mayExceed(): boolean {
+/** Whether `ulimit -u` does not hold for this user. */
+export function mayExceed(): boolean {
   const status = readProc("/proc/self/status")?.toString() ?? "";
   const held = BigInt(`0x${/^CapEff:\s+([0-9a-f]+)/m.exec(status)?.[1] ?? "0"}`);
   return process.getuid?.() === 0 || (held & FREE_CAPABILITIES) !== 0n;

@@ -39,6 +39,26 @@ export function readUsage(rootPid: number): ProcessUsage | undefined {
   return { cpuMs: ticks * TICK_MS, memoryBytes: Math.max(kib, peakKib) * 1024 };
 }
 
+/** What one process has in memory now, counting what it shares (bytes). @throws like `readUsage` */
+export function readResident(pid: number): number {
+  const status = readProc(`/proc/${pid}/status`)?.toString() ?? "";
+  return (numberOf(status, "VmRSS") + numberOf(status, "VmSwap")) * 1024;
+}
+
+/** The same, with its part of what it shares; slow. Undefined when it may not be seen. @throws like `readUsage` */
+export function readShare(pid: number): number | undefined {
+  const rollup = readProc(`/proc/${pid}/smaps_rollup`)?.toString() ?? "";
+  if (rollup === "") return undefined;
+  return (numberOf(rollup, "Pss") + numberOf(rollup, "SwapPss")) * 1024;
+}
+
+/** What it and its children that have ended wrote to disks, and did not take back (bytes). @throws like `readUsage` */
+export function readWritten(pid: number): number {
+  const io = readProc(`/proc/${pid}/io`)?.toString() ?? "";
+  const count = (name: string) => Number(new RegExp(`^${name}: (\\d+)$`, "m").exec(io)?.[1] ?? 0);
+  return Math.max(0, count("write_bytes") - count("cancelled_write_bytes"));
+}
+
 /** Each thread has its own list. */
 function childrenOf(pid: number): number[] {
   const children: number[] = [];

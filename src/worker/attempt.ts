@@ -32,6 +32,7 @@ import { newSettlement, type Settlement } from "../mailbox/settle/settle.ts";
 import { withChecks } from "./checks.ts";
 import type { Drop } from "./drop.ts";
 import { judgeIdle } from "./expected-files.ts";
+import { explainUnlimited, limiterFor } from "./limited.ts";
 import type { AssignedAgent, Attempt, AttemptTools, RunHooks, Runner } from "./runner.ts";
 import { isVerified, runVerify } from "./verify.ts";
 import { wantsWorktree } from "./workspace.ts";
@@ -96,6 +97,8 @@ export function readAttempt(
     return attempt;
   }
   attempt.subject.agent_id = match.agent.name;
+  const unlimited = explainUnlimited(tools, task, match.agent);
+  if (unlimited !== undefined) attempt.outcome = invalid("ErrInvalidTask", unlimited);
   const limitMs = task.timeout_ms ?? match.agent.timeout_ms ?? tools.settings.timeout_ms;
   if (limitMs > 0 && match.agent.kind === "module")
     attempt.deadlineMs = attempt.startedMonotonicMs + limitMs + 2 * tools.settings.grace_ms + 1000;
@@ -187,6 +190,7 @@ function assign(
     settings: tools.settings,
     stop,
     usage,
+    ...limiterFor(tools, decoded.task, agent.settings),
     onProgress,
     onStuck,
   };

@@ -3,6 +3,7 @@ import type { Agent, Assignment, StopSignal } from "../agents/agent.ts";
 import type { AgentKindEntry } from "../agents/coding-kind.ts";
 import type { Handler } from "../agents/handler.ts";
 import type { AgentRegistry } from "../agents/registry.ts";
+import type { MakeLimiter } from "../agents/run-limiter.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
 import type { BatchCounts } from "../core/batch.ts";
 import type { EventSubject } from "../core/events.ts";
@@ -62,6 +63,8 @@ export interface AttemptTools {
   readonly requests?: readonly RequestTaker[];
   /** Undefined: no part tells agents anything. */
   readonly makeBriefing?: MakeBriefing | undefined;
+  /** Undefined: there is no part that limits runs. */
+  readonly makeLimiter?: MakeLimiter | undefined;
 }
 
 /** Callbacks of a running attempt. */
@@ -106,6 +109,8 @@ export interface WorkerParts {
   readonly requests?: readonly RequestTaker[];
   /** The first one is used. */
   readonly briefings?: readonly MakeBriefing[];
+  /** The first one is used. */
+  readonly limiters?: readonly MakeLimiter[];
   /** The first one is used. */
   readonly follow?: readonly MakeFollow[];
 }

@@ -70,7 +70,7 @@ export class Worker {
     const { tree, trays, settings } = place;
     this.o = options;
     const agents = new AgentRegistry(settings.agents, options.parts.kinds, options.parts.handlers);
-    const { briefings, follow, requests = [], workspaces } = options.parts;
+    const { briefings, follow, limiters, requests = [], workspaces } = options.parts;
     const tell = (message: string): void =>
       new Alerts(tree.alerts, trays.clock, say).alert("callback", message);
     const makeFollow = follow?.[0];
@@ -82,6 +82,7 @@ export class Worker {
       loadWorkspaces: workspaces?.[0],
       requests,
       makeBriefing: briefings?.[0],
+      makeLimiter: limiters?.[0],
     };
     this.runners = options.parts.runners.map((make) => make(this.tools));
     const journals = { events: tree.events, leases: tree.leases };

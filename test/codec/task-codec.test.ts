@@ -112,6 +112,12 @@ const BAD: [string, string[]][] = [
   ["land_into_checkout", ['"yes"', "1", "null", "[]"]],
   ["review_by", ['""', "1", "null", "[]"]],
   ["expect_files", ['"a"', "null", "{}", "[1]", '["a\\u0000b"]']],
+  ["run_limits", ['"2GB"', "null", "[]", "5", '{"memory":1}', '{"memory_bytes":"2GB"}']],
+  [
+    "run_limits.memory_bytes",
+    ["-1", "1.5", '"1"', "null", "2"].map((value) => `@{"memory_bytes":${value}}`),
+  ],
+  ["run_limits.output_bytes", ["0", "5"].map((value) => `@{"output_bytes":${value}}`)],
   ["budget", ['"1"', "null", "[]", "5"]],
   ["budget.soft_usd", ['{"soft_usd":-1}', '{"soft_usd":"1"}'].map((value) => `@${value}`)],
   ["budget.tokens", ['{"tokens":1.5}', '{"tokens":-1}'].map((value) => `@${value}`)],

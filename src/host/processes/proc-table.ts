@@ -7,7 +7,11 @@ export const TICK_MS = 10;
 
 /** All processes except zombies. @throws the system's error when they cannot be read now */
 export function listProcesses(): ProcessRow[] {
-  const rows: ProcessRow[] = [];
+  return list((row) => row);
+}
+
+function list<Row>(make: (row: ProcessRow, fields: readonly string[]) => Row): Row[] {
+  const rows: Row[] = [];
   for (const name of listProc("/proc")) {
     const pid = Number(name);
     if (!Number.isInteger(pid)) continue;
@@ -16,9 +20,29 @@ export function listProcesses(): ProcessRow[] {
     if (fields === undefined) continue;
     const [, parent, group, session] = fields.map(Number) as [number, number, number, number];
     const threads = Number(fields[17]);
-    rows.push({ pid, parent, group, session, threads, startTicks: Number(fields[19]) });
+    const startTicks = Number(fields[19]);
+    rows.push(make({ pid, parent, group, session, threads, startTicks }, fields));
   }
   return rows;
+}
+
+/** A process with the processor time that it has used. */
+export interface UsageRow extends ProcessRow {
+  ownMs: number;
+  /** Of its children that have ended and were waited for, and of theirs. */
+  childrenMs: number;
+}
+
+/** All processes except zombies. @throws the system's error when they cannot be read now */
+export function listUsage(): UsageRow[] {
+  return list((row, fields) => {
+    const [user = 0, system = 0, ofChildren = 0, inChildren = 0] = fields.slice(11, 15).map(Number);
+    return {
+      ...row,
+      ownMs: (user + system) * TICK_MS,
+      childrenMs: (ofChildren + inChildren) * TICK_MS,
+    };
+  });
 }
 
 /** The start time of a live process (zombies are dead), or undefined. @throws the system's error when it cannot be read now */

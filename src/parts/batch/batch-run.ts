@@ -34,6 +34,7 @@ import { explainBadClaim } from "../../mailbox/files/dropped-file.ts";
 import { type BatchResults, takeOverResults } from "../../mailbox/settle/batch-results.ts";
 import { dropOwnResults } from "../../mailbox/settle/batch-settle.ts";
 import { isBlank, type Line, LineReader } from "../../mailbox/submit/batch-lines.ts";
+import { limiterFor } from "../../worker/limited.ts";
 import type { Attempt, AttemptTools, RunHooks } from "../../worker/runner.ts";
 import { isVerified, runVerify } from "../../worker/verify.ts";
 import { BatchOutput } from "./batch-output.ts";
@@ -352,7 +353,8 @@ class BatchRun {
   }
 
   private start(line: LineRun): void {
-    const { settings, tree } = this.p.tools;
+    const { tools } = this.p;
+    const { settings, tree } = tools;
     const runDir = `${this.runDir}/${line.number}`;
     line.stop = new StopSignal();
     line.startedMs = this.nowMs();
@@ -369,6 +371,7 @@ class BatchRun {
       settings,
       stop: line.stop,
       usage: this.p.usage,
+      ...limiterFor(tools, line.task, line.agent.settings),
       onProgress: (details: Record<string, unknown>) =>
         this.p.hooks.onProgress({ line: line.number, ...details }),
       onStuck: () => {

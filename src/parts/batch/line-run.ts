@@ -6,6 +6,7 @@ import { matchAgent } from "../../core/matching.ts";
 import type { Task } from "../../core/task.ts";
 import type { Line } from "../../mailbox/submit/batch-lines.ts";
 import { withChecks } from "../../worker/checks.ts";
+import { explainUnlimited } from "../../worker/limited.ts";
 import type { AttemptTools } from "../../worker/runner.ts";
 import { wantsWorktree } from "../../worker/workspace.ts";
 
@@ -64,6 +65,11 @@ export class LineRuns {
     }
     if (wantsWorktree(task, agent.settings)) {
       this.refuse(number, "worktree: a line of a batch has none; make it a task of its own");
+      return undefined;
+    }
+    const unlimited = explainUnlimited(this.tools, task, agent.settings);
+    if (unlimited !== undefined) {
+      this.refuse(number, unlimited);
       return undefined;
     }
     if (task.owns !== undefined) {

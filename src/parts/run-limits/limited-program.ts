@@ -1,0 +1,82 @@
+/** One program under the limits of its run. */
+import os from "node:os";
+import type { LimitedProgram, ProgramStart } from "../../agents/run-limiter.ts";
+import type { LimitFault, RunLimits } from "../../core/run-limits.ts";
+import { findProgram } from "../../host/find-program.ts";
+import { hostKind } from "../../host/host-kind.ts";
+import { countOwnThreads, mayExceed } from "../../host/process-room.ts";
+import { limitFault } from "./judge.ts";
+import { TreeWatch, type Watched } from "./tree-watch.ts";
+import { type SystemLimits, wrapProgram } from "./wrap.ts";
+
+/** A file may be larger than `disk_bytes` by this much, so that what is watched is told before the system refuses it (bytes). */
+const FILE_SLACK = 64 * 1024 * 1024;
+/** The user may have so many more processes than a run may: others of theirs start some, too. */
+const USER_SLACK = 512;
+/** What a shell makes of the signal that ended its program. */
+const SHELL_BASE = 128;
+
+const watch = new TreeWatch();
+
+/** @param used what the programs of the run have used so far; its own is added */
+export function limitProgram(
+  limits: RunLimits,
+  start: ProgramStart,
+  used: { cpuMs: number },
+): LimitedProgram {
+  const { argv, env, cwd, lease } = start;
+  const system = systemLimits(limits, used.cpuMs);
+  // One that is missing is started as it is: the error then names it, and not the shell.
+  const isThere = findProgram(argv[0] ?? "", env["PATH"], cwd) !== undefined;
+  let watched: Watched | undefined;
+  return {
+    argv: isThere ? wrapProgram(argv, system, env) : argv,
+    watch(pid, onFault) {
+      if (hostKind() !== "proc") return;
+      watched = watch.add({ pid, lease, limits, cpuMsBefore: used.cpuMs, onFault });
+    },
+    close(end) {
+      if (watched !== undefined) watch.remove(watched);
+      used.cpuMs = Math.max(used.cpuMs, watched?.use.cpuMs ?? 0);
+      return isThere ? endedBySystem(limits, system, end) : undefined;
+    },
+  };
+}
+
+function systemLimits(limits: RunLimits, usedMs: number): SystemLimits {
+  const { cpu_ms: cpuMs = 0, disk_bytes: disk = 0, memory_bytes: memory = 0 } = limits;
+  const processes = limits.processes ?? 0;
+  const user = processes > 0 && !mayExceed() ? userProcesses(processes) : undefined;
+  return {
+    // One second more than is allowed: what is watched is told first, and more exactly.
+    ...(cpuMs > 0 ? { cpuS: Math.ceil(Math.max(0, cpuMs - usedMs) / 1000) + 1 } : {}),
+    ...(disk > 0 ? { fileBytes: disk + FILE_SLACK } : {}),
+    ...(user === undefined ? {} : { userProcesses: user }),
+    ...(memory > 0 && hostKind() === "proc" ? { isFirstToGo: true } : {}),
+  };
+}
+
+function userProcesses(processes: number): number | undefined {
+  try {
+    const now = countOwnThreads();
+    // Where they cannot be counted there is no number that is surely not too small.
+    return now === 0 ? undefined : now + processes + USER_SLACK;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A limit that the system keeps for each process ends it by a signal, and its shell by a code that stands for it. */
+function endedBySystem(
+  limits: RunLimits,
+  system: SystemLimits,
+  { exitCode, signal }: { exitCode: number | null; signal: string | null },
+): LimitFault | undefined {
+  const isEndedBy = (name: "SIGXCPU" | "SIGXFSZ"): boolean =>
+    signal === name || exitCode === SHELL_BASE + os.constants.signals[name];
+  if (system.cpuS !== undefined && isEndedBy("SIGXCPU"))
+    return limitFault("cpu", limits, "a process of it used all of the processor that it may");
+  if (system.fileBytes !== undefined && isEndedBy("SIGXFSZ"))
+    return limitFault("disk", limits, "a file of it became too large");
+  return undefined;
+}

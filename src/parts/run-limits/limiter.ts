@@ -1,0 +1,20 @@
+/** Keeps the programs of runs within their limits: some limits the system keeps itself, the rest is watched. */
+import type { MakeLimiter, ProgramStart, RunLimiter } from "../../agents/run-limiter.ts";
+import type { RunLimits } from "../../core/run-limits.ts";
+
+export const runLimits: MakeLimiter = (limits) => new LoadedLimiter(limits);
+
+/** Loads the code for the first run that has limits. */
+class LoadedLimiter implements RunLimiter {
+  readonly limits: RunLimits;
+  private readonly used = { cpuMs: 0 };
+
+  constructor(limits: RunLimits) {
+    this.limits = limits;
+  }
+
+  async begin(start: ProgramStart) {
+    const { limitProgram } = await import("./limited-program.ts");
+    return limitProgram(this.limits, start, this.used);
+  }
+}

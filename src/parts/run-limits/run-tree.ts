@@ -1,0 +1,107 @@
+/** The processes of one run among all processes, and what they have used so far. Pure. */
+import type { UsageRow } from "../../host/processes/proc-table.ts";
+
+/** One listing of all processes. */
+export interface Listing {
+  rows: readonly UsageRow[];
+  byParent: ReadonlyMap<number, readonly UsageRow[]>;
+}
+
+export function makeListing(rows: readonly UsageRow[]): Listing {
+  const byParent = new Map<number, UsageRow[]>();
+  for (const row of rows) {
+    const siblings = byParent.get(row.parent);
+    if (siblings === undefined) byParent.set(row.parent, [row]);
+    else siblings.push(row);
+  }
+  return { rows, byParent };
+}
+
+/** A process that was seen, with what it had used then. */
+interface Seen {
+  row: UsageRow;
+  writtenBytes: number;
+}
+
+export class RunTree {
+  private readonly rootPid: number;
+  private members = new Map<number, Seen>();
+  /** What those have used that are gone. */
+  private goneMs = 0;
+  private goneBytes = 0;
+  private cpuMsMax = 0;
+  private writtenMax = 0;
+
+  constructor(rootPid: number) {
+    this.rootPid = rootPid;
+  }
+
+  /**
+   * Finds its processes: the group and session of the program, what descends from it, and what was found before or is found to carry
+   * its lease.
+   * @param leased pids that carry its lease
+   */
+  update(
+    listing: Listing,
+    leased: ReadonlySet<number>,
+    writtenOf: (pid: number) => number,
+  ): number[] {
+    const found = new Map<number, UsageRow>();
+    for (const row of listing.rows) if (this.isMember(row, leased)) found.set(row.pid, row);
+    // The list grows while it is read.
+    const queue = [...found.keys()];
+    for (const pid of queue)
+      for (const child of listing.byParent.get(pid) ?? []) {
+        if (found.has(child.pid)) continue;
+        found.set(child.pid, child);
+        queue.push(child.pid);
+      }
+    const before = this.members;
+    this.members = new Map(
+      [...found].map(([pid, row]) => [pid, { row, writtenBytes: writtenOf(pid) }]),
+    );
+    for (const [pid, seen] of before)
+      if (this.members.get(pid)?.row.startTicks !== seen.row.startTicks) this.noteGone(seen);
+    this.sum();
+    return queue;
+  }
+
+  /** Processor time of all its processes, also of those that are gone. */
+  get cpuMs(): number {
+    return this.cpuMsMax;
+  }
+
+  get writtenBytes(): number {
+    return this.writtenMax;
+  }
+
+  private isMember(row: UsageRow, leased: ReadonlySet<number>): boolean {
+    return (
+      row.pid === this.rootPid ||
+      row.group === this.rootPid ||
+      row.session === this.rootPid ||
+      leased.has(row.pid) ||
+      this.members.get(row.pid)?.row.startTicks === row.startTicks
+    );
+  }
+
+  private noteGone({ row, writtenBytes }: Seen): void {
+    this.goneMs += row.ownMs;
+    // What a child has written is counted with the parent that waited for it.
+    if (!this.members.has(row.parent)) this.goneBytes += writtenBytes;
+  }
+
+  private sum(): void {
+    let own = this.goneMs;
+    let withChildren = 0;
+    let written = this.goneBytes;
+    for (const { row, writtenBytes } of this.members.values()) {
+      own += row.ownMs;
+      withChildren += row.ownMs + row.childrenMs;
+      written += writtenBytes;
+    }
+    // A parent counts the children that it waited for, also those that no look has seen; the time of orphans is in the other sum.
+    this.cpuMsMax = Math.max(this.cpuMsMax, own, withChildren);
+    this.writtenMax = Math.max(this.writtenMax, written);
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * Watches the processes of all limited runs of this worker: one look at the table of processes serves all of them. It looks more often
+ * while a run is near one of its limits, and never for more than a small part of the time.
+ */
+import type { LimitFault, RunLimits } from "../../core/run-limits.ts";
+import { LEASE_VARIABLE } from "../../host/process-tree.ts";
+import { readResident, readShare, readWritten } from "../../host/process-usage.ts";
+import { isNewborn } from "../../host/processes/newborn.ts";
+import { listUsage, type UsageRow } from "../../host/processes/proc-table.ts";
+import { readProc } from "../../host/read-proc.ts";
+import { overLimit, type RunUse, soonestMs } from "./judge.ts";
+import { type Listing, makeListing, RunTree } from "./run-tree.ts";
+
+const LOOK_MS = { first: 20, min: 20, max: 500 } as const;
+/** Looking takes at most this part of the time. */
+const LOOKING_PART = 1 / 5;
+/** While the system has no descriptors or memory for a look (ms). */
+const BLIND_MS = 250;
+
+export interface WatchedRun {
+  pid: number;
+  lease: string;
+  limits: RunLimits;
+  /** Processor time of programs of the run that have ended (ms). */
+  cpuMsBefore: number;
+  onFault: (fault: LimitFault) => void;
+}
+
+/** A run that is watched, and what its processes have used. */
+export class Watched {
+  readonly run: WatchedRun;
+  private readonly tree: RunTree;
+  use: RunUse = {};
+  /** When it is to be looked at next (monotonic ms). */
+  dueMs = performance.now() + LOOK_MS.first;
+
+  constructor(run: WatchedRun) {
+    this.run = run;
+    this.tree = new RunTree(run.pid);
+  }
+
+  look(listing: Listing, leased: ReadonlySet<number>): void {
+    const { limits, cpuMsBefore } = this.run;
+    const isWriting = (limits.disk_bytes ?? 0) > 0;
+    const pids = this.tree.update(listing, leased, isWriting ? readWritten : () => 0);
+    this.use = {
+      processes: pids.length,
+      cpuMs: cpuMsBefore + this.tree.cpuMs,
+      ...(isWriting ? { writtenBytes: this.tree.writtenBytes } : {}),
+      ...((limits.memory_bytes ?? 0) > 0
+        ? { memoryBytes: memoryOf(pids, limits.memory_bytes ?? 0) }
+        : {}),
+    };
+  }
+}
+
+/** Processes share memory, and each counts it as its own: only when that sum is too much it is worth counting exactly. */
+function memoryOf(pids: readonly number[], max: number): number {
+  const resident = pids.reduce((sum, pid) => sum + readResident(pid), 0);
+  if (resident <= max || pids.length === 1) return resident;
+  return pids.reduce((sum, pid) => sum + (readShare(pid) ?? readResident(pid)), 0);
+}
+
+export class TreeWatch {
+  private readonly runs = new Set<Watched>();
+  /** Processes that were asked for their lease, with their start. A lease does not change. */
+  private leases = new Map<number, { startTicks: number; lease: string | undefined }>();
+  private timer: NodeJS.Timeout | undefined;
+  /** When the timer ends (monotonic ms). */
+  private timerMs = 0;
+
+  add(run: WatchedRun): Watched {
+    const watched = new Watched(run);
+    this.runs.add(watched);
+    this.schedule(LOOK_MS.first);
+    return watched;
+  }
+
+  remove(watched: Watched): void {
+    this.runs.delete(watched);
+    if (this.runs.size > 0) return;
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.leases.clear();
+  }
+
+  /** An earlier time that is set already stays: runs that start one after the other do not put the look off. */
+  private schedule(ms: number): void {
+    const dueMs = performance.now() + ms;
+    if (this.timer !== undefined && this.timerMs <= dueMs) return;
+    clearTimeout(this.timer);
+    this.timerMs = dueMs;
+    this.timer = setTimeout(() => {
+      this.timer = undefined;
+      this.look();
+    }, ms);
+  }
+
+  private look(): void {
+    const fromMs = performance.now();
+    try {
+      this.lookAtAll(fromMs);
+    } catch {
+      // No descriptors or no memory are left for a look.
+      if (this.runs.size > 0) this.schedule(BLIND_MS);
+      return;
+    }
+    if (this.runs.size === 0) return;
+    const nowMs = performance.now();
+    let dueMs = Number.POSITIVE_INFINITY;
+    for (const one of this.runs) dueMs = Math.min(dueMs, one.dueMs);
+    // One slow look, while the machine is busy with what is to be stopped, does not put the next one off for long.
+    const restMs = Math.min(LOOK_MS.max, (nowMs - fromMs) / LOOKING_PART);
+    this.schedule(Math.max(dueMs - nowMs, restMs));
+  }
+
+  private lookAtAll(nowMs: number): void {
+    const listing = makeListing(listUsage());
+    const byLease = this.findLeases(listing.rows);
+    for (const watched of this.runs) {
+      const { run } = watched;
+      watched.look(listing, byLease.get(run.lease) ?? NOTHING);
+      const soonMs = soonestMs(run.limits, watched.use);
+      watched.dueMs = nowMs + Math.min(LOOK_MS.max, Math.max(LOOK_MS.min, soonMs));
+      const fault = overLimit(run.limits, watched.use);
+      if (fault === undefined) continue;
+      // Told once: it ends now.
+      this.runs.delete(watched);
+      run.onFault(fault);
+    }
+  }
+
+  /** Reads the lease of each process that is new. A process may leave its group, and its parent may be gone, before a look sees it. */
+  private findLeases(rows: readonly UsageRow[]): Map<string, Set<number>> {
+    const before = this.leases;
+    const found = new Map<string, Set<number>>();
+    this.leases = new Map();
+    for (const row of rows) {
+      const known = before.get(row.pid);
+      const isKnown = known !== undefined && known.startTicks === row.startTicks;
+      const lease = isKnown ? known.lease : leaseIn(readProc(`/proc/${row.pid}/environ`));
+      // One that is just being started does not carry it yet.
+      if (lease === undefined && !isKnown && isNewborn(row)) continue;
+      this.leases.set(row.pid, { startTicks: row.startTicks, lease });
+      if (lease === undefined) continue;
+      const pids = found.get(lease);
+      if (pids === undefined) found.set(lease, new Set([row.pid]));
+      else pids.add(row.pid);
+    }
+    return found;
+  }
+}
+
+const NOTHING: ReadonlySet<number> = new Set();
+const ENTRY = Buffer.from(`${LEASE_VARIABLE}=`);
+
+function leaseIn(environ: Buffer | undefined): string | undefined {
+  if (environ === undefined) return undefined;
+  for (let at = environ.indexOf(ENTRY); at !== -1; at = environ.indexOf(ENTRY, at + 1)) {
+    if (at > 0 && environ[at - 1] !== 0) continue;
+    const end = environ.indexOf(0, at);
+    return environ.toString("utf8", at + ENTRY.length, end === -1 ? environ.length : end);
+  }
+  return undefined;
+}

@@ -1,0 +1,31 @@
+/** The limits of a run: those of its task, its agent and the tree. */
+import type { Assignment } from "../agents/agent.ts";
+import { nearestLimits } from "../core/run-limits.ts";
+import type { AgentSettings } from "../core/settings.ts";
+import type { Task } from "../core/task.ts";
+import type { AttemptTools } from "./runner.ts";
+
+/** Why the limits of this task cannot hold; undefined when they can. Those of a tree are for programs only. */
+export function explainUnlimited(
+  tools: Pick<AttemptTools, "settings" | "makeLimiter">,
+  task: Task,
+  agent: AgentSettings,
+): string | undefined {
+  if (agent.kind === "module") {
+    if (task.run_limits === undefined) return undefined;
+    return `run_limits: the agent ${agent.name} is a function, which runs inside a worker process; only programs have limits`;
+  }
+  const limits = nearestLimits(task.run_limits, agent.run_limits, tools.settings.run_limits);
+  if (limits === undefined || tools.makeLimiter !== undefined) return undefined;
+  return "run_limits: nothing here limits runs";
+}
+
+/** What keeps the programs of a run within its limits. A run without limits has none. */
+export function limiterFor(
+  { settings, makeLimiter }: Pick<AttemptTools, "settings" | "makeLimiter">,
+  task: Task,
+  agent: AgentSettings,
+): Pick<Assignment, "limiter"> {
+  const limits = nearestLimits(task.run_limits, agent.run_limits, settings.run_limits);
+  return limits === undefined || makeLimiter === undefined ? {} : { limiter: makeLimiter(limits) };
+}
