@@ -10,6 +10,7 @@ import { metrics } from "../parts/metrics/part.ts";
 import { notify } from "../parts/notify/part.ts";
 import { plan } from "../parts/plan/part.ts";
 import { questions } from "../parts/questions/part.ts";
+import { poolGroup } from "../parts/run-limits/part.ts";
 import { schedules } from "../parts/schedules/part.ts";
 import { service } from "../parts/service/part.ts";
 import { worktrees } from "../parts/worktrees/part.ts";
@@ -32,6 +33,7 @@ const PARTS: readonly MakePart[] = [
   metrics,
   notify,
   questions,
+  poolGroup,
   schedules,
   service,
   worktrees,

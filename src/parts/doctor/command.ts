@@ -13,6 +13,7 @@ import { checkMemory } from "./memory.ts";
 import { checkProcesses } from "./processes.ts";
 import { listPrograms } from "./programs.ts";
 import { checkRetention } from "./retention.ts";
+import { checkRunLimits } from "./run-limits.ts";
 import { checkStateTree } from "./state.ts";
 
 /** The longest name of a check: all lines of a run are in the same columns. */
@@ -62,8 +63,10 @@ async function checkPool(
   } catch (error) {
     checks.push(failed("settings", error));
   }
-  const isRunning = isAttended(readSupervisor(tree, Date.now()));
+  const supervisor = readSupervisor(tree, Date.now());
+  const isRunning = isAttended(supervisor);
   checks.push(checkProcesses(known, isRunning), ...checkMemory(known, isRunning));
+  checks.push(checkRunLimits(isRunning ? supervisor.document?.pid : undefined));
   if (existsTree(tree)) {
     checks.push(ok("state tree", `${tree.dir}${whereFrom({ from: ctx.stateFrom })}`));
     checks.push(...checkStateTree(tree, Date.now(), known?.uids ?? []));

@@ -5,8 +5,11 @@ import type { LimitFault, RunLimits } from "../../core/run-limits.ts";
 import { findProgram } from "../../host/find-program.ts";
 import { hostKind } from "../../host/host-kind.ts";
 import { countOwnThreads, mayExceed } from "../../host/process-room.ts";
+import type { RunGroup } from "../../host/run-groups.ts";
+import { GroupWatch } from "./group-watch.ts";
 import { limitFault } from "./judge.ts";
 import { TreeWatch, type Watched } from "./tree-watch.ts";
+import { runGroups } from "./worker-groups.ts";
 import { type SystemLimits, wrapProgram } from "./wrap.ts";
 
 /** A file may be larger than `disk_bytes` by this much, so that what is watched is told before the system refuses it (bytes). */
@@ -25,34 +28,59 @@ export function limitProgram(
   used: { cpuMs: number },
 ): LimitedProgram {
   const { argv, env, cwd, lease } = start;
-  const system = systemLimits(limits, used.cpuMs);
   // One that is missing is started as it is: the error then names it, and not the shell.
   const isThere = findProgram(argv[0] ?? "", env["PATH"], cwd) !== undefined;
+  const group = isThere ? runGroups().make(limits) : undefined;
+  const system = systemLimits(limits, used.cpuMs, group);
+  const counted = group === undefined ? undefined : new GroupWatch(group, limits, used.cpuMs);
+  // What a process writes is counted by nothing but the table of processes.
+  const seen = group === undefined ? limits : { disk_bytes: limits.disk_bytes ?? 0 };
+  const isSeen = hostKind() === "proc" && Object.values(seen).some((max) => max > 0);
   let watched: Watched | undefined;
   return {
     argv: isThere ? wrapProgram(argv, system, env) : argv,
     watch(pid, onFault) {
-      if (hostKind() !== "proc") return;
-      watched = watch.add({ pid, lease, limits, cpuMsBefore: used.cpuMs, onFault });
+      counted?.start(onFault);
+      if (isSeen)
+        watched = watch.add({ pid, lease, limits: seen, cpuMsBefore: used.cpuMs, onFault });
     },
     close(end) {
       if (watched !== undefined) watch.remove(watched);
-      used.cpuMs = Math.max(used.cpuMs, watched?.use.cpuMs ?? 0);
-      return isThere ? endedBySystem(limits, system, end) : undefined;
+      counted?.stop();
+      const fault = counted === undefined ? undefined : lastLook(counted);
+      const cpuMs = counted?.use.cpuMs ?? watched?.use.cpuMs ?? 0;
+      used.cpuMs = Math.max(used.cpuMs, cpuMs);
+      if (group !== undefined) runGroups().remove(group);
+      return fault ?? (isThere ? endedBySystem(limits, system, end) : undefined);
     },
   };
 }
 
-function systemLimits(limits: RunLimits, usedMs: number): SystemLimits {
+/** The kernel may have ended it between two looks. */
+function lastLook(counted: GroupWatch): LimitFault | undefined {
+  try {
+    return counted.look();
+  } catch {
+    return undefined;
+  }
+}
+
+function systemLimits(
+  limits: RunLimits,
+  usedMs: number,
+  group: RunGroup | undefined,
+): SystemLimits {
   const { cpu_ms: cpuMs = 0, disk_bytes: disk = 0, memory_bytes: memory = 0 } = limits;
   const processes = limits.processes ?? 0;
-  const user = processes > 0 && !mayExceed() ? userProcesses(processes) : undefined;
+  const user =
+    group === undefined && processes > 0 && !mayExceed() ? userProcesses(processes) : undefined;
   return {
     // One second more than is allowed: what is watched is told first, and more exactly.
     ...(cpuMs > 0 ? { cpuS: Math.ceil(Math.max(0, cpuMs - usedMs) / 1000) + 1 } : {}),
     ...(disk > 0 ? { fileBytes: disk + FILE_SLACK } : {}),
     ...(user === undefined ? {} : { userProcesses: user }),
     ...(memory > 0 && hostKind() === "proc" ? { isFirstToGo: true } : {}),
+    ...(group === undefined ? {} : { groupFile: group.entry }),
   };
 }
 

@@ -38,7 +38,7 @@ export function wrapProgram(
   return [SHELL, "-c", [...lines, 'exec "$@"'].join("\n"), SHELL, ...program];
 }
 
-/** A limit that is tighter already stays: a shell cannot raise it, and says so to nobody. */
+/** A limit that is tighter already stays: a shell cannot raise it, and what it says of that is dropped. */
 function linesOf(limits: SystemLimits): string[] {
   const { cpuS, fileBytes, userProcesses: processes, isFirstToGo, groupFile } = limits;
   const lines: string[] = [];

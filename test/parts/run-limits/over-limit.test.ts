@@ -19,6 +19,17 @@ const FORKS = (start: string): string[] => [
 ];
 const BURNER = ["sh", "-c", "i=0; while [ $i -lt 50000000 ]; do i=$((i+1)); done"];
 
+/** The pids of processes that a run of this tree has started, wherever they are now. */
+function programsOf(state: string): string[] {
+  return fs.readdirSync("/proc").filter((pid) => {
+    try {
+      return fs.readFileSync(`/proc/${pid}/environ`).includes(`MAILCHUTE_STATE=${state}`);
+    } catch {
+      return false;
+    }
+  });
+}
+
 onProc(
   "memory, processes, time, disk and output: each stopped and named, 100 neighbours complete",
   async () => {

@@ -1,0 +1,199 @@
+/**
+ * Control groups of runs (version 2), where the system lets us have some: below a group that holds only this pool. A group with processes
+ * cannot hand controllers on, so the pool itself moves into a group beside those of its runs.
+ */
+import fs from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { systemCode } from "../core/errors.ts";
+import { readProc } from "./read-proc.ts";
+
+/** Where the supervisor and its workers are. */
+const POOL = "mailchute-pool";
+/** What a run is limited by. */
+const CONTROLLERS: readonly string[] = ["memory", "pids"];
+
+/** What this process knows of its place among the groups. */
+export interface GroupPlace {
+  /** The directory of the group below which those of the runs are made. */
+  base: string;
+  /** Whether the pool stands beside them already. */
+  isEntered: boolean;
+}
+
+export interface GroupSystem {
+  /** The directory at which the groups of version 2 are mounted; undefined: nowhere. */
+  mount: string | undefined;
+  /** The group of the process, as a path below that. */
+  path: string;
+  pid: number;
+  /** The processes above it, its parent first. */
+  ancestors: readonly number[];
+}
+
+/** @param pid default: this process @throws the system's error when it cannot be read now */
+export function groupSystem(pid: number = process.pid): GroupSystem {
+  const mounts = readProc("/proc/self/mounts")?.toString() ?? "";
+  const line = mounts.split("\n").find((one) => one.split(" ")[2] === "cgroup2");
+  const groups = readProc(`/proc/${pid}/cgroup`)?.toString() ?? "";
+  const path = /^0::(.*)$/m.exec(groups)?.[1] ?? "/";
+  return { mount: line?.split(" ")[1], path, pid, ancestors: ancestorsOf(pid) };
+}
+
+/** @returns the place, or why there is none */
+export function findGroupPlace(
+  { mount, path, pid, ancestors }: GroupSystem,
+  controllers: readonly string[] = CONTROLLERS,
+): GroupPlace | string {
+  if (mount === undefined) return "no control groups of version 2 are mounted";
+  const own = resolve(join(mount, path));
+  const isInPool = basename(own) === POOL;
+  const base = isInPool ? dirname(own) : own;
+  const there = wordsIn(join(base, "cgroup.controllers"));
+  if (there === undefined) return `the control group ${base} is not to be seen`;
+  const missing = controllers.filter((one) => !there.includes(one));
+  if (missing.length > 0) return `${base} does not have ${missing.join(" and ")}`;
+  try {
+    for (const name of ["", "cgroup.procs", "cgroup.subtree_control"])
+      fs.accessSync(join(base, name), fs.constants.W_OK);
+  } catch (error) {
+    return `${base} is not ours to write (${systemCode(error)}): it must be delegated, as by Delegate=yes of a unit`;
+  }
+  const handedOn = wordsIn(join(base, "cgroup.subtree_control")) ?? [];
+  if (isInPool && controllers.every((one) => handedOn.includes(one)))
+    return { base, isEntered: true };
+  const isOurs = (one: number): boolean =>
+    one === pid || (ancestors.includes(1) && ancestors.includes(one) && hasFirst(base));
+  const others = pidsIn(base).filter((one) => !isOurs(one));
+  // Others would have to move, and a group that is not ours is not to be rearranged.
+  if (others.length > 0)
+    return `${base} holds other processes, too (${others.slice(0, 3).join(", ")}): run the pool as a service, or in a container`;
+  return { base, isEntered: false };
+}
+
+/** Moves this process beside the groups that runs will have. @throws the system's error */
+export function enterPoolGroup(
+  { base }: GroupPlace,
+  controllers: readonly string[] = CONTROLLERS,
+): void {
+  const pool = join(base, POOL);
+  if (!fs.existsSync(pool)) fs.mkdirSync(pool);
+  for (const pid of pidsIn(base)) fs.writeFileSync(join(pool, "cgroup.procs"), String(pid));
+  if (controllers.length > 0)
+    fs.writeFileSync(
+      join(base, "cgroup.subtree_control"),
+      controllers.map((one) => `+${one}`).join(" "),
+    );
+}
+
+/** The group of one run. */
+export class RunGroup {
+  readonly dir: string;
+
+  /** @throws the system's error */
+  constructor(base: string, name: string, limits: { memoryBytes: number; threads: number }) {
+    this.dir = join(base, name);
+    fs.mkdirSync(this.dir);
+    const { memoryBytes, threads } = limits;
+    try {
+      if (memoryBytes > 0) {
+        fs.writeFileSync(join(this.dir, "memory.max"), String(memoryBytes));
+        // All of it goes at once: a run that has lost one process is no run.
+        fs.writeFileSync(join(this.dir, "memory.oom.group"), "1");
+        // Otherwise it would fill the swap first. Not every kernel counts swap.
+        const swap = join(this.dir, "memory.swap.max");
+        if (fs.existsSync(swap)) fs.writeFileSync(swap, "0");
+      }
+      if (threads > 0) fs.writeFileSync(join(this.dir, "pids.max"), String(threads));
+    } catch (error) {
+      this.remove();
+      throw error;
+    }
+  }
+
+  /** A process that is written into it stands in it. */
+  get entry(): string {
+    return join(this.dir, "cgroup.procs");
+  }
+
+  /** What it has used, and how often it was stopped at a limit. @throws the system's error when it cannot be read now */
+  read(): { pids: number[]; cpuMs: number; kills: number; refusals: number } {
+    return {
+      pids: pidsIn(this.dir),
+      cpuMs: Math.round(this.numberIn("cpu.stat", "usage_usec") / 1000),
+      kills: this.numberIn("memory.events", "oom_kill"),
+      refusals: this.numberIn("pids.events", "max"),
+    };
+  }
+
+  /** Ends all of its processes at once, also while they start others. */
+  kill(): void {
+    try {
+      fs.writeFileSync(join(this.dir, "cgroup.kill"), "1");
+    } catch {
+      // A kernel before 5.14 cannot; they are ended one by one.
+    }
+  }
+
+  /** @returns false when processes are left in it */
+  remove(): boolean {
+    try {
+      fs.rmdirSync(this.dir);
+      return true;
+    } catch (error) {
+      return systemCode(error) === "ENOENT";
+    }
+  }
+
+  private numberIn(file: string, name: string): number {
+    const text = readText(join(this.dir, file)) ?? "";
+    return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
+  }
+}
+
+/** Removes groups that nothing stands in, such as those of dead workers. @param isOld whether nothing is about to enter it */
+export function removeEmptyGroups(base: string, prefix: string, isOld: (dir: string) => boolean) {
+  for (const name of fs.readdirSync(base)) {
+    const dir = join(base, name);
+    if (!name.startsWith(prefix) || !isOld(dir)) continue;
+    try {
+      fs.rmdirSync(dir);
+    } catch {
+      // Something of a run that left it on purpose still stands there.
+    }
+  }
+}
+
+/** Whether the first process of this machine, or container, stands in the group. */
+function hasFirst(base: string): boolean {
+  return pidsIn(base).includes(1);
+}
+
+function pidsIn(dir: string): number[] {
+  const words = wordsIn(join(dir, "cgroup.procs")) ?? [];
+  // 0 stands for a process that cannot be seen from here.
+  return words.map(Number);
+}
+
+function wordsIn(path: string): string[] | undefined {
+  return readText(path)
+    ?.split(/\s+/)
+    .filter((word) => word !== "");
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return fs.readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+function ancestorsOf(pid: number): number[] {
+  const found: number[] = [];
+  for (let at = pid; at > 1 && found.length < 64; ) {
+    const status = readProc(`/proc/${at}/status`)?.toString() ?? "";
+    at = Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1] ?? 0);
+    if (at > 0) found.push(at);
+  }
+  return found;
+}
