@@ -41,6 +41,12 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "carry tasks between this state tree and other machines",
     load: () => import("../../parts/cluster/verbs/bridge.ts"),
   },
+  cluster: {
+    group: "Start",
+    insteadInRun: ASK,
+    summary: "the machines that work together: what they do, let one take no more",
+    load: () => import("../../parts/cluster/verbs/cluster.ts"),
+  },
   demo: {
     group: "Start",
     summary: "see it work on a temporary state tree",

@@ -1,15 +1,20 @@
 /** Carries tasks, results and receipts between a state tree and the broker. All that it must not forget is in the tree. */
+import os from "node:os";
 import type { Task } from "../../core/task.ts";
 import type { NatsBroker, Received } from "./nats/broker.ts";
 import { type Dispatch, dispatchId } from "./protocol/dispatch.ts";
 import { Machine } from "./protocol/machine.ts";
+import type { Machines } from "./protocol/machines.ts";
 import {
   BadMessage,
   BEAT_DISPATCHES_MAX,
   decodeBeat,
+  decodeDrain,
   decodeJob,
+  decodeReport,
   decodeResult,
   encodeMessage,
+  SERVES_MAX,
 } from "./protocol/messages.ts";
 import { Origin } from "./protocol/origin.ts";
 import type { MachineFiles } from "./tree/machine-files.ts";
@@ -23,6 +28,8 @@ const ANSWER_MS = 2000;
 const BEATS_PER_WAIT = 6;
 /** A result without a receipt is told again after this time (ms). */
 const TELL_AGAIN_MS = 60_000;
+/** How often a machine says how it is (ms). */
+const REPORT_MS = 1000;
 /** So many jobs are published at once. */
 const PUBLISH_MAX = 256;
 
@@ -37,11 +44,28 @@ export interface BridgeOptions {
   /** The targets that this machine serves; none: it only sends. */
   serves: readonly string[];
   /** How many tasks of others may be here at once. */
-  slots: number;
+  room: () => number;
+  /** Whether it takes no more tasks, so that it can be stopped. */
+  isDraining: () => boolean;
+  drain: (isOn: boolean) => void;
+  /** The version of mailchute. */
+  program: string;
   ackWaitMs: number;
   /** The name at the machine of the agent of a task. */
   agentOf: (task: Task) => string;
+  /** What the other machines say of themselves. */
+  machines: Machines;
+  /** Tells what has changed. */
+  publish: (view: BridgeView) => void;
   tell: (message: string) => void;
+}
+
+/** What a bridge does, for those who look at it. */
+export interface BridgeView {
+  /** Tasks of this tree that are on their way, by target. */
+  held: readonly { dispatch: Dispatch; target: string }[];
+  /** By dispatch: the machine that has it. */
+  begun: ReadonlyMap<string, string>;
 }
 
 export class Bridge {
@@ -52,6 +76,10 @@ export class Bridge {
   /** When and to which servers each result was told. */
   private readonly told = new Map<string, { atMs: number; birth: string }>();
   private readonly timers: NodeJS.Timeout[] = [];
+  /** Jobs that have come and are not noted yet. */
+  private readonly coming = new Set<string>();
+  /** By dispatch: the machine that has said that it has it. */
+  private readonly begun = new Map<string, string>();
   private isLooking = false;
   private hasAdopted = false;
 
@@ -69,8 +97,25 @@ export class Bridge {
     const { broker, serves, name } = this.o;
     void broker.results((message) => this.onResult(message));
     broker.onBeats((bytes) => this.onBeat(bytes));
+    broker.onReports((bytes, sender) => {
+      const report = this.decoded("report", () => decodeReport(bytes, sender));
+      if (report !== undefined) this.o.machines.take(report, performance.now());
+    });
+    broker.onControls((bytes) => {
+      const asked = this.decoded("control", () => decodeDrain(bytes));
+      if (asked === undefined) return undefined;
+      try {
+        this.o.drain(asked.is_draining);
+        this.report();
+      } catch (error) {
+        this.trouble(error);
+      }
+      return { is_draining: this.o.isDraining() };
+    });
     broker.onAsks((asking) => {
-      if (this.o.serves.length > 0 || this.o.machine.ids().length > 0) this.beat(asking);
+      if (this.o.serves.length === 0 && this.o.machine.ids().length === 0) return;
+      this.beat(asking);
+      this.report();
     });
     void broker.overs(({ names, delivery }) => {
       const id = names.at(-1) ?? "";
@@ -82,7 +127,10 @@ export class Bridge {
         () => this.room(),
         (message) => this.onJob(message),
       );
+    // Machines that are there need not be waited for.
+    broker.ask().catch((error: unknown) => this.trouble(error));
     this.every(LOOK_MS, () => this.look());
+    this.every(REPORT_MS, async () => this.report());
     this.every(this.o.ackWaitMs / BEATS_PER_WAIT, async () => this.beatAndRenew());
   }
 
@@ -102,9 +150,30 @@ export class Bridge {
 
   /** How many more jobs may come. */
   private room(): number {
-    const { machine, slots } = this.o;
-    const open = machine.ids().filter((id) => machine.placeOf(id) !== "settled");
-    return Math.max(0, slots - open.length);
+    return Math.max(0, this.slots() - this.open() - this.coming.size);
+  }
+
+  private open(): number {
+    const { machine } = this.o;
+    return machine.ids().filter((id) => machine.placeOf(id) !== "settled").length;
+  }
+
+  private report(): void {
+    const { broker, name, serves, program, isDraining } = this.o;
+    broker.report({
+      machine: name,
+      program,
+      serves: serves.slice(0, SERVES_MAX),
+      room: this.slots(),
+      open: this.open(),
+      is_draining: isDraining(),
+      load: os.loadavg()[0] ?? 0,
+      cpus: os.availableParallelism(),
+    });
+  }
+
+  private slots(): number {
+    return this.o.isDraining() ? 0 : this.o.room();
   }
 
   private async look(): Promise<void> {
@@ -134,6 +203,13 @@ export class Bridge {
     const waiting = new Set(held.map(({ dispatch }) => dispatchId(dispatch)));
     const lost = this.origin.known().filter((id) => !waiting.has(id));
     await Promise.all(lost.map((id) => this.inTurn(id, () => this.origin.dropIfOver(id))));
+    for (const id of this.begun.keys()) if (!waiting.has(id)) this.begun.delete(id);
+    try {
+      this.o.publish({ held, begun: this.begun });
+    } catch (error) {
+      // What people see may be old on a full disk; tasks and results go on.
+      this.trouble(error);
+    }
   }
 
   private publish(dispatch: Dispatch, target: string): Promise<void> {
@@ -196,10 +272,21 @@ export class Bridge {
 
   private onJob({ names, bytes, lease, delivery }: Received): void {
     const id = names.at(-1) ?? "";
+    const isKnown = this.o.machine.note(id) !== undefined || this.coming.has(id);
+    // More than one target is asked for at a time. What is too much is for another machine.
+    if (!isKnown && this.room() === 0) {
+      delivery.later().catch((error: unknown) => this.trouble(error));
+      return;
+    }
+    this.coming.add(id);
     void this.inTurn(id, async () => {
-      const job = this.decoded("job", () => decodeJob(bytes, id));
-      if (job === undefined) await delivery.done();
-      else await this.orLater(delivery, () => this.machine.onJob(job, lease, delivery));
+      try {
+        const job = this.decoded("job", () => decodeJob(bytes, id));
+        if (job === undefined) await delivery.done();
+        else await this.orLater(delivery, () => this.machine.onJob(job, lease, delivery));
+      } finally {
+        this.coming.delete(id);
+      }
     });
   }
 
@@ -215,10 +302,11 @@ export class Bridge {
   private onBeat(bytes: Buffer): void {
     const beat = this.decoded("heartbeat", () => decodeBeat(bytes, this.o.tree));
     if (beat === undefined) return;
-    for (const { dispatch, target } of beat.has)
-      void this.inTurn(dispatchId(dispatch), () =>
-        this.origin.onBeat(beat.machine, dispatch, target),
-      );
+    for (const { dispatch, target } of beat.has) {
+      const id = dispatchId(dispatch);
+      this.begun.set(id, beat.machine);
+      void this.inTurn(id, () => this.origin.onBeat(beat.machine, dispatch, target));
+    }
   }
 
   private decoded<T>(what: string, decode: () => T): T | undefined {

@@ -1,37 +1,143 @@
-/** Keeps what runs at other machines where it is. Without a remote agent in the settings it does nothing. */
+/**
+ * Lets tasks of remote agents start as far as machines have room for them, so that the others keep their order here, and keeps those
+ * that were sent where they are. Without a remote agent in the settings it does nothing.
+ */
+import type { ClosedGate } from "../../core/documents.ts";
+import { messageOf } from "../../core/errors.ts";
+import { CLUSTER_GATE, parseName } from "../../core/names.ts";
 import { readLane } from "../../core/waiting-task.ts";
-import type { Part, StartLimit } from "../../supervisor/environment/part.ts";
-import { NEVER } from "../../supervisor/environment/service.ts";
+import type {
+  Part,
+  PartReport,
+  StartLimit,
+  StatusSource,
+} from "../../supervisor/environment/part.ts";
+import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
+import { gateOf } from "./gate-text.ts";
 import { clusterGate, targetOf } from "./protocol/dispatch.ts";
+import { readBridge } from "./tree/bridge-document.ts";
 
-class ClusterPart implements Part, StartLimit {
-  readonly ports = { startLimit: this };
-  /** The gate of each remote agent. A task of another gate is let go: its agent is another one by now. */
-  private readonly gates = new Map<string, string>();
+/** Between two looks (ms): while tasks are on their way or wait for a machine, and else. */
+const LOOK_MS = 250;
+const REST_MS = 2000;
+/** A task that has started counts until it is seen to wait for its result, for at most so long (ms): its worker may have died. */
+const STARTED_MS_MAX = 5000;
+
+/** The tasks of one target. */
+interface Target {
+  agents: string[];
+  maySend: number;
+  /** Those that wait for their results. */
+  sent: number;
+  /** When those were started that were not seen to wait yet (monotonic ms). */
+  readonly startedMs: Map<string, number>;
+  isFull: boolean;
+}
+
+class ClusterPart implements Part, StartLimit, StatusSource {
+  readonly ports = { startLimit: this, status: this };
+  version = 0;
+  private readonly env: PartHost["env"];
+  private readonly targets = new Map<string, Target>();
+  /** The target of each remote agent. */
+  private readonly targetOfAgent = new Map<string, string>();
+  private gates: ClosedGate[] = [];
+  private lookAtMs = 0;
 
   constructor({ env }: Pick<PartHost, "env">) {
-    for (const agent of env.settings.agents)
-      if (agent.kind === "remote") this.gates.set(agent.name, clusterGate(targetOf(agent)));
+    this.env = env;
+    for (const agent of env.settings.agents) {
+      if (agent.kind !== "remote") continue;
+      const name = targetOf(agent);
+      const startedMs = new Map<string, number>();
+      const target = this.targets.get(name) ?? {
+        agents: [],
+        maySend: 0,
+        sent: 0,
+        startedMs,
+        isFull: false,
+      };
+      target.agents.push(agent.name);
+      this.targets.set(name, target);
+      this.targetOfAgent.set(agent.name, name);
+    }
+  }
+
+  async start(): Promise<void> {
+    if (this.targets.size > 0) this.look(performance.now());
+  }
+
+  work({ nowMs }: Tick): void {
+    if (this.targets.size === 0 || nowMs < this.lookAtMs) return;
+    this.look(nowMs);
+    const all = [...this.targets.values()];
+    const isAtWork = all.some(({ sent, startedMs, isFull }) => isFull || sent + startedMs.size > 0);
+    this.lookAtMs = nowMs + (isAtWork ? LOOK_MS : REST_MS);
+  }
+
+  nextMs(): number {
+    return this.targets.size === 0 ? NEVER : this.lookAtMs;
   }
 
   mayStart(lane: string): boolean {
-    if (this.gates.size === 0) return true;
+    if (this.targets.size === 0) return true;
     const { agent, gate } = readLane(lane);
-    return gate === undefined || this.gates.get(agent) !== gate;
+    const name = this.targetOfAgent.get(agent);
+    const target = name === undefined ? undefined : this.targets.get(name);
+    if (name === undefined || target === undefined) return true;
+    // It waits for its result. One of another gate is let go: its agent is another one by now.
+    if (gate === clusterGate(name)) return false;
+    target.isFull = target.sent + target.startedMs.size >= target.maySend;
+    if (target.isFull) this.lookAtMs = Math.min(this.lookAtMs, performance.now() + LOOK_MS);
+    return !target.isFull;
   }
 
-  async start(): Promise<void> {}
+  noteStart(lane: string, id: string): void {
+    const name = this.targetOfAgent.get(readLane(lane).agent);
+    if (name !== undefined) this.targets.get(name)?.startedMs.set(id, performance.now());
+  }
 
-  work(): void {}
-
-  nextMs(): number {
-    return NEVER;
+  report(): PartReport {
+    return { gates: this.gates };
   }
 
   async finish(): Promise<void> {}
 
   close(): void {}
+
+  private look(nowMs: number): void {
+    const { alerts, tree, trays } = this.env;
+    try {
+      const bridge = readBridge(tree.dir, Date.now());
+      this.count(trays.storage.list(trays.processing), nowMs);
+      const gates = [...this.targets].flatMap(([name, target]) => {
+        target.maySend = bridge?.targets[name]?.may_be_sent ?? 0;
+        const { agents, sent, isFull } = target;
+        return gateOf({ name, agents, sent, isFull, bridge }) ?? [];
+      });
+      if (JSON.stringify(gates) === JSON.stringify(this.gates)) return;
+      this.gates = gates;
+      this.version++;
+    } catch (error) {
+      alerts.report("cluster", `cannot see what the bridge does: ${messageOf(error)}`);
+    }
+  }
+
+  private count(files: readonly string[], nowMs: number): void {
+    for (const target of this.targets.values()) {
+      target.sent = 0;
+      for (const [id, atMs] of target.startedMs)
+        if (nowMs - atMs > STARTED_MS_MAX) target.startedMs.delete(id);
+    }
+    for (const file of files) {
+      const name = file.includes(`~hold-${CLUSTER_GATE}`) ? parseName(file) : undefined;
+      const target = this.targets.get(name?.token.slice(CLUSTER_GATE.length) ?? "");
+      if (name === undefined || target === undefined) continue;
+      target.sent += 1;
+      target.startedMs.delete(name.id);
+    }
+  }
 }
 
 export const cluster: MakePart = (host) => new ClusterPart(host);

@@ -6,6 +6,8 @@ import { expect, test } from "vitest";
 
 const SRC = fileURLToPath(new URL("../../../src", import.meta.url));
 
+const PART = "parts/cluster/";
+
 /** Files of src that come with a file: what it imports, and what that imports, but no types. */
 function comesWith(file: string, known = new Set<string>()): Set<string> {
   if (known.has(file)) return known;
@@ -20,14 +22,20 @@ function comesWith(file: string, known = new Set<string>()): Set<string> {
 }
 
 const partOf = (files: Set<string>): string[] =>
-  [...files].filter((file) => file.startsWith("parts/cluster/")).sort();
+  [...files]
+    .filter((file) => file.startsWith(PART))
+    .map((file) => file.slice(PART.length, -".ts".length))
+    .sort();
 
 test.each([
   ["cli/main.ts", []],
   ["cli/commands/status.ts", []],
   ["index.ts", []],
   ["worker/entry.ts", []],
-  ["supervisor.ts", ["parts/cluster/part.ts", "parts/cluster/protocol/dispatch.ts"]],
+  [
+    "supervisor.ts",
+    ["gate-text", "part", "protocol/dispatch", "tree/bridge-document", "tree/cluster-dir"],
+  ],
   ["cli/commands/run.ts", []],
 ])("with %s comes only %j", (file, expected) => {
   const files = comesWith(file);
@@ -36,8 +44,8 @@ test.each([
 });
 
 test("the packages for NATS are asked for by the verb alone, and nothing installs them", () => {
-  const files = comesWith("parts/cluster/verbs/bridge.ts");
-  expect(partOf(files)).toContain("parts/cluster/nats/packages.ts");
+  const files = comesWith(`${PART}verbs/bridge.ts`);
+  expect(partOf(files)).toContain("nats/packages");
   const root = JSON.parse(fs.readFileSync(join(SRC, "../package-lock.json"), "utf8")) as {
     packages: Record<string, unknown>;
   };

@@ -1,12 +1,21 @@
 /** NATS JetStream as the broker of the protocol. It makes its streams again when the servers have lost them. */
 import { dispatchId } from "../protocol/dispatch.ts";
-import { type Beat, encodeMessage, type Job, type Result } from "../protocol/messages.ts";
+import {
+  type Beat,
+  type Drain,
+  encodeMessage,
+  type Job,
+  type MachineReport,
+  type Result,
+} from "../protocol/messages.ts";
 import type { Delivery, MachineBroker, OriginBroker } from "../protocol/ports.ts";
 import type { Connection, JetStream, JetStreamManager, Msg, Nats, StreamMsg } from "./packages.ts";
 import {
   askSubject,
   beatSubject,
   consumerConfig,
+  controlSubject,
+  machineSubject,
   OVER,
   overSubject,
   RESULT,
@@ -60,6 +69,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   /** When the stream of jobs was made: another time means that the servers have lost all. Undefined: it is to be found out. */
   private born: Promise<string> | undefined;
   private isClosing = false;
+  private isOn = true;
 
   private constructor(o: BrokerOptions, nc: Connection, js: JetStream, jsm: JetStreamManager) {
     this.o = o;
@@ -93,6 +103,11 @@ export class NatsBroker implements OriginBroker, MachineBroker {
     await this.nc.close();
   }
 
+  /** Whether the servers can be reached, as far as is known. */
+  get isConnected(): boolean {
+    return this.isOn;
+  }
+
   async publishJob(job: Job): Promise<void> {
     await this.birth();
     const subject = workSubject(job.target, dispatchId(job.dispatch));
@@ -123,8 +138,15 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   async dropJob(target: string, id: string): Promise<void> {
     await this.birth();
     // Not by a purge of its subject: after one, servers of version 2.9 no longer deliver what waits before it in the stream.
-    const job = await this.jsm.streams.getMessage(WORK, { last_by_subj: workSubject(target, id) });
-    if (job !== null) await this.jsm.streams.deleteMessage(WORK, job.seq, false);
+    const wanted = { last_by_subj: workSubject(target, id) };
+    const job = await this.jsm.streams.getMessage(WORK, wanted);
+    if (job === null) return;
+    try {
+      await this.jsm.streams.deleteMessage(WORK, job.seq, false);
+    } catch (error) {
+      // Another machine, or the origin, has dropped it in between.
+      if ((await this.jsm.streams.getMessage(WORK, wanted)) !== null) throw error;
+    }
   }
 
   async publishResult(result: Result): Promise<void> {
@@ -152,6 +174,33 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   /** Not kept by the servers: the next one says the same. */
   beat(tree: string, beat: Beat): void {
     this.nc.publish(beatSubject(tree), encodeMessage(beat));
+  }
+
+  /** Not kept by the servers. */
+  report(report: MachineReport): void {
+    this.nc.publish(machineSubject(report.machine), encodeMessage(report));
+  }
+
+  /** Calls back when a machine, this one too, says how it is. */
+  onReports(take: (bytes: Buffer, machine: string) => void): void {
+    void this.listen(machineSubject("*"), ({ data, subject }) =>
+      take(Buffer.from(data), readSubject(subject, 0)[0] ?? ""),
+    );
+  }
+
+  /** Asks a machine to take no more tasks, or to take them again. @returns its answer. @throws when it does not answer */
+  async drain(machine: string, drain: Drain): Promise<Buffer> {
+    const bytes = encodeMessage(drain);
+    const { data } = await this.nc.request(controlSubject(machine), bytes, { timeout: REQUEST_MS });
+    return Buffer.from(data);
+  }
+
+  /** Calls back for what this machine is asked to do, and sends the answer. */
+  onControls(answer: (bytes: Buffer) => Drain | undefined): void {
+    void this.listen(controlSubject(this.o.name), ({ data, reply }) => {
+      const said = answer(Buffer.from(data));
+      if (said !== undefined && reply !== undefined) this.nc.publish(reply, encodeMessage(said));
+    });
   }
 
   /** Calls back for each heartbeat about this tree. */
@@ -242,8 +291,11 @@ export class NatsBroker implements OriginBroker, MachineBroker {
 
   private async watchConnection(): Promise<void> {
     // No lease may be used before it is known whether these servers gave it.
-    for await (const { type } of this.nc.status())
-      if (type === "disconnect" || type === "reconnect") this.born = undefined;
+    for await (const { type } of this.nc.status()) {
+      if (type !== "disconnect" && type !== "reconnect") continue;
+      this.born = undefined;
+      this.isOn = type === "reconnect";
+    }
   }
 
   private async listen(subject: string, take: (message: Msg) => void): Promise<void> {

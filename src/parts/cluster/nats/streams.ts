@@ -41,6 +41,10 @@ export const overSubject = (machine: string, id: string): string => `mc.over.${m
 export const beatSubject = (tree: string): string => `mc.beat.${tree}`;
 export const askSubject = (tree: string): string => `mc.ask.${tree}`;
 
+export const machineSubject = (machine: string): string => `mc.machine.${machine}`;
+
+export const controlSubject = (machine: string): string => `mc.control.${machine}`;
+
 /** The tokens of a subject behind the first ones; the rest, which is an id and has dots, is the last one. */
 export function readSubject(subject: string, tokens: number): string[] {
   const parts = subject.split(".");

@@ -16,6 +16,8 @@ import { type Dispatch, dispatchId, isTarget, isTree } from "./dispatch.ts";
 export const MESSAGE_BYTES_MAX = 900_000;
 /** A heartbeat speaks of at most so many dispatches; a machine with more sends several. */
 export const BEAT_DISPATCHES_MAX = 1000;
+/** A machine serves at most so many targets. */
+export const SERVES_MAX = 64;
 
 const VERSION = 1;
 /** The output of a run stands so deep in a message. */
@@ -71,6 +73,27 @@ export interface Beat {
   has: readonly { dispatch: Dispatch; target: string }[];
 }
 
+/** What a machine says of itself to all. */
+export interface MachineReport {
+  machine: string;
+  /** Of mailchute. */
+  program: string;
+  /** The targets whose tasks it runs; none: it only sends. */
+  serves: readonly string[];
+  /** How many tasks of others it may have now, and how many it has. */
+  room: number;
+  open: number;
+  is_draining: boolean;
+  /** The load average of its host over a minute, and its processors. */
+  load: number;
+  cpus: number;
+}
+
+/** Asks a machine to take no more tasks of others, or to take them again; its answer says what holds now. */
+export interface Drain {
+  is_draining: boolean;
+}
+
 /** A message that does not fit, with the reason. It may hold secrets, so the reason quotes nothing of it. */
 export class BadMessage extends Error {
   override readonly name = "BadMessage";
@@ -123,8 +146,27 @@ const beatForm = formOf(
   }),
 );
 
+const Amounts = Type.Number({ minimum: 0, maximum: 1e9 });
+const reportForm = formOf(
+  Type.Object({
+    version: Type.Literal(VERSION),
+    machine: Name,
+    program: Type.String({ maxLength: ID_CHARS_MAX }),
+    serves: Type.Array(Name, { maxItems: SERVES_MAX }),
+    room: Amounts,
+    open: Amounts,
+    is_draining: Type.Boolean(),
+    load: Amounts,
+    cpus: Amounts,
+  }),
+);
+
+const drainForm = formOf(
+  Type.Object({ version: Type.Literal(VERSION), is_draining: Type.Boolean() }),
+);
+
 /** @throws BadMessage when it is too large to travel */
-export function encodeMessage(message: Job | Result | Beat): Buffer {
+export function encodeMessage(message: Job | Result | Beat | MachineReport | Drain): Buffer {
   const bytes = Buffer.from(JSON.stringify({ version: VERSION, ...message }), "utf8");
   if (bytes.length > MESSAGE_BYTES_MAX) throw new BadMessage(explainSize(bytes.length));
   return bytes;
@@ -151,6 +193,20 @@ export function decodeBeat(bytes: Buffer, tree: string): Beat {
     if (dispatch.tree !== tree) throw new BadMessage("it speaks of another tree");
   }
   return beat;
+}
+
+/** @param machine its sender. @throws BadMessage */
+export function decodeReport(bytes: Buffer, machine: string): MachineReport {
+  const report = reportForm<MachineReport>(bytes);
+  checkTarget(report.machine, "machine");
+  for (const target of report.serves) checkTarget(target, "serves");
+  if (report.machine !== machine) throw new BadMessage("it names another machine than its sender");
+  return report;
+}
+
+/** @throws BadMessage */
+export function decodeDrain(bytes: Buffer): Drain {
+  return drainForm<Drain>(bytes);
 }
 
 /** Reads messages of one form. @param free members in which any keys are allowed */

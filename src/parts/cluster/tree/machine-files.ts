@@ -16,8 +16,8 @@ import { submit } from "../../../mailbox/submit/submit.ts";
 import type { End, Job } from "../protocol/messages.ts";
 import type { MachineTree, Note, Place } from "../protocol/ports.ts";
 import { type Accept, acceptJob } from "../protocol/sent-task.ts";
+import { clusterDir } from "./cluster-dir.ts";
 import { endOfRecord } from "./ends.ts";
-import { clusterDir } from "./tree-name.ts";
 
 /** A note as it is kept: with the command that was given to cancel its task. */
 interface KeptNote extends Note {

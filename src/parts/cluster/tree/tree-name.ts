@@ -4,15 +4,12 @@ import { join } from "node:path";
 import { loadDocument, replaceDocument } from "../../../host/documents.ts";
 import { isOtherTree, treeIdOf } from "../../../host/tree-id.ts";
 import { isTree } from "../protocol/dispatch.ts";
+import { clusterDir } from "./cluster-dir.ts";
 
 interface TreeDocument {
   tree: string;
   /** Device and inode of the directory that got this name. */
   of: string | null;
-}
-
-export function clusterDir(stateDir: string): string {
-  return join(stateDir, "cluster");
 }
 
 /** @throws a system error */

@@ -1,28 +1,31 @@
 /** `bridge`: carries tasks and results between a state tree and the NATS servers of its cluster, until it is stopped. */
-import fs from "node:fs";
-import os from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { FOLLOW } from "../../../app/follow.ts";
 import { defineCommand, type Output } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
-import { existingTree, openSettings } from "../../../cli/shell/options.ts";
-import { ErrInvalidConfig, ErrIo, messageOf } from "../../../core/errors.ts";
-import type { ClusterSettings, Settings } from "../../../core/settings.ts";
-import { type StateTree, stateTree } from "../../../core/state-tree.ts";
+import { ErrIo, messageOf } from "../../../core/errors.ts";
+import type { Settings } from "../../../core/settings.ts";
 import type { Task } from "../../../core/task.ts";
 import { lockFile } from "../../../host/file-lock.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
+import { readVersion } from "../../../host/package.ts";
 import { Telemetry } from "../../../journal/telemetry.ts";
 import { openTrays } from "../../../mailbox/files/trays.ts";
 import { safe } from "../../../text/render.ts";
 import { Bridge } from "../bridge.ts";
-import { NatsBroker } from "../nats/broker.ts";
-import { loadNats, type Nats } from "../nats/packages.ts";
-import { isTarget } from "../protocol/dispatch.ts";
+import type { NatsBroker } from "../nats/broker.ts";
+import { targetOf } from "../protocol/dispatch.ts";
+import { Machines } from "../protocol/machines.ts";
+import { StatusWriter } from "../status-writer.ts";
+import { bridgeWriter } from "../tree/bridge-document.ts";
+import { clusterDir } from "../tree/cluster-dir.ts";
+import { isDraining, setDraining } from "../tree/drain-file.ts";
 import { MachineFiles } from "../tree/machine-files.ts";
 import { OriginFiles } from "../tree/origin-files.ts";
-import { clusterDir, treeName } from "../tree/tree-name.ts";
+import { PoolRoom } from "../tree/pool-room.ts";
+import { treeName } from "../tree/tree-name.ts";
+import { type ClusterPlace, connectTo, placeOf } from "./place.ts";
 
 /** The same trouble is told again after this time (ms). */
 const TELL_AGAIN_MS = 60_000;
@@ -38,20 +41,8 @@ export const command = defineCommand({
   ],
   options: {},
   async run(ctx) {
-    existingTree(ctx);
-    const { settings, mailboxDir } = await openSettings(ctx);
-    const { cluster } = settings;
-    const path = stateTree(ctx.stateDir).config;
-    if (cluster.servers.length === 0)
-      throw new ErrInvalidConfig("cluster: no servers are named", {
-        path,
-        phase: "cluster",
-        hint: "name them in config.yaml: cluster: {servers: [nats://HOST:4222]}",
-      });
-    const tree = stateTree(ctx.stateDir, mailboxDir);
-    const name = nameOf(cluster, path);
-    const around = dirname(resolve(ctx.stateDir));
-    const nats = loadNats(around);
+    const place = await placeOf(ctx);
+    const { tree } = place;
     makeDirs(clusterDir(tree.dir));
     const release = await lockFile(join(clusterDir(tree.dir), "bridge.lock"));
     if (release === undefined)
@@ -61,7 +52,7 @@ export const command = defineCommand({
         hint: "one is enough; end the other one first",
       });
     try {
-      await carry(ctx.out, { tree, settings, name, nats });
+      await carry(ctx.out, place);
     } finally {
       await release();
     }
@@ -69,16 +60,9 @@ export const command = defineCommand({
   },
 });
 
-interface Ends {
-  tree: StateTree;
-  settings: Settings;
-  /** The name of this machine. */
-  name: string;
-  nats: Nats;
-}
-
 /** Runs a bridge until the process gets a signal. */
-async function carry(out: Output, { tree, settings, name, nats }: Ends): Promise<void> {
+async function carry(out: Output, place: ClusterPlace): Promise<void> {
+  const { tree, settings, name } = place;
   const { cluster, durability, uids } = settings;
   const trays = openTrays(tree.mailbox, { durability, uids });
   const telemetry = new Telemetry(tree, "bridge", settings.lease_ttl_ms, trays.clock);
@@ -93,35 +77,46 @@ async function carry(out: Output, { tree, settings, name, nats }: Ends): Promise
     process.once("SIGINT", () => end(true));
     process.once("SIGTERM", () => end(true));
   });
-  const credentials =
-    cluster.credentials === "" ? undefined : resolve(tree.dir, cluster.credentials);
   const connect = (): Promise<NatsBroker> =>
-    NatsBroker.connect(nats, {
-      servers: cluster.servers,
-      name,
-      tree: treeId,
-      replicas: cluster.replicas,
-      ackWaitMs: cluster.ack_wait_ms,
-      ...(credentials === undefined ? {} : { creds: fs.readFileSync(credentials) }),
-      onTrouble: (error) => tell(messageOf(error)),
-    });
+    connectTo(place, treeId, (error) => tell(messageOf(error)));
   const broker = await tryAgain(connect, stopped, (error) =>
     tell(`waits for ${cluster.servers.join(", ")}: ${messageOf(error)}`),
   );
   if (broker === undefined) return;
+  const machine = new MachineFiles({
+    stateDir: tree.dir,
+    trays,
+    control: openTrays(tree.control, { durability, uids }),
+    accept: { agents: cluster.accept, fields: cluster.accept_fields },
+  });
+  const pool = new PoolRoom(tree, trays, (id) => machine.note(id) !== undefined);
+  const program = readVersion();
+  const machines = new Machines(cluster.ack_wait_ms);
+  const status = new StatusWriter({
+    self: () => ({
+      version: program,
+      machine: name,
+      tree: treeId,
+      servers: cluster.servers,
+      is_connected: broker.isConnected,
+    }),
+    machines,
+    targets: settings.agents.filter(({ kind }) => kind === "remote").map(targetOf),
+    write: bridgeWriter(tree.dir),
+  });
   const bridge = new Bridge({
     name,
     tree: treeId,
     broker,
     origin: new OriginFiles({ trays, settings, telemetry, tree: treeId }),
-    machine: new MachineFiles({
-      stateDir: tree.dir,
-      trays,
-      control: openTrays(tree.control, { durability, uids }),
-      accept: { agents: cluster.accept, fields: cluster.accept_fields },
-    }),
+    machine,
+    machines,
+    publish: (view) => status.update(view, performance.now(), Date.now()),
     serves: cluster.serves,
-    slots: cluster.slots,
+    room: () => Math.min(cluster.slots, pool.now()),
+    isDraining: () => isDraining(tree.dir),
+    drain: (isOn) => setDraining(tree.dir, isOn),
+    program,
     ackWaitMs: cluster.ack_wait_ms,
     agentOf: (task) => agentAbroad(settings, task),
     tell,
@@ -147,16 +142,6 @@ async function tryAgain(
       if (await Promise.race([stopped, wait(CONNECT_AGAIN_MS, false)])) return undefined;
     }
   }
-}
-
-function nameOf({ name }: ClusterSettings, path: string): string {
-  const own = name === "" ? (os.hostname().toLowerCase().split(".")[0] ?? "") : name;
-  if (isTarget(own)) return own;
-  throw new ErrInvalidConfig(`cluster: ${JSON.stringify(own)} cannot be the name of a machine`, {
-    path,
-    phase: "cluster",
-    hint: "set cluster: name: to up to 32 of a-z, 0-9 and -",
-  });
 }
 
 /** The name at other machines of the agent of a task. */

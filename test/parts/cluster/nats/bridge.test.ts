@@ -20,6 +20,8 @@ beforeAll(async () => {
 });
 
 interface Side {
+  /** Of its machine. */
+  name: string;
   pool: Pool;
   /** Starts its bridge, and waits until it is connected. */
   bridge: () => Promise<Running>;
@@ -47,7 +49,7 @@ cluster:
     if (running.child.exitCode !== null) expect.fail(running.stderr());
     return running;
   };
-  return { pool, bridge };
+  return { name, pool, bridge };
 }
 
 interface Pair {
@@ -153,11 +155,50 @@ describe("a task of a remote agent", () => {
   test("that is too large to travel is refused with its size", async () => {
     const pair = await newPair();
     await pair.a.bridge();
+    await pair.b.bridge();
     pair.a.pool.drop("t", { agent: "far", prompt: "x".repeat(950_000) });
     expect(await pair.a.pool.error("t")).toMatchObject({
       error: expect.stringMatching(/it has 950\d+ bytes, and at most 900000 can travel/),
     });
   });
+});
+
+test("tasks leave as far as machines have room, in their order, and none leaves for a machine that is drained", async () => {
+  // A run ends when its file is there.
+  const pair = await newPair('until [ -e "$RUNS-end" ]; do sleep 0.05; done');
+  const { a, b, runs, target } = pair;
+  const why = async (id: string): Promise<string> => (await a.pool.run(["why", id])).stdout;
+  a.pool.drop("t0", { agent: "far", prompt: "?" });
+  await waitFor(async () => (await why("t0")).includes("no bridge runs here"), { what: "why" });
+  await a.bridge();
+  await waitFor(async () => (await why("t0")).includes(`serves ${target}`), { what: "no machine" });
+  await b.bridge();
+  for (let n = 1; n < 12; n++) a.pool.drop(`t${n}`, { agent: "far", prompt: "?" });
+  a.pool.drop("urgent", { agent: "far", prompt: "?", priority: 9 });
+  const held = (): string[] => fs.readdirSync(a.pool.processing).filter((f) => f.includes("~hold"));
+  // Four slots of the pool there, and two more so that a slot that becomes free finds a task.
+  await waitFor(() => runs().length === 4 && held().length === 6, { what: "four runs" });
+  const row = new RegExp(`${b.name} +takes tasks +${target} +4 +4 +4 `);
+  await waitFor(async () => row.test((await a.pool.run(["cluster", "ls"])).stdout), {
+    what: "the machine in the list",
+  });
+  const drained = await a.pool.run(["cluster", "drain", b.name]);
+  expect(drained).toMatchObject({ code: 0, stdout: `${b.name} takes no more tasks of others\n` });
+  fs.writeFileSync(join(b.pool.dir, "runs-end"), "");
+  await waitFor(() => a.pool.settledCount() === 4, { what: "the end of what ran" });
+  await waitFor(async () => (await why("t11")).includes("no machine with free slots"), {
+    what: "why",
+  });
+  expect((await b.pool.run(["cluster", "status"])).stdout).toContain("takes no tasks of others");
+  expect(runs()).toHaveLength(4);
+  expect((await b.pool.run(["cluster", "resume"])).code).toBe(0);
+  await waitFor(() => a.pool.settledCount() === 13, { what: "all", timeoutMs: 60_000 });
+  // The urgent one has overtaken all that had not left.
+  const order = runs().map((id) => id.split(".")[1]);
+  expect(order).toHaveLength(13);
+  expect(order.indexOf("urgent")).toBeLessThan(9);
+  expect(await a.pool.run(["cluster", "drain", "nowhere"])).toMatchObject({ code: 74 });
+  await atRest(pair);
 });
 
 test("rubbish at the servers is refused with a reason, and harms nothing", async () => {
@@ -175,6 +216,8 @@ test("rubbish at the servers is refused with a reason, and harms nothing", async
     nc.publish(`mc.result.${tree}.b1.x.${turn}`, bytes);
     nc.publish(`mc.beat.${tree}`, bytes);
     nc.publish(`mc.over.b${count}.x.${turn}`, bytes);
+    nc.publish("mc.machine.x", bytes);
+    nc.publish(`mc.control.b${count}`, bytes);
   }
   await nc.flush();
   a.pool.drop("t", { agent: "far", prompt: "?" });

@@ -1,0 +1,48 @@
+/** Says why tasks of a target wait, for people. Pure. */
+import type { ClosedGate } from "../../core/documents.ts";
+import { clusterGate } from "./protocol/dispatch.ts";
+import type { BridgeDocument } from "./tree/bridge-document.ts";
+
+interface TargetState {
+  name: string;
+  agents: readonly string[];
+  /** Tasks that wait for their results. */
+  sent: number;
+  /** As many as may are on their way. */
+  isFull: boolean;
+  /** Undefined when no bridge runs. */
+  bridge: BridgeDocument | undefined;
+}
+
+/** Undefined when all is open and nothing waits. */
+export function gateOf({
+  name,
+  agents,
+  sent,
+  isFull,
+  bridge,
+}: TargetState): ClosedGate | undefined {
+  const gate = { gate: clusterGate(name), until_ms: 0 };
+  const who = `tasks for ${name}`;
+  if (bridge === undefined) {
+    const why = `no bridge runs here, so ${who} do not leave, and no results come`;
+    return { ...gate, agents: [...agents], why, do: "mailchute bridge" };
+  }
+  const { room = 0, begun = 0 } = bridge.targets[name] ?? {};
+  if (!bridge.is_connected) {
+    const why = `the servers of the cluster cannot be reached: ${bridge.servers.join(", ")}`;
+    return { ...gate, agents: [...agents], why, do: "start them; it goes on by itself" };
+  }
+  if (room === 0) {
+    const why = `no machine with free slots serves ${name}${sentText(sent, begun)}`;
+    const todo = `mailchute cluster ls; at a machine: mailchute run and mailchute bridge, with cluster: {serves: [${name}]}`;
+    return { ...gate, agents: [...agents], why, do: todo };
+  }
+  if (sent === 0 && !isFull) return undefined;
+  const why = `machines that serve ${name} have ${room} slots${sentText(sent, begun)}`;
+  return { ...gate, agents: isFull ? [...agents] : [], why, do: "wait; mailchute cluster ls" };
+}
+
+function sentText(sent: number, begun: number): string {
+  return sent === 0 ? "" : `; ${sent} sent, ${Math.min(sent, begun)} of them begun`;
+}

@@ -1,0 +1,84 @@
+/** Keeps `cluster/bridge.json` as the bridge is. */
+import type { BridgeView } from "./bridge.ts";
+import { dispatchId } from "./protocol/dispatch.ts";
+import { type KnownMachine, type Machines, mayBeSent } from "./protocol/machines.ts";
+import type { MachineEntry, TargetEntry, Told } from "./tree/bridge-document.ts";
+
+/** Written at least so often, so that readers see that the bridge lives, and at most so often (ms). */
+const WRITE_MS_MAX = 3000;
+const WRITE_MS_MIN = 250;
+/** A machine that was not heard for so long is not shown any more (ms). */
+const FORGET_MS = 3_600_000;
+
+export interface StatusOptions {
+  /** What does not change, and whether the servers can be reached. */
+  self: () => Pick<Told, "version" | "machine" | "tree" | "servers" | "is_connected">;
+  machines: Machines;
+  /** Targets of the remote agents in the settings. */
+  targets: readonly string[];
+  write: (told: Told) => void;
+}
+
+export class StatusWriter {
+  private readonly o: StatusOptions;
+  private writtenMs = Number.NEGATIVE_INFINITY;
+  private written = "";
+
+  constructor(options: StatusOptions) {
+    this.o = options;
+  }
+
+  /** @param nowMs monotonic. @throws a system error when it cannot be written */
+  update(view: BridgeView, nowMs: number, wallMs: number): void {
+    const sinceMs = nowMs - this.writtenMs;
+    if (sinceMs < WRITE_MS_MIN) return;
+    const targets = this.targetsOf(view, nowMs);
+    const told = this.o.self();
+    const text = JSON.stringify([targets, told]);
+    if (text === this.written && sinceMs < WRITE_MS_MAX) return;
+    const machines = this.machinesOf(view, nowMs, wallMs);
+    this.o.write({ ...told, at: new Date(wallMs).toISOString(), machines, targets });
+    this.written = text;
+    this.writtenMs = nowMs;
+  }
+
+  private targetsOf({ held, begun }: BridgeView, nowMs: number): Record<string, TargetEntry> {
+    const { machines, targets } = this.o;
+    const entries = new Map<string, TargetEntry>();
+    const entryOf = (target: string): TargetEntry => {
+      let entry = entries.get(target);
+      if (entry === undefined) {
+        const room = machines.roomFor(target, nowMs);
+        entry = { room, may_be_sent: mayBeSent(room), sent: 0, begun: 0 };
+        entries.set(target, entry);
+      }
+      return entry;
+    };
+    for (const target of targets) entryOf(target);
+    for (const { dispatch, target } of held) {
+      const entry = entryOf(target);
+      entry.sent += 1;
+      if (begun.has(dispatchId(dispatch))) entry.begun += 1;
+    }
+    return Object.fromEntries(entries);
+  }
+
+  private machinesOf({ begun }: BridgeView, nowMs: number, wallMs: number): MachineEntry[] {
+    const { machines } = this.o;
+    const ours = new Map<string, number>();
+    for (const name of begun.values()) ours.set(name, (ours.get(name) ?? 0) + 1);
+    return machines.list(nowMs, FORGET_MS).map((one: KnownMachine) => ({
+      name: one.machine,
+      version: one.program,
+      serves: one.serves,
+      room: one.room,
+      open: one.open,
+      is_draining: one.is_draining,
+      ours: ours.get(one.machine) ?? 0,
+      load: one.load,
+      cpus: one.cpus,
+      heard_at: new Date(wallMs - (nowMs - one.heardMs)).toISOString(),
+      is_there: machines.isThere(one, nowMs),
+    }));
+  }
+}

@@ -1,0 +1,88 @@
+/** `cluster/bridge.json`: what the bridge of a state tree does and knows. The bridge replaces it, the supervisor and commands read it. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { isObject } from "../../../core/json-object.ts";
+import { loadDocument, replaceDocument } from "../../../host/documents.ts";
+import { judgeOwner, ownerSequence } from "../../../host/identity.ts";
+import { clusterDir } from "./cluster-dir.ts";
+
+/** A document that was not replaced for so long is of a bridge that is gone or hangs (ms). */
+const STALE_MS = 15_000;
+
+export interface BridgeDocument {
+  /** Names the process: see `host/identity`. */
+  owner: string;
+  pid: number;
+  version: string;
+  /** The name of this machine, and of this tree in the cluster. */
+  machine: string;
+  tree: string;
+  /** ISO 8601. */
+  at: string;
+  servers: readonly string[];
+  is_connected: boolean;
+  machines: readonly MachineEntry[];
+  /** By target: the tasks of this tree that are on their way. */
+  targets: Readonly<Record<string, TargetEntry>>;
+}
+
+export type Told = Omit<BridgeDocument, "owner" | "pid">;
+
+export interface MachineEntry {
+  name: string;
+  version: string;
+  serves: readonly string[];
+  /** How many tasks of others it may have, and how many it has. */
+  room: number;
+  open: number;
+  is_draining: boolean;
+  /** Tasks of this tree that it has. */
+  ours: number;
+  load: number;
+  cpus: number;
+  /** ISO 8601. */
+  heard_at: string;
+  is_there: boolean;
+}
+
+export interface TargetEntry {
+  /** The slots of all machines that serve it. */
+  room: number;
+  /** How many tasks may be on their way at once. */
+  may_be_sent: number;
+  /** Tasks whose results are waited for, and those that a machine has. */
+  sent: number;
+  begun: number;
+}
+
+export function bridgeDocumentPath(stateDir: string): string {
+  return join(clusterDir(stateDir), "bridge.json");
+}
+
+/** Writes the documents of one bridge. */
+export function bridgeWriter(stateDir: string): (told: Told) => void {
+  const owner = ownerSequence()();
+  return (told) =>
+    replaceDocument(bridgeDocumentPath(stateDir), { owner, pid: process.pid, ...told });
+}
+
+/** Undefined when no bridge runs on this tree. @throws a system error when the document cannot be read */
+export function readBridge(stateDir: string, wallMs: number): BridgeDocument | undefined {
+  const path = bridgeDocumentPath(stateDir);
+  const written = fs.statSync(path, { throwIfNoEntry: false });
+  if (written === undefined || Math.abs(wallMs - written.mtimeMs) > STALE_MS) return undefined;
+  const document = loadDocument<BridgeDocument>(path);
+  if (document === undefined || !isSound(document)) return undefined;
+  return judgeOwner(document.owner) === "dead" ? undefined : document;
+}
+
+function isSound({ owner, machines, targets, servers }: BridgeDocument): boolean {
+  return (
+    typeof owner === "string" &&
+    Array.isArray(machines) &&
+    machines.every((one) => isObject(one) && Array.isArray(one.serves)) &&
+    Array.isArray(servers) &&
+    isObject(targets) &&
+    Object.values(targets).every((one) => isObject(one) && Number.isFinite(one["may_be_sent"]))
+  );
+}

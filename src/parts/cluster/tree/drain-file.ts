@@ -1,0 +1,20 @@
+/** `cluster/draining`: while it is there, this machine takes no tasks of others. It holds over restarts. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { makeDirs } from "../../../host/make-dirs.ts";
+import { clusterDir } from "./cluster-dir.ts";
+
+const pathIn = (stateDir: string): string => join(clusterDir(stateDir), "draining");
+
+export function isDraining(stateDir: string): boolean {
+  return fs.existsSync(pathIn(stateDir));
+}
+
+/** @throws a system error */
+export function setDraining(stateDir: string, isOn: boolean): void {
+  if (!isOn) fs.rmSync(pathIn(stateDir), { force: true });
+  else {
+    makeDirs(clusterDir(stateDir));
+    fs.writeFileSync(pathIn(stateDir), "", { mode: 0o600 });
+  }
+}

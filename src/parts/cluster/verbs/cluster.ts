@@ -1,0 +1,154 @@
+/** `cluster`: shows the machines that work together, and lets one of them take no more tasks. */
+import { type Context, defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
+import { EXIT } from "../../../cli/shell/exit-codes.ts";
+import { existingTree, openSettings } from "../../../cli/shell/options.ts";
+import { ErrIo, messageOf } from "../../../core/errors.ts";
+import { stateTree } from "../../../core/state-tree.ts";
+import { ago, countText, safe, table } from "../../../text/render.ts";
+import { isTarget } from "../protocol/dispatch.ts";
+import { BadMessage, decodeDrain } from "../protocol/messages.ts";
+import { type BridgeDocument, type MachineEntry, readBridge } from "../tree/bridge-document.ts";
+import { isDraining, setDraining } from "../tree/drain-file.ts";
+import { treeName } from "../tree/tree-name.ts";
+import { connectTo, nameOf, placeOf } from "./place.ts";
+
+export const command = defineCommand({
+  usage: "ls | status | drain [MACHINE] | resume [MACHINE]",
+  subcommands: {
+    ls: "list the machines: what they serve, their slots, their load, when they were heard",
+    status: "show what the bridge of this tree does, and how many tasks are on their way",
+    drain: "a machine takes no more tasks of others; what it has ends. Default: this machine",
+    resume: "it takes tasks again",
+  },
+  args: { min: 0, max: 1 },
+  details: [
+    "Machines are known to the bridge of this tree (`mailchute bridge`). See docs/cluster.md.",
+  ],
+  examples: ["cluster ls", "cluster drain box1"],
+  options: {},
+  async run(ctx) {
+    const tree = existingTree(ctx);
+    const [name] = ctx.positionals;
+    const isLook = ctx.subcommand === "ls" || ctx.subcommand === "status";
+    if (isLook && name !== undefined) throw new ErrUsage(`cluster ${ctx.subcommand} takes no name`);
+    if (!isLook) return drain(ctx, name, ctx.subcommand === "drain");
+    const bridge = readBridge(tree.dir, Date.now());
+    return ctx.subcommand === "ls" ? list(ctx, bridge) : status(ctx, tree.dir, bridge);
+  },
+});
+
+const NO_BRIDGE = "no bridge runs on this state tree: mailchute bridge starts one";
+
+function list(ctx: Context, bridge: BridgeDocument | undefined): number {
+  if (bridge === undefined) {
+    if (ctx.json) ctx.out.json({ machines: [], bridge: null });
+    ctx.out.note(NO_BRIDGE);
+    return EXIT.failed;
+  }
+  if (ctx.json) ctx.out.json({ machines: bridge.machines, bridge: bridge.machine });
+  else if (bridge.machines.length === 0) ctx.out.note("no machine was heard yet");
+  else {
+    const columns = [
+      { title: "MACHINE", min: 8 },
+      { title: "STATE" },
+      { title: "SERVES", min: 8 },
+      { title: "SLOTS", align: "right" as const },
+      { title: "BUSY", align: "right" as const },
+      { title: "OURS", align: "right" as const },
+      { title: "LOAD", align: "right" as const },
+      { title: "HEARD" },
+      { title: "VERSION" },
+    ];
+    const nowMs = Date.now();
+    const cells = bridge.machines.map((one) => [
+      safe(`${one.name}${one.name === bridge.machine ? " (here)" : ""}`),
+      stateOf(one),
+      safe(one.serves.join(", ")),
+      countText(one.room),
+      countText(one.open),
+      countText(one.ours),
+      `${one.load.toFixed(1)}/${countText(one.cpus)}`,
+      ago(Date.parse(one.heard_at), nowMs),
+      safe(one.version),
+    ]);
+    for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
+  }
+  return EXIT.ok;
+}
+
+function stateOf({
+  is_there: isThere,
+  is_draining: isOff,
+  serves,
+  open,
+  room,
+}: MachineEntry): string {
+  if (!isThere) return "silent";
+  if (isOff) return open > 0 ? "draining" : "drained";
+  if (serves.length === 0) return "sends only";
+  return room > 0 ? "takes tasks" : "no slots";
+}
+
+function status(ctx: Context, stateDir: string, bridge: BridgeDocument | undefined): number {
+  const isOff = isDraining(stateDir);
+  if (ctx.json) {
+    ctx.out.json({ bridge: bridge ?? null, is_draining: isOff });
+    return bridge === undefined ? EXIT.failed : EXIT.ok;
+  }
+  const line = (key: string, value: string): void =>
+    ctx.out.line(`${key.padEnd(10)}${safe(value)}`);
+  if (bridge === undefined) line("bridge", "none runs here; start it: mailchute bridge");
+  else {
+    const { pid, machine, tree, servers, version } = bridge;
+    line("bridge", `running, pid ${pid}, machine ${machine}, tree ${tree}, version ${version}`);
+    line("servers", `${servers.join(", ")}${bridge.is_connected ? "" : " (not reached)"}`);
+  }
+  if (isOff) line("drained", "this machine takes no tasks of others: mailchute cluster resume");
+  const targets = Object.entries(bridge?.targets ?? {});
+  if (targets.length === 0) return bridge === undefined ? EXIT.failed : EXIT.ok;
+  const columns = [
+    { title: "TARGET", min: 8 },
+    { title: "SLOTS", align: "right" as const },
+    { title: "SENT", align: "right" as const },
+    { title: "BEGUN", align: "right" as const },
+  ];
+  const cells = targets.map(([name, { room, sent, begun }]) => [
+    safe(name),
+    ...[room, sent, begun].map((count) => countText(count)),
+  ]);
+  ctx.out.line();
+  for (const row of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(row);
+  return EXIT.ok;
+}
+
+async function drain(ctx: Context, machine: string | undefined, isOn: boolean): Promise<number> {
+  const { settings } = await openSettings(ctx);
+  const own = nameOf(settings.cluster, stateTree(ctx.stateDir).config);
+  if (machine !== undefined && !isTarget(machine))
+    throw new ErrUsage(`${JSON.stringify(machine)} cannot be the name of a machine`);
+  if (machine === undefined || machine === own) setDraining(ctx.stateDir, isOn);
+  else await askMachine(ctx, machine, isOn);
+  const is = isOn ? "takes no more tasks of others" : "takes tasks of others again";
+  if (ctx.json) ctx.out.json({ machine: machine ?? own, is_draining: isOn });
+  else ctx.out.line(`${safe(machine ?? own)} ${is}`);
+  return EXIT.ok;
+}
+
+async function askMachine(ctx: Context, machine: string, isOn: boolean): Promise<void> {
+  const place = await placeOf(ctx);
+  const fail = (error: unknown): never => {
+    throw new ErrIo(`${machine} does not answer: ${messageOf(error)}`, {
+      path: place.settings.cluster.servers.join(", "),
+      phase: "cluster",
+      hint: "mailchute cluster ls shows whether it is there; at the machine itself, mailchute cluster drain needs no server",
+    });
+  };
+  const tree = treeName(place.tree.dir);
+  const broker = await connectTo(place, tree, () => {}).catch(fail);
+  try {
+    const answer = await broker.drain(machine, { is_draining: isOn }).catch(fail);
+    if (decodeDrain(answer).is_draining !== isOn) fail(new BadMessage("it did not do it"));
+  } finally {
+    await broker.close();
+  }
+}

@@ -1,0 +1,168 @@
+/** What a bridge knows of other machines, how many tasks it sends for that, and what it and the supervisor say about it. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { gateOf } from "../../../src/parts/cluster/gate-text.ts";
+import { Machines, mayBeSent } from "../../../src/parts/cluster/protocol/machines.ts";
+import {
+  BadMessage,
+  decodeReport,
+  encodeMessage,
+  type MachineReport,
+} from "../../../src/parts/cluster/protocol/messages.ts";
+import { StatusWriter } from "../../../src/parts/cluster/status-writer.ts";
+import {
+  type BridgeDocument,
+  bridgeDocumentPath,
+  bridgeWriter,
+  readBridge,
+  type Told,
+} from "../../../src/parts/cluster/tree/bridge-document.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+
+const GONE_MS = 30_000;
+
+const report = (machine: string, more: Partial<MachineReport> = {}): MachineReport => ({
+  machine,
+  program: "1.2.3",
+  serves: ["gpu"],
+  room: 4,
+  open: 1,
+  is_draining: false,
+  load: 0.5,
+  cpus: 8,
+  ...more,
+});
+
+const self = () => ({
+  version: "1.2.3",
+  machine: "laptop",
+  tree: "abcd2345",
+  servers: ["nats://a"],
+  is_connected: true,
+});
+
+describe("the room for a target", () => {
+  test("is that of all machines which serve it and were heard", () => {
+    const machines = new Machines(GONE_MS);
+    machines.take(report("a"), 0);
+    machines.take(report("b", { room: 2, serves: ["gpu", "any"] }), 20_000);
+    machines.take(report("laptop", { serves: [] }), 20_000);
+    expect(machines.roomFor("gpu", 20_000)).toBe(6);
+    expect(machines.roomFor("any", 20_000)).toBe(2);
+    // By its own name a machine is meant alone, if it works for others.
+    expect(machines.roomFor("b", 20_000)).toBe(2);
+    expect(machines.roomFor("laptop", 20_000)).toBe(0);
+    expect(machines.roomFor("gpu", GONE_MS + 1)).toBe(2);
+    machines.take(report("a", { room: 0 }), GONE_MS + 1);
+    expect(machines.roomFor("gpu", GONE_MS + 1)).toBe(2);
+    expect(machines.list(GONE_MS + 1, 15_000).map(({ machine }) => machine)).toEqual([
+      "a",
+      "b",
+      "laptop",
+    ]);
+    expect(machines.list(100_000, 75_000).map(({ machine }) => machine)).toEqual(["a"]);
+  });
+
+  test("lets half as much again be sent, so that a free slot finds its task", () => {
+    expect([0, 1, 2, 4, 100].map(mayBeSent)).toEqual([0, 2, 3, 6, 150]);
+  });
+});
+
+test.each<[string, Partial<Record<keyof MachineReport, unknown>>, RegExp]>([
+  ["of another machine", { machine: "b" }, /another machine/],
+  ["with a name that is none", { machine: "a b" }, /machine/],
+  ["with a target that is a wildcard", { serves: [">"] }, /serves/],
+  ["with too many targets", { serves: Array.from({ length: 65 }, () => "x") }, /serves/],
+  ["with less than no slots", { room: -1 }, /room/],
+  ["without a load", { load: undefined }, /load/],
+])("a report %s is refused", (_, more, why) => {
+  const bytes = encodeMessage(report("a", more as Partial<MachineReport>));
+  expect(() => decodeReport(bytes, "a")).toThrow(BadMessage);
+  expect(() => decodeReport(bytes, "a")).toThrow(why);
+  expect(decodeReport(encodeMessage(report("a")), "a")).toEqual(report("a"));
+});
+
+test("the document of a bridge is replaced when something has changed, and now and then", () => {
+  const machines = new Machines(GONE_MS);
+  machines.take(report("box1"), 0);
+  const written: Told[] = [];
+  const status = new StatusWriter({
+    self,
+    machines,
+    targets: ["gpu", "tpu"],
+    write: (told) => void written.push(told),
+  });
+  const dispatch = { tree: "abcd2345", task: "t", submission: "s", attempt: 1 };
+  const held = [{ dispatch, target: "gpu" }];
+  status.update({ held, begun: new Map() }, 0, 0);
+  status.update({ held, begun: new Map([["abcd2345.t.s.1", "box1"]]) }, 100, 100);
+  expect(written).toHaveLength(1);
+  expect(written[0]?.targets).toEqual({
+    gpu: { room: 4, may_be_sent: 6, sent: 1, begun: 0 },
+    tpu: { room: 0, may_be_sent: 0, sent: 0, begun: 0 },
+  });
+  const begun = new Map([["abcd2345.t.s.1", "box1"]]);
+  status.update({ held, begun }, 300, 300);
+  status.update({ held, begun }, 600, 600);
+  expect(written).toHaveLength(2);
+  expect(written[1]).toMatchObject({ targets: { gpu: { begun: 1 } }, machines: [{ ours: 1 }] });
+  status.update({ held, begun }, 4000, 4000);
+  expect(written).toHaveLength(3);
+});
+
+test("a document counts as long as its bridge lives and writes", () => {
+  const dir = tempDir();
+  expect(readBridge(dir, Date.now())).toBeUndefined();
+  fs.mkdirSync(join(dir, "cluster"));
+  const told = { ...self(), at: "", machines: [], targets: {} };
+  bridgeWriter(dir)(told);
+  expect(readBridge(dir, Date.now())).toMatchObject({ pid: process.pid, ...told });
+  expect(readBridge(dir, Date.now() + 60_000)).toBeUndefined();
+  const path = bridgeDocumentPath(dir);
+  const text = fs.readFileSync(path, "utf8");
+  const { owner } = JSON.parse(text) as { owner: string };
+  const [place = "", , start = ""] = owner.split("-");
+  for (const bad of [
+    "",
+    "[]",
+    "{}",
+    '{"owner": "x", "machines": [1], "servers": [], "targets": {}}',
+  ]) {
+    fs.writeFileSync(path, bad);
+    expect(readBridge(dir, Date.now()), bad).toBeUndefined();
+  }
+  // No process has this pid.
+  fs.writeFileSync(path, text.replace(owner, `${place}-${(0x7fffffff).toString(36)}-${start}-1`));
+  expect(readBridge(dir, Date.now())).toBeUndefined();
+});
+
+describe("why tasks of a target wait", () => {
+  const bridge: BridgeDocument = {
+    ...self(),
+    owner: "",
+    pid: 1,
+    at: "",
+    machines: [],
+    targets: { gpu: { room: 4, may_be_sent: 6, sent: 6, begun: 4 } },
+  };
+  const state = { name: "gpu", agents: ["far"], sent: 6, isFull: true, bridge };
+
+  test.each<[string, Partial<typeof state> | { bridge: undefined }, string[], RegExp]>([
+    ["no bridge", { bridge: undefined }, ["far"], /^no bridge runs here/],
+    ["no server", { bridge: { ...bridge, is_connected: false } }, ["far"], /cannot be reached/],
+    ["no machine", { bridge: { ...bridge, targets: {} } }, ["far"], /^no machine with free slots/],
+    ["busy machines", {}, ["far"], /have 4 slots; 6 sent, 4 of them begun$/],
+    ["results", { isFull: false }, [], /6 sent, 4 of them begun$/],
+  ])("for %s", (_, more, agents, why) => {
+    expect(gateOf({ ...state, ...more })).toMatchObject({
+      gate: "cluster-gpu",
+      agents,
+      why: expect.stringMatching(why),
+    });
+  });
+
+  test("is not said when nothing waits", () => {
+    expect(gateOf({ ...state, sent: 0, isFull: false })).toBeUndefined();
+  });
+});
