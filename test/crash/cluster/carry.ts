@@ -8,6 +8,7 @@ import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { Telemetry } from "../../../src/journal/telemetry.ts";
 import { Bridge } from "../../../src/parts/cluster/bridge.ts";
+import { Machines } from "../../../src/parts/cluster/protocol/machines.ts";
 import { MachineFiles } from "../../../src/parts/cluster/tree/machine-files.ts";
 import { OriginFiles } from "../../../src/parts/cluster/tree/origin-files.ts";
 import { treeName } from "../../../src/parts/cluster/tree/tree-name.ts";
@@ -76,7 +77,12 @@ function start(name: string): void {
       accept: { agents: about.isRefused === true ? [] : ["coder"], fields: [] },
     }),
     serves: name === ORIGIN ? [] : [TARGET],
-    slots: 4,
+    room: () => 4,
+    isDraining: () => false,
+    drain: () => {},
+    program: "",
+    machines: new Machines(ACK_WAIT_MS),
+    publish: () => {},
     ackWaitMs: ACK_WAIT_MS,
     agentOf: () => "coder",
     tell: (text) => process.stdout.write(`${name}: ${text}\n`),

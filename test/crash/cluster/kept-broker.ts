@@ -184,6 +184,12 @@ export class KeptBroker {
         if (this.cut.has(machine)) return;
         for (const one of this.hears) if (one.tree === of) one.take(encodeMessage(beat));
       },
+      // What machines say of themselves, and are told to do, has no part in how a task settles.
+      isConnected: true,
+      report: () => {},
+      onReports: () => {},
+      drain: () => Promise.reject(new Error("no machine answers")),
+      onControls: () => {},
       onBeats: (take) => void this.hears.push({ tree, take }),
       onAsks: (take) => void this.answers.push({ machine, take }),
       results: (take) => listen("result", tree, () => 256, take),
