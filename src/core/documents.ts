@@ -60,6 +60,8 @@ export interface ClosedGate {
   until_ms: number;
   /** The reason, as a text that follows "it waits: ". */
   why: string;
+  /** The reasons of some held tasks, by id, when each has one of its own. */
+  tasks?: Readonly<Record<string, string>>;
   do: string;
 }
 

@@ -20,7 +20,7 @@ import {
 } from "./find-task.ts";
 import { type LandingView, lookForLanding } from "./landing.ts";
 import { readJsonObject } from "./scan.ts";
-import { closedGates, gateTest, readSupervisor } from "./supervisor.ts";
+import { closedGates, gateTest, readSupervisor, whyAt } from "./supervisor.ts";
 import { readTaskProgress, type TaskProgress } from "./task-progress.ts";
 import { dependencyIds, numberIn } from "./task-rows.ts";
 
@@ -155,7 +155,8 @@ function heldText(
       gates.find((gate) => isAt(gate) || gate.agents.some((one) => one === agent))?.why ?? null
     );
   }
-  return gates.find(({ gate }) => gate === token)?.why ?? token;
+  const gate = gates.find((one) => one.gate === token);
+  return gate === undefined ? token : whyAt(gate, place?.id ?? "");
 }
 
 function batchText(

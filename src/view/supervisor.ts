@@ -79,6 +79,12 @@ export function closedGates(view: SupervisorView): ClosedGate[] {
   return Array.isArray(gates) ? gates.filter(isClosedGate) : [];
 }
 
+/** Why a task that is held at this gate waits. */
+export function whyAt({ why, tasks }: ClosedGate, id: string): string {
+  const own: unknown = isObject(tasks) && Object.hasOwn(tasks, id) ? tasks[id] : undefined;
+  return typeof own === "string" ? own : why;
+}
+
 function isClosedGate(gate: unknown): gate is ClosedGate {
   if (!isObject(gate) || !Array.isArray(gate["agents"])) return false;
   const texts = [gate["gate"], gate["why"], gate["do"]];

@@ -15,7 +15,7 @@ import { idsIn, lookForTask, type TaskPlace, traysOf } from "./find-task.ts";
 import type { IdReader } from "./id-reader.ts";
 import { explainUnlanded } from "./landing.ts";
 import { readJsonObject } from "./scan.ts";
-import { closedGates, gateTest, isAttended, readSupervisor } from "./supervisor.ts";
+import { closedGates, gateTest, isAttended, readSupervisor, whyAt } from "./supervisor.ts";
 import { dependencyIds, mayFail, readTask } from "./task-rows.ts";
 
 /** How often a task whose id differs only in case is looked for (ms). */
@@ -96,11 +96,10 @@ export class WhyOpen {
     }
   }
 
-  private explainHeld({ name }: TaskPlace): Why {
+  private explainHeld({ id, name }: TaskPlace): Why {
     const gate = this.gates.find((one) => one.gate === name?.token);
-    return (
-      this.general ?? this.atGate(gate) ?? { text: `waits for ${name?.token}`, isStuck: false }
-    );
+    const own = gate && { ...gate, why: whyAt(gate, id) };
+    return this.general ?? this.atGate(own) ?? { text: `waits for ${name?.token}`, isStuck: false };
   }
 
   private atGate(gate: ClosedGate | undefined): Why | undefined {

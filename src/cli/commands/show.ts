@@ -123,6 +123,7 @@ function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown]
     ["error", error === undefined ? null : `${textOf(record?.["code"])}: ${textOf(error)}`],
     ["exit code", record?.["exit_code"]],
     ["signal", record?.["signal"]],
+    ["machine", record?.["machine"]],
     ["output", record?.["output"]],
     ["dropped as", record?.["dropped_as"]],
   ];

@@ -23,9 +23,8 @@ export function gateOf({
   bridge,
 }: TargetState): ClosedGate | undefined {
   const gate = { gate: clusterGate(name), until_ms: 0 };
-  const who = `tasks for ${name}`;
   if (bridge === undefined) {
-    const why = `no bridge runs here, so ${who} do not leave, and no results come`;
+    const why = `no bridge runs here, so tasks for ${name} do not leave, and no results come`;
     return { ...gate, agents: [...agents], why, do: "mailchute bridge" };
   }
   const { room = 0, begun = 0 } = bridge.targets[name] ?? {};
@@ -40,7 +39,13 @@ export function gateOf({
   }
   if (sent === 0 && !isFull) return undefined;
   const why = `machines that serve ${name} have ${room} slots${sentText(sent, begun)}`;
-  return { ...gate, agents: isFull ? [...agents] : [], why, do: "wait; mailchute cluster ls" };
+  const tasks = Object.fromEntries(
+    bridge.begun
+      .filter(({ target }) => target === name)
+      .map(({ id, machine }) => [id, `the machine ${machine} has it`]),
+  );
+  const who = isFull ? [...agents] : [];
+  return { ...gate, agents: who, why, tasks, do: "wait; mailchute cluster ls" };
 }
 
 function sentText(sent: number, begun: number): string {

@@ -2,11 +2,13 @@
 import type { BridgeView } from "./bridge.ts";
 import { dispatchId } from "./protocol/dispatch.ts";
 import { type KnownMachine, type Machines, mayBeSent } from "./protocol/machines.ts";
-import type { MachineEntry, TargetEntry, Told } from "./tree/bridge-document.ts";
+import type { BegunTask, MachineEntry, TargetEntry, Told } from "./tree/bridge-document.ts";
 
 /** Written at least so often, so that readers see that the bridge lives, and at most so often (ms). */
 const WRITE_MS_MAX = 3000;
 const WRITE_MS_MIN = 250;
+/** So many tasks are named with their machines. */
+const BEGUN_MAX = 200;
 /** A machine that was not heard for so long is not shown any more (ms). */
 const FORGET_MS = 3_600_000;
 
@@ -34,10 +36,11 @@ export class StatusWriter {
     if (sinceMs < WRITE_MS_MIN) return;
     const targets = this.targetsOf(view, nowMs);
     const told = this.o.self();
-    const text = JSON.stringify([targets, told]);
+    const begun = begunOf(view);
+    const text = JSON.stringify([targets, begun, told]);
     if (text === this.written && sinceMs < WRITE_MS_MAX) return;
     const machines = this.machinesOf(view, nowMs, wallMs);
-    this.o.write({ ...told, at: new Date(wallMs).toISOString(), machines, targets });
+    this.o.write({ ...told, at: new Date(wallMs).toISOString(), machines, targets, begun });
     this.written = text;
     this.writtenMs = nowMs;
   }
@@ -81,4 +84,14 @@ export class StatusWriter {
       is_there: machines.isThere(one, nowMs),
     }));
   }
+}
+
+function begunOf({ held, begun }: BridgeView): BegunTask[] {
+  const tasks: BegunTask[] = [];
+  for (const { dispatch, target } of held) {
+    const machine = begun.get(dispatchId(dispatch));
+    if (machine !== undefined) tasks.push({ id: dispatch.task, target, machine });
+    if (tasks.length === BEGUN_MAX) break;
+  }
+  return tasks;
 }

@@ -18,6 +18,7 @@ import {
   readBridge,
   type Told,
 } from "../../../src/parts/cluster/tree/bridge-document.ts";
+import { whyAt } from "../../../src/view/supervisor.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const GONE_MS = 30_000;
@@ -107,6 +108,7 @@ test("the document of a bridge is replaced when something has changed, and now a
   status.update({ held, begun }, 600, 600);
   expect(written).toHaveLength(2);
   expect(written[1]).toMatchObject({ targets: { gpu: { begun: 1 } }, machines: [{ ours: 1 }] });
+  expect(written[1]?.begun).toEqual([{ id: "t", target: "gpu", machine: "box1" }]);
   status.update({ held, begun }, 4000, 4000);
   expect(written).toHaveLength(3);
 });
@@ -115,7 +117,7 @@ test("a document counts as long as its bridge lives and writes", () => {
   const dir = tempDir();
   expect(readBridge(dir, Date.now())).toBeUndefined();
   fs.mkdirSync(join(dir, "cluster"));
-  const told = { ...self(), at: "", machines: [], targets: {} };
+  const told = { ...self(), at: "", machines: [], targets: {}, begun: [] };
   bridgeWriter(dir)(told);
   expect(readBridge(dir, Date.now())).toMatchObject({ pid: process.pid, ...told });
   expect(readBridge(dir, Date.now() + 60_000)).toBeUndefined();
@@ -127,7 +129,7 @@ test("a document counts as long as its bridge lives and writes", () => {
     "",
     "[]",
     "{}",
-    '{"owner": "x", "machines": [1], "servers": [], "targets": {}}',
+    '{"owner": "x", "machines": [1], "servers": [], "targets": {}, "begun": []}',
   ]) {
     fs.writeFileSync(path, bad);
     expect(readBridge(dir, Date.now()), bad).toBeUndefined();
@@ -145,6 +147,10 @@ describe("why tasks of a target wait", () => {
     at: "",
     machines: [],
     targets: { gpu: { room: 4, may_be_sent: 6, sent: 6, begun: 4 } },
+    begun: [
+      { id: "t", target: "gpu", machine: "box1" },
+      { id: "u", target: "tpu", machine: "box2" },
+    ],
   };
   const state = { name: "gpu", agents: ["far"], sent: 6, isFull: true, bridge };
 
@@ -160,6 +166,13 @@ describe("why tasks of a target wait", () => {
       agents,
       why: expect.stringMatching(why),
     });
+  });
+
+  test("names the machine of each task", () => {
+    const gate = gateOf(state) ?? expect.fail("no gate");
+    expect(gate.tasks).toEqual({ t: "the machine box1 has it" });
+    expect(whyAt(gate, "t")).toBe("the machine box1 has it");
+    for (const id of ["u", "__proto__", "constructor"]) expect(whyAt(gate, id)).toBe(gate.why);
   });
 
   test("is not said when nothing waits", () => {

@@ -24,6 +24,14 @@ export interface BridgeDocument {
   machines: readonly MachineEntry[];
   /** By target: the tasks of this tree that are on their way. */
   targets: Readonly<Record<string, TargetEntry>>;
+  /** The first tasks of this tree that a machine has. */
+  begun: readonly BegunTask[];
+}
+
+export interface BegunTask {
+  id: string;
+  target: string;
+  machine: string;
 }
 
 export type Told = Omit<BridgeDocument, "owner" | "pid">;
@@ -76,12 +84,20 @@ export function readBridge(stateDir: string, wallMs: number): BridgeDocument | u
   return judgeOwner(document.owner) === "dead" ? undefined : document;
 }
 
-function isSound({ owner, machines, targets, servers }: BridgeDocument): boolean {
+function isBegun(one: unknown): boolean {
+  return (
+    isObject(one) && [one["id"], one["target"], one["machine"]].every((x) => typeof x === "string")
+  );
+}
+
+function isSound({ owner, machines, targets, servers, begun }: BridgeDocument): boolean {
   return (
     typeof owner === "string" &&
     Array.isArray(machines) &&
     machines.every((one) => isObject(one) && Array.isArray(one.serves)) &&
     Array.isArray(servers) &&
+    Array.isArray(begun) &&
+    begun.every(isBegun) &&
     isObject(targets) &&
     Object.values(targets).every((one) => isObject(one) && Number.isFinite(one["may_be_sent"]))
   );

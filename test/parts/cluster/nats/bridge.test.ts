@@ -110,6 +110,7 @@ describe("a task of a remote agent", () => {
       expect(record).toMatchObject({ task_id: id, status: "completed", attempts: 1, exit_code: 0 });
       expect(record).toMatchObject({ output: { n: 1 }, task: { agent: "far", payload: { id } } });
     }
+    expect((await a.pool.run(["show", "one"])).stdout).toMatch(/^machine +b\d+$/m);
     expect(runs()).toHaveLength(3);
     await waitFor(() => fs.existsSync(told) && linesOf(told).length === 3, { what: "callbacks" });
     expect(linesOf(told).sort()).toEqual([...ids].sort());
@@ -181,6 +182,10 @@ test("tasks leave as far as machines have room, in their order, and none leaves 
   const row = new RegExp(`${b.name} +takes tasks +${target} +4 +4 +4 `);
   await waitFor(async () => row.test((await a.pool.run(["cluster", "ls"])).stdout), {
     what: "the machine in the list",
+  });
+  const begun = runs()[0]?.split(".")[1] ?? "";
+  await waitFor(async () => (await why(begun)).includes(`the machine ${b.name} has it`), {
+    what: "its machine",
   });
   const drained = await a.pool.run(["cluster", "drain", b.name]);
   expect(drained).toMatchObject({ code: 0, stdout: `${b.name} takes no more tasks of others\n` });
