@@ -235,6 +235,29 @@ test("a quarantine whose staged record is torn is finished with a whole one", as
   expect(fs.readdirSync(trays.tmp)).toEqual([]);
 });
 
+test("two processes that finish one refusal, both without its reason, leave one record", async () => {
+  const dir = tempDir();
+  const trays = openTrays(dir, { durability: "process" });
+  const marker = { id: "a", submission: "s", attempt: 0, stage: "bad", token: "x" } as const;
+  fs.writeFileSync(join(trays.processing, "a@s.0~bad-x.json"), "rubbish");
+  const others: Promise<string>[] = [];
+  const slow: Trays = {
+    ...trays,
+    storage: {
+      ...nodeStorage,
+      create(path, bytes) {
+        // It was stopped here, until the other one was through.
+        if (path.endsWith(".refusal.tmp")) others.push(finishQuarantine(trays, marker));
+        nodeStorage.create(path, bytes);
+      },
+    },
+  };
+  expect(await finishQuarantine(slow, marker)).toBe("a");
+  expect(await Promise.all(others)).toEqual(["a"]);
+  expect(fs.readdirSync(trays.failed).toSorted()).toEqual(["a_error.json", "a~x.json"]);
+  expect(fs.readdirSync(trays.tmp)).toEqual([]);
+});
+
 test("a result that is published long after its commit is not old, so that retention leaves it to its readers", async () => {
   const dir = tempDir();
   const trays = openTrays(stateTree(dir).mailbox, { durability: "process" });

@@ -141,13 +141,24 @@ export async function finishQuarantine(
   } else if (ours !== undefined && trays.storage.look(plainRecord)?.ino === ours) {
     filedAs = marker.id;
   }
-  const kept = join(trays.failed, inboxName({ ...marker, id: unique }));
+  const keptName = inboxName({ ...marker, id: unique });
+  const kept = join(trays.failed, keptName);
   const isKept = moved(trays, join(trays.processing, file), kept);
-  // While this process was stopped, another one finished and the file was retried: remove the record that has no file now.
-  if (isUniqueOurs && !isKept && trays.storage.look(kept) === undefined)
-    unlinkIfThere(trays, uniqueRecord);
+  // While this process was stopped, another one finished. Our record is one too many when the file was retried since, or when the
+  // other one had to make the reason anew, too: its record then has the plain name.
+  if (isUniqueOurs && !isKept) {
+    const isTwice = isAbout(trays, plainRecord, keptName);
+    if (isTwice || trays.storage.look(kept) === undefined) unlinkIfThere(trays, uniqueRecord);
+    if (isTwice) filedAs = marker.id;
+  }
   unlinkIfThere(trays, staged);
   return filedAs;
+}
+
+/** Whether this record is about this file in `failed/`. */
+function isAbout(trays: Trays, record: string, file: string): boolean {
+  const found = readRecord(trays, record)?.record;
+  return found?.status === "failed" && found.file === `failed/${file}`;
 }
 
 /**
