@@ -1,7 +1,7 @@
 /** Writes the journal lines of a settled attempt. Workers, recovery and the library all use it. */
 import { type BatchCounts, failedLinesText } from "../core/batch.ts";
 import type { Skip } from "../core/dependencies.ts";
-import type { EventSubject } from "../core/events.ts";
+import type { EventSubject, LifecycleEventName } from "../core/events.ts";
 import type { RunUsage } from "../core/run-usage.ts";
 import { hasRecord } from "./lookup.ts";
 import type { Telemetry } from "./telemetry.ts";
@@ -38,7 +38,10 @@ export function recordSettled(
 ): void {
   const isRecorded = (journal: "events" | "leases", what: string): boolean =>
     mayBeRecorded && hasRecord(telemetry[journal].path, subject.lease, what);
-  if (!isRecorded("events", "completed")) recordEnd(telemetry, subject, details);
+  if (!isRecorded("events", "completed")) {
+    const isTold = (event: LifecycleEventName): boolean => isRecorded("events", event);
+    recordEnd(telemetry, subject, details, isTold);
+  }
   if (!isRecorded("leases", "released"))
     telemetry.lease("released", subject, details.acquiredAtMs, details.pid);
 }
@@ -55,18 +58,25 @@ export function recordConflict(
   });
 }
 
-function recordEnd(telemetry: Telemetry, subject: EventSubject, details: SettledDetails): void {
+/** @param isTold whether an event is there already: its writer may have died before its next line */
+function recordEnd(
+  telemetry: Telemetry,
+  subject: EventSubject,
+  details: SettledDetails,
+  isTold: (event: LifecycleEventName) => boolean,
+): void {
   const { isCompleted, error, kind, durationMs, skip, of } = details;
+  const tell = (event: LifecycleEventName, data: Record<string, unknown>): void => {
+    if (!isTold(event)) telemetry.event(event, subject, data);
+  };
   const why = { error, kind };
   if (skip !== undefined) {
     const { cause, root, depth } = skip;
-    telemetry.event("skipped", subject, { ...why, cause, root, depth });
-  } else if (of !== undefined) telemetry.event("skipped", subject, { ...why, of });
-  else if (!isCompleted)
-    telemetry.event(kind === "cancelled" ? "cancelled" : "failed", subject, why);
+    tell("skipped", { ...why, cause, root, depth });
+  } else if (of !== undefined) tell("skipped", { ...why, of });
+  else if (!isCompleted) tell(kind === "cancelled" ? "cancelled" : "failed", why);
   const linesFailed = isCompleted ? failedLinesText(details.batch) : undefined;
-  if (linesFailed !== undefined)
-    telemetry.event("lines_failed", subject, { error: linesFailed, batch: details.batch });
+  if (linesFailed !== undefined) tell("lines_failed", { error: linesFailed, batch: details.batch });
   telemetry.event("completed", subject, {
     status: isCompleted ? "completed" : "failed",
     duration_ms: durationMs,
