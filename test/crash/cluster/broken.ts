@@ -20,6 +20,8 @@ interface Broken extends Patch {
   and?: Patch;
   /** The case of the task in which it shows. */
   in: string;
+  /** Who goes on first, when it does not show with all. */
+  first?: string;
 }
 
 interface MachineSelf {
@@ -34,6 +36,7 @@ function heldNow(files: OriginFiles, { task }: Dispatch): Dispatch | undefined {
 export const BROKEN: Readonly<Record<string, Broken>> = {
   "the receipt is sent before the settlement": {
     in: "completes",
+    first: "ba!",
     of: Origin.prototype,
     method: "onResult",
     instead: (own) =>
