@@ -22,7 +22,7 @@ export async function main(args: readonly string[]): Promise<number> {
       hold: { type: "string", default: "5" },
       "min-ms": { type: "string", default: "200" },
       "max-ms": { type: "string", default: "1500" },
-      "ack-wait-ms": { type: "string", default: "3000" },
+      "ack-wait-ms": { type: "string", default: "6000" },
       seconds: { type: "string", default: "3600" },
     },
   });

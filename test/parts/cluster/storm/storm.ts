@@ -52,8 +52,10 @@ const TELL_MS = 10_000;
 /** A fault without a victim is given up after this time (ms). */
 const NO_VICTIM_MS = 2000;
 /** How many tasks wait at most. */
-const AHEAD_MAX = 400;
+const AHEAD_MAX = 200;
 const RUN_MS_MAX = 300;
+/** The part of the faults that come before anything has settled. */
+const AHEAD = 0.1;
 const HANDLER = fileURLToPath(new URL("handler.mjs", import.meta.url));
 
 export async function runStorm(o: StormOptions): Promise<StormResult> {
@@ -162,6 +164,12 @@ class Storm {
     return [...this.counts.values()].reduce((sum, count) => sum + count, 0);
   }
 
+  /** How many there may have been by now: in proportion to what has settled, so that there is work until the last one. */
+  private faultsDue(settled: number): number {
+    const { faults, tasks } = this.o;
+    return Math.min(faults, faults * AHEAD + (faults * settled) / tasks);
+  }
+
   private async storm(): Promise<void> {
     const { seed, minMs, maxMs, holdMs, seconds } = this.o;
     const faults = faultsOf(seed, { minMs, maxMs, holdMs });
@@ -173,6 +181,7 @@ class Storm {
     let tellAtMs = startMs + TELL_MS;
     const isOver = (): boolean =>
       performance.now() - startMs >= seconds * 1000 ||
+      this.origin.pool.settledCount() >= this.ids.length ||
       (this.faultCount >= this.o.faults && this.hasWiped);
     while (!isOver()) {
       const nowMs = performance.now();
@@ -180,7 +189,7 @@ class Storm {
       const settled = this.origin.pool.settledCount();
       if (settled > 0 && faultAtMs === Number.POSITIVE_INFINITY) faultAtMs = nowMs;
       if (!this.hasWiped && settled >= this.ids.length / 2) await this.wipe();
-      if (nowMs >= faultAtMs && this.faultCount < this.o.faults) {
+      if (nowMs >= faultAtMs && this.faultCount < this.faultsDue(settled)) {
         const hasStruck = this.strike(fault);
         if (hasStruck) this.count(fault.kind);
         if (giveUpAtMs === 0) giveUpAtMs = nowMs + NO_VICTIM_MS;
@@ -206,13 +215,10 @@ class Storm {
     );
   }
 
-  /** Drops tasks, as many as faults have struck, in proportion, and keeps all running. */
-  private work(isAll = false): void {
-    const { tasks, faults } = this.o;
-    const due = isAll ? tasks : (tasks * this.faultCount) / faults + Math.min(AHEAD_MAX, tasks / 4);
-    const settled = this.origin.pool.settledCount();
-    const max = Math.min(due, tasks, settled + AHEAD_MAX);
-    for (; this.dropped < max; this.dropped++) {
+  /** Drops tasks, and keeps all running. */
+  private work(): void {
+    const max = this.origin.pool.settledCount() + AHEAD_MAX;
+    for (; this.dropped < Math.min(max, this.o.tasks); this.dropped++) {
       const id = this.ids[this.dropped] ?? "";
       const agent = this.chance.below(20) === 0 ? "out" : "far";
       const ms = this.chance.below(RUN_MS_MAX);
@@ -338,7 +344,7 @@ class Storm {
     const deadlineMs = performance.now() + this.o.calmSeconds * 1000;
     let tellAtMs = performance.now() + TELL_MS;
     for (;;) {
-      this.work(true);
+      this.work();
       const settled = this.origin.pool.settledCount();
       if (settled >= this.ids.length && this.isAtRest()) return;
       if (performance.now() > deadlineMs) {
