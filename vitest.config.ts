@@ -54,6 +54,9 @@ const AGENTS = "test/agents/real/*.test.ts";
 const WEB = "test/parts/web/browser/*.test.ts";
 /** The cluster with real NATS servers, with the packages that speak to them installed first: `npm run test:nats`. */
 const NATS = "test/parts/cluster/nats/*.test.ts";
+/** A container without an engine, as root: `npm run test:container`. */
+const CONTAINER = "test/container/*.test.ts";
+
 /** 200 expressions beside the real cron of Debian, which is downloaded first: `npm run test:cron`. */
 const DEBIAN_CRON = "test/parts/schedules/debian-cron.test.ts";
 
@@ -80,6 +83,7 @@ export default defineConfig({
             SIMULATION,
             AGENTS,
             WEB,
+            CONTAINER,
             NATS,
             GIT_KILLS,
             DEBIAN_CRON,
@@ -90,6 +94,7 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: "searches", include: SEARCHES, isolate: false } },
+      { extends: true, test: { name: "container", include: [CONTAINER] } },
       { extends: true, test: { name: "debian-cron", include: [DEBIAN_CRON] } },
       { extends: true, test: { name: "git-kills", include: [GIT_KILLS], isolate: false } },
       {
