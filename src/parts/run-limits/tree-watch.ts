@@ -11,7 +11,8 @@ import { readProc } from "../../host/read-proc.ts";
 import { overLimit, type RunUse, soonestMs } from "./judge.ts";
 import { type Listing, makeListing, RunTree } from "./run-tree.ts";
 
-const LOOK_MS = { first: 20, min: 20, max: 500 } as const;
+/** The first look comes soon, because a program may begin with what it should not do; but short runs with large limits need none. */
+const LOOK_MS = { firstMax: 100, min: 20, max: 500 } as const;
 /** Looking takes at most this part of the time. */
 const LOOKING_PART = 1 / 5;
 /** While the system has no descriptors or memory for a look (ms). */
@@ -32,11 +33,13 @@ export class Watched {
   private readonly tree: RunTree;
   use: RunUse = {};
   /** When it is to be looked at next (monotonic ms). */
-  dueMs = performance.now() + LOOK_MS.first;
+  dueMs: number;
 
   constructor(run: WatchedRun) {
     this.run = run;
     this.tree = new RunTree(run.pid);
+    const soonMs = soonestMs(run.limits, {});
+    this.dueMs = performance.now() + Math.min(LOOK_MS.firstMax, Math.max(LOOK_MS.min, soonMs));
   }
 
   look(listing: Listing, leased: ReadonlySet<number>): void {
@@ -72,7 +75,7 @@ export class TreeWatch {
   add(run: WatchedRun): Watched {
     const watched = new Watched(run);
     this.runs.add(watched);
-    this.schedule(LOOK_MS.first);
+    this.schedule(watched.dueMs - performance.now());
     return watched;
   }
 
