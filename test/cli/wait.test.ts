@@ -78,14 +78,23 @@ it("knows the nodes of a plan that is being replaced when it looks", async () =>
   const plan = join(pool.state, "roadmap.yaml");
   fs.writeFileSync(plan, "nodes: [{ id: a, exec: ['true'] }]\n");
   let isThere = true;
+  let changedMs = performance.now();
+  let longestMs = 0;
   const replacing = setInterval(() => {
+    if (!isThere) longestMs = Math.max(longestMs, performance.now() - changedMs);
     fs.renameSync(isThere ? plan : `${plan}.aside`, isThere ? `${plan}.aside` : plan);
     isThere = !isThere;
+    changedMs = performance.now();
   }, 15);
   try {
-    for (let n = 0; n < 8; n++) {
+    for (let n = 0; n < 8; ) {
+      longestMs = 0;
       const { code, stderr } = await pool.run(["wait", "a", "--timeout", "0"]);
+      if (!isThere) longestMs = Math.max(longestMs, performance.now() - changedMs);
+      // A plan that was away for 50 ms, because our timer was late, is gone.
+      if (longestMs >= 50) continue;
       expect({ code, stderr }).toMatchObject({ code: 124 });
+      n++;
     }
   } finally {
     clearInterval(replacing);
