@@ -12,8 +12,8 @@ import { isRefusal } from "../../mailbox/find/settled-record.ts";
 
 /** How many names are taken from a listing at a time. */
 const WALK_NAMES = 128;
-/** How many confirmed ids are remembered; the oldest are confirmed again when needed. */
-const CONFIRMED_MAX = 4096;
+/** About how many confirmed ids are remembered; the oldest are confirmed again when needed. */
+const CONFIRMED_MAX = 8192;
 const RESULT_END = resultName("");
 const ERROR_END = errorName("");
 
@@ -31,8 +31,7 @@ export class FinishedIds {
   /** Ids (folded) that the present walk looks for, and those that wait for the next one. */
   private suspects = new Set<string>();
   private newSuspects = new Set<string>();
-  /** Path of the record by folded id. */
-  private readonly confirmed = new Map<string, string>();
+  private readonly confirmed = new RecentPaths();
   /** True once everything that had settled at the start is known. */
   isComplete = false;
 
@@ -55,7 +54,8 @@ export class FinishedIds {
     this.note(key);
     // The walk may have passed the place of its record already.
     this.suspects.delete(key);
-    if (path !== undefined) this.confirm(key, path);
+    if (path === undefined) this.confirmed.delete(key);
+    else this.confirmed.set(key, path);
   }
 
   /**
@@ -79,8 +79,11 @@ export class FinishedIds {
 
   /** Whether outbox has a result for this id, ignoring case. Also false while a walk is finding out: ask again. */
   hasResult(id: string): boolean {
-    const isThere = this.has(id) === true;
-    return isThere && dirname(this.confirmed.get(foldId(id)) ?? "") === this.trays.outbox;
+    const isResult = (path = ""): boolean => dirname(path) === this.trays.outbox;
+    const known = this.confirmed.get(foldId(id));
+    // An error record needs no look: `add` forgets it when the task settles again.
+    if (known !== undefined && !isResult(known)) return false;
+    return this.has(id) === true && isResult(this.confirmed.get(foldId(id)));
   }
 
   /** The id as it is spelled in the name of its error record; undefined without one, and while a walk is finding out: ask again. */
@@ -149,16 +152,7 @@ export class FinishedIds {
     if (!this.suspects.has(key)) return;
     const path = join(this.trays[tray], name);
     if (tray === "failed" && isRefusal(this.trays, path)) return;
-    this.confirm(key, path);
-  }
-
-  private confirm(key: string, path: string): void {
     this.confirmed.set(key, path);
-    if (this.confirmed.size <= CONFIRMED_MAX) return;
-    for (const oldest of this.confirmed.keys()) {
-      this.confirmed.delete(oldest);
-      return;
-    }
   }
 
   private end(): void {
@@ -171,6 +165,33 @@ export class FinishedIds {
     }
     this.next = undefined;
     this.suspects = new Set();
+  }
+}
+
+/** The path of a record by folded id. When half of the room is used, what is older than that half is forgotten. */
+class RecentPaths {
+  private recent = new Map<string, string>();
+  private older = new Map<string, string>();
+
+  get(key: string): string | undefined {
+    return this.recent.get(key) ?? this.older.get(key);
+  }
+
+  has(key: string): boolean {
+    return this.get(key) !== undefined;
+  }
+
+  set(key: string, path: string): void {
+    if (this.recent.size >= CONFIRMED_MAX / 2) {
+      this.older = this.recent;
+      this.recent = new Map();
+    }
+    this.recent.set(key, path);
+  }
+
+  delete(key: string): void {
+    this.recent.delete(key);
+    this.older.delete(key);
   }
 }
 

@@ -99,12 +99,27 @@ describe("FinishedIds", () => {
     expect(ids.has("skipped")).toBe(false);
   });
 
+  it("finds the result of a task that was retried after its error record was known", () => {
+    const trays = someTrays();
+    const { ids } = newIds(trays);
+    ids.work(FOREVER);
+    putError(trays, "Again", "exit", 1);
+    ids.add("Again", join(trays.failed, errorName("Again")));
+    expect(ids.hasResult("again")).toBe(false);
+    fs.rmSync(join(trays.failed, errorName("Again")));
+    fs.writeFileSync(join(trays.outbox, resultName("Again")), "{}");
+    ids.add("Again");
+    expect(ids.hasResult("again")).toBe(false);
+    ids.work(FOREVER);
+    expect(ids.hasResult("again")).toBe(true);
+  });
+
   it("walks again for the oldest of very many records whose places it was told", () => {
     const trays = someTrays();
     const { ids } = newIds(trays);
     ids.work(FOREVER);
-    for (let i = 0; i <= 4096; i++) ids.add(`t${i}`, trays.failed);
-    expect([ids.has("t1"), ids.has("t4096"), ids.hasWork]).toEqual([true, true, false]);
+    for (let i = 0; i <= 8192; i++) ids.add(`t${i}`, trays.failed);
+    expect([ids.has("t5000"), ids.has("t8192"), ids.hasWork]).toEqual([true, true, false]);
     putError(trays, "t0", "dependency_failed", 0);
     expect(ids.has("t0")).toBe("unsure");
     ids.work(FOREVER);
