@@ -4,7 +4,6 @@
  */
 import { EventEmitter } from "node:events";
 import { type StateTree, stateTree } from "../core/state-tree.ts";
-import { ownerPrefix, runnerSequence, thisProcess } from "../host/identity.ts";
 import { openTrays, type Trays } from "../mailbox/files/trays.ts";
 import type { ToSupervisor, ToWorker, WorkerBoot, WorkerProcess } from "./protocol.ts";
 import type { WorkerParts } from "./runner.ts";
@@ -30,7 +29,6 @@ export class LocalWorker extends EventEmitter implements WorkerProcess {
   /** @throws ErrMailboxDir when the trays cannot be used */
   constructor(boot: WorkerBoot, parts: WorkerParts) {
     super();
-    const identity = thisProcess();
     const { durability, uids } = boot.settings;
     const tree = stateTree(boot.stateDir, boot.mailboxDir);
     const trays = openTrays(tree.mailbox, { durability, uids });
@@ -41,14 +39,7 @@ export class LocalWorker extends EventEmitter implements WorkerProcess {
     this.trays = trays;
     this.document = document;
     this.worker = new Worker({
-      self: {
-        id: document.id,
-        slots: boot.slots,
-        ownerPrefix: ownerPrefix(identity),
-        newOwner: runnerSequence(identity),
-        workerFile: document.path,
-        isSupervised: () => this.connected,
-      },
+      self: document.selfWith(() => this.connected),
       place: { tree, trays, settings: boot.settings },
       parts,
       send: (message) => this.tell(message),

@@ -7,7 +7,6 @@ import { supervisorOf } from "../core/saved-documents.ts";
 import { type StateTree, stateTree } from "../core/state-tree.ts";
 import { readDocument } from "../host/documents.ts";
 import type { Doorbell } from "../host/doorbell.ts";
-import { ownerPrefix, runnerSequence, thisProcess } from "../host/identity.ts";
 import { addressSpaceMax } from "../host/memory-room.ts";
 import { say } from "../host/say.ts";
 import { makeThreads } from "../host/threads.ts";
@@ -69,7 +68,6 @@ class WorkerProcess {
     trays: Trays,
     onStopped: () => void,
   ) {
-    const identity = thisProcess();
     const document = new OwnDocument(tree, boot);
     this.boot = boot;
     this.parts = parts;
@@ -77,14 +75,7 @@ class WorkerProcess {
     this.trays = trays;
     this.document = document;
     this.worker = new Worker({
-      self: {
-        id: document.id,
-        slots: boot.slots,
-        ownerPrefix: ownerPrefix(identity),
-        newOwner: runnerSequence(identity),
-        workerFile: document.path,
-        isSupervised: () => boot.isSpawned && process.connected === true,
-      },
+      self: document.selfWith(() => boot.isSpawned && process.connected === true),
       place: { tree, trays, settings: boot.settings },
       parts,
       send: tellSupervisor,

@@ -6,9 +6,10 @@ import type { WorkerDocument } from "../core/documents.ts";
 import { messageOf } from "../core/errors.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { removeDocument, replaceDocument } from "../host/documents.ts";
-import { ownerPrefix, thisProcess, workerIdOf } from "../host/identity.ts";
+import { ownerPrefix, runnerSequence, thisProcess, workerIdOf } from "../host/identity.ts";
 import { say } from "../host/say.ts";
 import { isOtherTree, treeIdOf } from "../host/tree-id.ts";
+import type { WorkerSelf } from "./claimer.ts";
 import type { WorkerBoot } from "./protocol.ts";
 import { digestSettings } from "./settings-digest.ts";
 
@@ -33,6 +34,19 @@ export class OwnDocument {
       supervisor_pid: isSpawned ? process.ppid : null,
       settings: digestSettings(settings, tree.mailbox),
       started_at: new Date().toISOString(),
+    };
+  }
+
+  /** Who the worker is, in the names of its claims and in its lines. */
+  selfWith(isSupervised: () => boolean): WorkerSelf {
+    const identity = thisProcess();
+    return {
+      id: this.id,
+      slots: this.document.slots,
+      ownerPrefix: ownerPrefix(identity),
+      newOwner: runnerSequence(identity),
+      workerFile: this.path,
+      isSupervised,
     };
   }
 
