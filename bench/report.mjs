@@ -126,7 +126,7 @@ const KINDS_OF_WORK = [
   {
     row: "drain",
     key: "rate",
-    limit: "one thread decides: 3 looks, 1 rename and 2 messages a task",
+    limit: "one thread decides: 3 looks and 1 rename a task, and messages to the workers",
   },
   { row: "drain-power", key: "rate", limit: "two commits of the file system for each group" },
   { row: "batch", key: "rate", peersOf: "drain", limit: "parsing and checking of lines" },
