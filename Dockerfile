@@ -14,7 +14,8 @@ RUN npm install --global --no-audit --no-fund /opt/mailchute/mailchute-*.tgz && 
 
 # All that is written lies in /work: mount something there that lasts. The rest may be read-only.
 WORKDIR /work
-ENV HOME=/work MAILCHUTE_STATE=/work/state
+# No container sees whether the processes of the one before it live: what a killed one has left is taken back after this silence.
+ENV HOME=/work MAILCHUTE_STATE=/work/state MAILCHUTE_LEASE_TTL_MS=120000
 USER 1000:1000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=10s --start-period=30s CMD ["mailchute", "health"]

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { REGISTRY } from "../src/cli/shell/registry.ts";
+import { loadSettings } from "../src/config/load-settings.ts";
 
 const at = (path: string): string =>
   fs.readFileSync(fileURLToPath(new URL(`../${path}`, import.meta.url)), "utf8");
@@ -21,6 +22,12 @@ const wordsOf = (name: string): string[] =>
   instructions()
     .filter(([word]) => word === name)
     .map(([, rest]) => rest);
+
+/** What it puts into the environment. */
+function variables(): Record<string, string> {
+  const words = wordsOf("ENV").flatMap((line) => line.split(" "));
+  return Object.fromEntries(words.map((word) => word.split("=", 2)));
+}
 
 describe("the Dockerfile", () => {
   it("has only known instructions, and begins from an official image of a Node that is used", () => {
@@ -58,7 +65,14 @@ describe("the Dockerfile", () => {
     expect([verb, health[1]].filter((word) => !Object.hasOwn(REGISTRY, word ?? ""))).toEqual([]);
     expect(health[0]).toBe(entry[0]);
     expect(wordsOf("USER")).toEqual(["1000:1000"]);
-    expect(wordsOf("ENV").join(" ")).toContain(`MAILCHUTE_STATE=${wordsOf("WORKDIR")[0]}/`);
+    expect(variables()["MAILCHUTE_STATE"]).toMatch(`${wordsOf("WORKDIR")[0]}/`);
+  });
+
+  it("takes back within minutes what a killed container has left, and not from one that lives", () => {
+    const { settings } = loadSettings({ stateDir: "/none", env: variables() });
+    expect(settings.lease_ttl_ms).toBe(120_000);
+    expect(settings.lease_ttl_ms).toBeGreaterThan(10 * settings.heartbeat_ms);
+    expect(at("docs/containers.md")).toContain("The image sets 2 minutes");
   });
 });
 
