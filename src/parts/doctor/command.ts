@@ -8,6 +8,7 @@ import { DEFAULT_SETTINGS, type Settings } from "../../core/settings.ts";
 import { paint, safe, wrap } from "../../text/render.ts";
 import { isAttended, readSupervisor } from "../../view/supervisor.ts";
 import { type CheckResult, failed, failing, ok, warned } from "./check.ts";
+import { checkHost } from "./host.ts";
 import { checkMachine } from "./machine.ts";
 import { checkMemory } from "./memory.ts";
 import { checkProcesses } from "./processes.ts";
@@ -65,6 +66,7 @@ async function checkPool(
   }
   const supervisor = readSupervisor(tree, Date.now());
   const isRunning = isAttended(supervisor);
+  checks.push(checkHost(known));
   checks.push(checkProcesses(known, isRunning), ...checkMemory(known, isRunning));
   checks.push(checkRunLimits(isRunning ? supervisor.document?.pid : undefined));
   if (existsTree(tree)) {
