@@ -46,6 +46,10 @@ it("enqueue --like submits one like it under a new id, with the changes that opt
   expect(like).toEqual({ id: "b", title: "again", priority: 3, exec: ["true"], cwd: cli.dir });
   const dry = await cli(["enqueue", "--like", "a", "--dry-run", "--", "false"]);
   expect(JSON.parse(dry.stdout)).toMatchObject({ exec: ["false"], priority: 3 });
+  const limits = { memory_bytes: 2 ** 30, processes: 9 };
+  await cli(["enqueue", "--id", "c", "--max-memory", "1G", "--max-processes", "8", "--", "true"]);
+  await cli(["enqueue", "--like", "c", "--id", "d", "--max-processes", "9"]);
+  expect(taskOf(cli, "d")["run_limits"]).toEqual(limits);
   expect((await cli(["enqueue", "--like", "nope"])).code).toBe(3);
   expect((await cli(["enqueue", "--edit", "--", "true"])).code).toBe(2);
   expect((await cli(["enqueue", "--like", "a", "--each", "x"])).code).toBe(2);

@@ -66,6 +66,7 @@ test("every flag becomes its field", async () => {
     "merge",
     "--target",
     "release",
+    ..."--max-memory 1.5G --max-cpu 10m --max-processes 200 --max-disk 500M".split(" "),
   ];
   expect((await cli(["enqueue", "--id", "a", ...flags, ...more])).code).toBe(0);
   const task = read(cli, "a");
@@ -83,8 +84,22 @@ test("every flag becomes its field", async () => {
     worktree: "auto",
     land: "merge",
     target: "release",
+    run_limits: {
+      memory_bytes: 1.5 * 1024 ** 3,
+      cpu_ms: 600_000,
+      processes: 200,
+      disk_bytes: 500 * 1024 ** 2,
+    },
   });
   expect(task["not_before"]).toBeGreaterThanOrEqual(nowSeconds + 3600);
+});
+
+test("a limit in the wrong unit is refused, with the right one", async () => {
+  const cli = newCli();
+  const { code, stderr } = await cli(["enqueue", "--max-memory", "200", "--", "true"]);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/run_limits\.memory_bytes: 200 is too little/);
+  expect(fs.existsSync(cli.inbox)).toBe(false);
 });
 
 test("a way to land that there is not is refused with those that there are", async () => {

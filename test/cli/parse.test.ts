@@ -25,6 +25,7 @@ const TABLE = {
   mode: { type: "text", value: "M", choices: ["fast", "slow"], help: "" },
   count: { type: "number", value: "N", min: 0, max: 9, help: "" },
   wait: { type: "duration", value: "T", unit: "s", help: "" },
+  room: { type: "size", value: "S", help: "" },
   quiet: { type: "flag", short: "q", help: "" },
   live: { type: "toggle", help: "" },
 } as const satisfies OptionTable;
@@ -46,10 +47,30 @@ test("what was not given is false, empty or undefined", () => {
     mode: undefined,
     count: undefined,
     wait: undefined,
+    room: undefined,
     quiet: false,
     live: undefined,
   });
 });
+
+test.each([
+  ["4096", 4096],
+  ["1K", 1024],
+  ["500m", 500 * 1024 ** 2],
+  ["1.5G", 1.5 * 1024 ** 3],
+  ["2 GiB", 2 * 1024 ** 3],
+  ["2TB", 2 * 1024 ** 4],
+  ["10B", 10],
+])("a size of %s is %i bytes", (text, bytes) => {
+  expect(parse("--room", text).values["room"]).toBe(bytes);
+});
+
+test.each(["", "G", "-1", "1.2.3", "2 X", "0x10", "1e3", "9999999T"])(
+  "a size of %j is refused",
+  (text) => {
+    expect(() => parse(`--room=${text}`)).toThrow(/--room wants a size/);
+  },
+);
 
 test("toggles are true, false or not given; flags have no --no- form", () => {
   expect(parse("--live").values["live"]).toBe(true);

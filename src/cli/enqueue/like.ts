@@ -51,9 +51,10 @@ export async function enqueueLike(ctx: EnqueueContext, like: string): Promise<nu
   Object.assign(members, { id, created_at: wallSeconds(systemClock), ...fields });
   if (ctx.options.cwd !== undefined || "exec" in fields) members["cwd"] = cwd;
   const bytes = textOf(trays, like);
-  const { metadata } = decodeTask(bytes, like).task;
-  if (metadata !== undefined && "metadata" in fields)
-    members["metadata"] = { ...metadata, ...(fields["metadata"] as object) };
+  const { task } = decodeTask(bytes, like);
+  for (const name of ["metadata", "run_limits"] as const)
+    if (task[name] !== undefined && name in fields)
+      members[name] = { ...task[name], ...(fields[name] as object) };
   let text = withMembers(bytes, members);
   if (ctx.options.edit) text = await editedText(ctx, id, text);
   decodeTask(Buffer.from(text, "utf8"), id);

@@ -1,13 +1,16 @@
 /** The options of `enqueue`, and the fields of a task that they give. */
 import { resolve } from "node:path";
+import { compact } from "../../core/compact.ts";
 import { LAND_MODES } from "../../core/landing.ts";
 import { MAX_ATTEMPTS_MAX, WEIGHT_MAX } from "../../core/limits.ts";
+import type { RunLimits } from "../../core/run-limits.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import {
   type Context,
   durationOption,
   ErrUsage,
   numberOption,
+  sizeOption,
   textOption,
 } from "../shell/command-spec.ts";
 import { describeTree, type OpenMailbox, openMailbox } from "../shell/options.ts";
@@ -36,6 +39,10 @@ const TASK_OPTIONS = {
     max: MAX_ATTEMPTS_MAX,
   }),
   timeout: durationOption("TIME", "stop a run after this long: 30, 500ms, 5m"),
+  "max-memory": sizeOption("SIZE", "memory that a run may use: 500M, 2G; more, and it fails"),
+  "max-cpu": durationOption("TIME", "processor time that a run may use: 30, 10m"),
+  "max-processes": numberOption("N", "processes that a run may have at a time", { min: 1 }),
+  "max-disk": sizeOption("SIZE", "how much a run may write to disks: 500M, 2G"),
   agent: textOption("NAME", "the configured agent that runs it"),
   prompt: textOption("TEXT", "what a coding agent is asked; - reads it from stdin"),
   shell: textOption("TEXT", "a command line for /bin/sh, in place of -- CMD"),
@@ -145,6 +152,7 @@ export function fieldsOf(
   put("priority", options.priority);
   put("max_attempts", options["max-attempts"]);
   put("timeout_ms", options.timeout);
+  put("run_limits", runLimitsOf(options));
   put(
     "not_before",
     options.delay === undefined
@@ -177,6 +185,16 @@ export function fieldsOf(
   put("dedup_window_ms", options["dedup-window"]);
   if (options.after.length > 0) put("metadata", { dependencies: options.after });
   return fields;
+}
+
+function runLimitsOf(options: EnqueueContext["options"]): RunLimits | undefined {
+  const limits = compact({
+    memory_bytes: options["max-memory"],
+    processes: options["max-processes"],
+    cpu_ms: options["max-cpu"],
+    disk_bytes: options["max-disk"],
+  });
+  return Object.keys(limits).length === 0 ? undefined : limits;
 }
 
 /** The first argument after a command line is the name of the shell for its messages. */

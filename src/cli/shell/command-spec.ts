@@ -72,7 +72,19 @@ interface DurationOption extends OptionBase {
   unit: "ms" | "s";
 }
 
-export type OptionSpec = FlagOption | ToggleOption | TextOption | NumberOption | DurationOption;
+interface SizeOption extends OptionBase {
+  /** Bytes | undefined. Typed as 500M, 2G or a bare number of bytes; a unit is 1024 of the one before it. */
+  type: "size";
+  value: string;
+}
+
+export type OptionSpec =
+  | FlagOption
+  | ToggleOption
+  | TextOption
+  | NumberOption
+  | DurationOption
+  | SizeOption;
 /** By long name without the dashes, in kebab-case. */
 export type OptionTable = Readonly<Record<string, OptionSpec>>;
 
@@ -157,6 +169,7 @@ export interface CommandModule {
 export const textOption = (value: string, help: string) => ({ type: "text", value, help }) as const;
 export const durationOption = (value: string, help: string) =>
   ({ type: "duration", unit: "s", value, help }) as const;
+export const sizeOption = (value: string, help: string) => ({ type: "size", value, help }) as const;
 export const numberOption = (
   value: string,
   help: string,

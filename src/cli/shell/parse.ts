@@ -85,6 +85,15 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
+/** Bytes of "500M", "2G", "2GiB" or a bare number; undefined for other text. */
+function readSize(text: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)\s*(?:([KMGT])(?:i?B)?|B)?$/i.exec(text.trim());
+  if (match === null) return undefined;
+  const power = match[2] === undefined ? 0 : "KMGT".indexOf(match[2].toUpperCase()) + 1;
+  const bytes = Math.round(Number(match[1]) * 1024 ** power);
+  return Number.isSafeInteger(bytes) ? bytes : undefined;
+}
+
 function readValue(rawName: string, text: string, spec: OptionSpec): string | number {
   switch (spec.type) {
     case "number": {
@@ -105,6 +114,14 @@ function readValue(rawName: string, text: string, spec: OptionSpec): string | nu
       throw new ErrUsage(
         `${rawName} wants a time, found ${quote(text)}`,
         `for example 500ms, 10s, 5m, 2h; a bare number means ${spec.unit}`,
+      );
+    }
+    case "size": {
+      const bytes = readSize(text);
+      if (bytes !== undefined) return bytes;
+      throw new ErrUsage(
+        `${rawName} wants a size, found ${quote(text)}`,
+        "for example 500M, 2G; a bare number means bytes",
       );
     }
     case "text": {

@@ -44,7 +44,7 @@ const GROUP_MAX = 256;
 const COMPLAINTS_MAX = 20;
 /** Options that hold for each task of a list. */
 const FITTING: ReadonlySet<string> = new Set(
-  "file agent priority after delay max-attempts timeout cap cwd env worktree land target type verify wait".split(
+  "file agent priority after delay max-attempts timeout max-memory max-cpu max-processes max-disk cap cwd env worktree land target type verify wait".split(
     " ",
   ),
 );
