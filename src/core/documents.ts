@@ -63,6 +63,8 @@ export interface ClosedGate {
   /** The reasons of some held tasks, by id, when each has one of its own. */
   tasks?: Readonly<Record<string, string>>;
   do: string;
+  /** All is well: its tasks are in work, and people need not be told. */
+  is_well?: boolean;
 }
 
 /** Something that the machine lacks, and what a person can do about it. */

@@ -21,6 +21,8 @@ export interface StateTree {
   workers: string;
   /** What rates still allow: see `host/rate-bucket`. */
   limits: string;
+  /** Tasks of other machines that this one runs: `<id>.json` until the other one has the result. */
+  jobs: string;
   controlState: string;
   supervisor: string;
 }
@@ -81,6 +83,7 @@ export function stateTree(dir: string, mailboxDir?: string): StateTree {
     kv: join(dir, "kv"),
     workers: join(dir, "workers"),
     limits: join(dir, "limits"),
+    jobs: join(dir, "cluster", "jobs"),
     controlState: join(dir, "control.json"),
     supervisor: join(dir, "supervisor.json"),
   };

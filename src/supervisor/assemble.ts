@@ -4,6 +4,7 @@ import type { Dependency } from "../core/dependencies.ts";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { DiskRoom } from "../host/disk-room.ts";
 import { cancellingSequence, ownerSequence, skippingSequence } from "../host/identity.ts";
+import { awaitedRecords } from "../mailbox/find/awaited-records.ts";
 import { applyCommand, makeCommandTable } from "./control/apply-command.ts";
 import type { CommandContext, CommandTable, RunControl } from "./control/command-context.ts";
 import { CommandInbox } from "./control/command-inbox.ts";
@@ -202,10 +203,11 @@ function makeCleaner(env: Environment, backlog: Backlog, skipper: Skipper, parts
   const { tree, settings, trays, controlTrays, alerts } = env;
   const { retention, mailbox_enabled: isOn } = settings;
   const mailboxes = isOn ? [trays, controlTrays] : [controlTrays];
+  const isAwaited = awaitedRecords(trays, tree);
   return new Cleaner(
     { tree, mailboxes, retention, clock: trays.clock },
     {
-      isNeeded: (id) => backlog.isNeeded(id) || skipper.isNeeded(id),
+      isNeeded: (id) => backlog.isNeeded(id) || skipper.isNeeded(id) || isAwaited(id),
       isInPlan: () => parts.membership(),
       onError: (error) => alerts.report("upkeep", `what is old stays for now: ${messageOf(error)}`),
     },

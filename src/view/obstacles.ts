@@ -36,7 +36,8 @@ export function findObstacles(s: Looked, isPlanNewer = false, areAll = true): Ob
       "no worker process is alive",
       "it should be started again within seconds; see mailchute events",
     );
-  if (areAll) for (const gate of closedGates(s.supervisor)) say(gate.why, gate.do);
+  if (areAll)
+    for (const gate of closedGates(s.supervisor)) if (gate.is_well !== true) say(gate.why, gate.do);
   if (isOn) for (const trouble of document?.troubles ?? []) say(trouble.what, trouble.do);
   if (areAll && backlog > 0 && (isOn || state === "stopped") && document !== null)
     sayWaiting(document, say);

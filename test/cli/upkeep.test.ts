@@ -139,7 +139,12 @@ test("clean removes what is past its retention, and with --dry-run only counts i
     put(cli, "analytics/supervisor_lifecycle.2026-01-02T00-00-00-000Z.jsonl", ""),
   ];
   const longAgo = Date.now() / 1000 - 90 * 86_400;
-  for (const path of [...old, join(kept[1] ?? "", "..")]) fs.utimesSync(path, longAgo, longAgo);
+  // It ran for another machine, which has not said yet that it has the result.
+  put(cli, "cluster/jobs/x.t.s.1.json", {});
+  const awaited = put(cli, "mailbox/outbox/x.t.s.1_result.json", {});
+  kept.push(awaited);
+  for (const path of [...old, join(kept[1] ?? "", ".."), awaited])
+    fs.utimesSync(path, longAgo, longAgo);
   const dry = JSON.parse((await cli(["clean", "--dry-run", "--json"])).stdout);
   expect(dry).toEqual({
     dry_run: true,

@@ -167,7 +167,7 @@ function poolFamilies(snapshot: Snapshot): Family[] {
   const slots = slotsOf(snapshot);
   const asking = askingCount(supervisor);
   const askedMs = questions.map((question) => question.asked_at_ms).filter((ms) => ms > 0);
-  const gates = closedGates(supervisor);
+  const gates = closedGates(supervisor).filter(({ is_well: isWell }) => isWell !== true);
   const names = [...new Set(gates.map(({ gate }) => gate))].slice(0, GATES_MAX);
   const longestMs = Math.max(0, ...running.map(({ age_ms: ageMs }) => ageMs ?? 0));
   return [

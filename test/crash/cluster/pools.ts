@@ -14,8 +14,10 @@ import {
   letGo,
   readClaim,
 } from "../../../src/mailbox/claim/claim.ts";
+import { sweepAll } from "../../../src/mailbox/clean/sweep.ts";
 import { claimNextCommand } from "../../../src/mailbox/commands/command-queue.ts";
 import type { Trays } from "../../../src/mailbox/files/trays.ts";
+import { awaitedRecords } from "../../../src/mailbox/find/awaited-records.ts";
 import { findClaim } from "../../../src/mailbox/find/locate.ts";
 import { newDeadLetter } from "../../../src/mailbox/settle/dead-letter.ts";
 import { settleAll } from "../../../src/mailbox/settle/settle.ts";
@@ -139,13 +141,10 @@ export class MachinePool {
     this.sweep();
   }
 
-  /** Nothing keeps a record whose receipt has come. */
+  /** The retention of every record is over. */
   private sweep(): void {
-    const { outbox, failed } = this.tasks;
-    const kept = this.noted();
-    for (const dir of [outbox, failed])
-      for (const file of fs.readdirSync(dir))
-        if (!kept.some((id) => file.startsWith(`${id}_`))) fs.unlinkSync(join(dir, file));
+    const isNeeded = awaitedRecords(this.tasks, { jobs: this.jobs });
+    sweepAll(this.tasks, { outboxDays: -1, failedDays: -1, isNeeded });
   }
 
   private async takeOne(

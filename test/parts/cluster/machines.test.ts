@@ -2,6 +2,8 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { SupervisorDocument } from "../../../src/core/documents.ts";
+import { stateTree } from "../../../src/core/state-tree.ts";
 import { gateOf } from "../../../src/parts/cluster/gate-text.ts";
 import { Machines, mayBeSent } from "../../../src/parts/cluster/protocol/machines.ts";
 import {
@@ -18,6 +20,9 @@ import {
   readBridge,
   type Told,
 } from "../../../src/parts/cluster/tree/bridge-document.ts";
+import { findObstacles } from "../../../src/view/obstacles.ts";
+import type { SupervisorView } from "../../../src/view/snapshot.ts";
+import { takeSnapshot } from "../../../src/view/snapshot-reader.ts";
 import { whyAt } from "../../../src/view/supervisor.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
@@ -166,6 +171,25 @@ describe("why tasks of a target wait", () => {
       agents,
       why: expect.stringMatching(why),
     });
+  });
+
+  test("and only what is wrong counts as an obstacle", () => {
+    const isWell = (more: Partial<typeof state>): unknown => gateOf({ ...state, ...more })?.is_well;
+    expect(isWell({})).toBe(true);
+    expect(isWell({ isFull: false })).toBe(true);
+    expect(isWell({ bridge: { ...bridge, is_connected: false } })).toBeUndefined();
+    expect(isWell({ bridge: { ...bridge, targets: {} } })).toBeUndefined();
+    const snapshot = takeSnapshot(stateTree(tempDir()), Date.now());
+    const obstacles = (more: Partial<typeof state>): string[] => {
+      const gates = [gateOf({ ...state, ...more })];
+      const document = { gates } as unknown as SupervisorDocument;
+      const supervisor: SupervisorView = { state: "running", document, heartbeat_age_ms: 0 };
+      return findObstacles({ ...snapshot, supervisor }).map(({ what }) => what);
+    };
+    expect(obstacles({})).toEqual([]);
+    expect(obstacles({ bridge: { ...bridge, targets: {} } })).toEqual([
+      expect.stringMatching(/^no machine with free slots serves gpu/),
+    ]);
   });
 
   test("names the machine of each task", () => {

@@ -1,6 +1,6 @@
 /** Retention of runs, refused folders, journals and evidence: in slices, and never of what is needed still. */
 import fs from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 import { costsOf, type StateTree, stateTree } from "../../../src/core/state-tree.ts";
@@ -12,7 +12,9 @@ import {
   Cleaner,
   type CleanScope,
 } from "../../../src/supervisor/maintenance/cleaner.ts";
+import { newPool, QUICK_CONFIG } from "../../support/pool.ts";
 import { tempDir } from "../../support/temp-dir.ts";
+import { waitFor } from "../../support/wait-for.ts";
 
 const raise = (error: unknown): never => {
   throw error;
@@ -232,4 +234,22 @@ it("evidence goes of nodes that left the plan long ago, and of earlier runs; all
   expect(names("stays")).toEqual(["earlier", "summary.md"]);
   expect(names("stays/earlier")).toEqual(["new"]);
   expect(fs.existsSync(recent)).toBe(true);
+});
+
+it("a pool keeps the record of a task that ran for another machine until that one has the result", async () => {
+  const pool = newPool({ config: QUICK_CONFIG });
+  const { jobs } = stateTree(pool.state);
+  const put = (path: string): string => {
+    fs.mkdirSync(dirname(path), { recursive: true });
+    fs.writeFileSync(path, "{}");
+    fs.utimesSync(path, LONG_AGO_S, LONG_AGO_S);
+    return path;
+  };
+  const kept = put(join(pool.outbox, "x.t.s.1_result.json"));
+  put(join(jobs, "x.t.s.1.json"));
+  // The sweep comes here when it has been through all results.
+  const swept = put(join(pool.state, "mailbox", "failed", "y.t.s.1_error.json"));
+  await pool.start();
+  await waitFor(() => !fs.existsSync(swept), { what: "the sweep" });
+  expect(fs.existsSync(kept)).toBe(true);
 });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../../../core/errors.ts";
 import { isObject } from "../../../core/json-object.ts";
 import { isId } from "../../../core/names.ts";
+import { stateTree } from "../../../core/state-tree.ts";
 import { loadDocument, replaceDocument } from "../../../host/documents.ts";
 import { listDir } from "../../../host/list-dir.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
@@ -42,7 +43,8 @@ export class MachineFiles implements MachineTree {
   /** Reads the notes of an earlier process. @throws a system error */
   constructor(place: MachinePlace) {
     this.p = place;
-    this.dir = join(clusterDir(place.stateDir), "jobs");
+    // The sweep reads it, too: what has a note there is kept.
+    this.dir = stateTree(place.stateDir).jobs;
     this.stagingDir = join(clusterDir(place.stateDir), ".tmp");
     makeDirs(this.dir, 2);
     for (const file of listDir(this.dir)) {
