@@ -15,7 +15,7 @@ import { type Budget, ORIGIN_CALLS, type World } from "./cluster-world.ts";
 
 interface OriginSelf {
   o: { tree: OriginTree; broker: OriginBroker; nowMs: () => number };
-  sent: Map<string, { dispatch: Dispatch; heardMs: number; askedMs?: number }>;
+  sent: Map<string, { dispatch: Dispatch; target: string; heardMs: number; askedMs?: number }>;
   tellOver(machine: string, target: string, id: string): Promise<void>;
 }
 
@@ -120,7 +120,7 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
       instead: () =>
         async function (this: OriginSelf, id: string) {
           const sent = this.sent.get(id);
-          if (sent !== undefined && this.o.tree.standing(sent.dispatch) === "over")
+          if (sent !== undefined && this.o.tree.standing(sent.dispatch, sent.target) === "over")
             this.sent.delete(id);
         },
     },

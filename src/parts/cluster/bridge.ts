@@ -18,10 +18,12 @@ import {
 } from "./protocol/messages.ts";
 import { Origin } from "./protocol/origin.ts";
 import type { MachineFiles } from "./tree/machine-files.ts";
-import type { OriginFiles } from "./tree/origin-files.ts";
+import type { Held, OriginFiles } from "./tree/origin-files.ts";
 
 /** How often the tree is looked at (ms). */
 const LOOK_MS = 200;
+/** To read the names of thousands of tasks takes long; it then rests for a multiple of that time. */
+const REST_FACTOR = 20;
 /** Within this time machines answer when they are asked (ms). */
 const ANSWER_MS = 2000;
 /** So many parts of `ack_wait` are between two renewals of a job, and between two heartbeats. */
@@ -63,7 +65,7 @@ export interface BridgeOptions {
 /** What a bridge does, for those who look at it. */
 export interface BridgeView {
   /** Tasks of this tree that are on their way, by target. */
-  held: readonly { dispatch: Dispatch; target: string }[];
+  held: readonly Held[];
   /** By dispatch: the machine that has it. */
   begun: ReadonlyMap<string, string>;
 }
@@ -82,6 +84,8 @@ export class Bridge {
   private readonly begun = new Map<string, string>();
   private isLooking = false;
   private hasAdopted = false;
+  /** Before this time the names of the tasks that wait for results are not read again (monotonic ms). */
+  private heldAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: BridgeOptions) {
     this.o = options;
@@ -189,18 +193,22 @@ export class Bridge {
 
   private async lookAtHeld(): Promise<void> {
     const { origin, broker } = this.o;
+    const fromMs = performance.now();
+    if (fromMs < this.heldAtMs) return;
     const held = origin.held();
+    const toMs = performance.now();
+    this.heldAtMs = toMs + REST_FACTOR * (toMs - fromMs);
     if (!this.hasAdopted) {
       for (const { dispatch, target } of held) this.origin.adopt(dispatch, target);
       // Only we publish jobs of this tree: what is not held was cancelled while no bridge ran.
-      const ids = new Set(held.map(({ dispatch }) => dispatchId(dispatch)));
+      const ids = new Set(held.map(({ id }) => id));
       for (const { id, target } of await broker.jobs())
         if (!ids.has(id)) await broker.dropJob(target, id);
       this.hasAdopted = true;
     }
-    const due = held.filter(({ dispatch }) => this.origin.isDue(dispatch)).slice(0, PUBLISH_MAX);
+    const due = held.filter(({ id }) => this.origin.isDue(id)).slice(0, PUBLISH_MAX);
     await Promise.all(due.map(({ dispatch, target }) => this.publish(dispatch, target)));
-    const waiting = new Set(held.map(({ dispatch }) => dispatchId(dispatch)));
+    const waiting = new Set(held.map(({ id }) => id));
     const lost = this.origin.known().filter((id) => !waiting.has(id));
     await Promise.all(lost.map((id) => this.inTurn(id, () => this.origin.dropIfOver(id))));
     for (const id of this.begun.keys()) if (!waiting.has(id)) this.begun.delete(id);

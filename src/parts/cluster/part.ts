@@ -4,7 +4,7 @@
  */
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
-import { CLUSTER_GATE, parseName } from "../../core/names.ts";
+import { CLUSTER_GATE } from "../../core/names.ts";
 import { readLane } from "../../core/waiting-task.ts";
 import type {
   Part,
@@ -23,6 +23,11 @@ const LOOK_MS = 250;
 const REST_MS = 2000;
 /** A task that has started counts until it is seen to wait for its result, for at most so long (ms): its worker may have died. */
 const STARTED_MS_MAX = 5000;
+
+/** A look that takes long is made less often, so that all looks use at most a part of a core: one in so many. */
+const REST_FACTOR = 20;
+/** In the name of each task that waits for its result, before its target. */
+const HOLD = `~hold-${CLUSTER_GATE}`;
 
 /** The tasks of one target. */
 interface Target {
@@ -44,6 +49,8 @@ class ClusterPart implements Part, StartLimit, StatusSource {
   private readonly targetOfAgent = new Map<string, string>();
   private gates: ClosedGate[] = [];
   private lookAtMs = 0;
+  /** The pause between two looks while tasks are on their way. */
+  private pauseMs = LOOK_MS;
 
   constructor({ env }: Pick<PartHost, "env">) {
     this.env = env;
@@ -70,10 +77,12 @@ class ClusterPart implements Part, StartLimit, StatusSource {
 
   work({ nowMs }: Tick): void {
     if (this.targets.size === 0 || nowMs < this.lookAtMs) return;
+    const fromMs = performance.now();
     this.look(nowMs);
+    this.pauseMs = Math.max(LOOK_MS, REST_FACTOR * (performance.now() - fromMs));
     const all = [...this.targets.values()];
     const isAtWork = all.some(({ sent, startedMs, isFull }) => isFull || sent + startedMs.size > 0);
-    this.lookAtMs = nowMs + (isAtWork ? LOOK_MS : REST_MS);
+    this.lookAtMs = nowMs + (isAtWork ? this.pauseMs : Math.max(this.pauseMs, REST_MS));
   }
 
   nextMs(): number {
@@ -89,7 +98,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
     // It waits for its result. One of another gate is let go: its agent is another one by now.
     if (gate === clusterGate(name)) return false;
     target.isFull = target.sent + target.startedMs.size >= target.maySend;
-    if (target.isFull) this.lookAtMs = Math.min(this.lookAtMs, performance.now() + LOOK_MS);
+    if (target.isFull) this.lookAtMs = Math.min(this.lookAtMs, performance.now() + this.pauseMs);
     return !target.isFull;
   }
 
@@ -130,12 +139,13 @@ class ClusterPart implements Part, StartLimit, StatusSource {
       for (const [id, atMs] of target.startedMs)
         if (nowMs - atMs > STARTED_MS_MAX) target.startedMs.delete(id);
     }
+    // Thousands may be on their way: of their names only what is needed is read.
     for (const file of files) {
-      const name = file.includes(`~hold-${CLUSTER_GATE}`) ? parseName(file) : undefined;
-      const target = this.targets.get(name?.token.slice(CLUSTER_GATE.length) ?? "");
-      if (name === undefined || target === undefined) continue;
+      const at = file.indexOf(HOLD);
+      const target = at === -1 ? undefined : this.targets.get(file.slice(at + HOLD.length, -5));
+      if (target === undefined) continue;
       target.sent += 1;
-      target.startedMs.delete(name.id);
+      if (target.startedMs.size > 0) target.startedMs.delete(file.slice(0, file.indexOf("@")));
     }
   }
 }

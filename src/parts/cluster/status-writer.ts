@@ -1,6 +1,5 @@
 /** Keeps `cluster/bridge.json` as the bridge is. */
 import type { BridgeView } from "./bridge.ts";
-import { dispatchId } from "./protocol/dispatch.ts";
 import { type KnownMachine, type Machines, mayBeSent } from "./protocol/machines.ts";
 import type { BegunTask, MachineEntry, TargetEntry, Told } from "./tree/bridge-document.ts";
 
@@ -58,10 +57,10 @@ export class StatusWriter {
       return entry;
     };
     for (const target of targets) entryOf(target);
-    for (const { dispatch, target } of held) {
+    for (const { id, target } of held) {
       const entry = entryOf(target);
       entry.sent += 1;
-      if (begun.has(dispatchId(dispatch))) entry.begun += 1;
+      if (begun.has(id)) entry.begun += 1;
     }
     return Object.fromEntries(entries);
   }
@@ -88,8 +87,8 @@ export class StatusWriter {
 
 function begunOf({ held, begun }: BridgeView): BegunTask[] {
   const tasks: BegunTask[] = [];
-  for (const { dispatch, target } of held) {
-    const machine = begun.get(dispatchId(dispatch));
+  for (const { id, dispatch, target } of held) {
+    const machine = begun.get(id);
     if (machine !== undefined) tasks.push({ id: dispatch.task, target, machine });
     if (tasks.length === BEGUN_MAX) break;
   }

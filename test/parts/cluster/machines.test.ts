@@ -100,7 +100,7 @@ test("the document of a bridge is replaced when something has changed, and now a
     write: (told) => void written.push(told),
   });
   const dispatch = { tree: "abcd2345", task: "t", submission: "s", attempt: 1 };
-  const held = [{ dispatch, target: "gpu" }];
+  const held = [{ id: "abcd2345.t.s.1", dispatch, target: "gpu" }];
   status.update({ held, begun: new Map() }, 0, 0);
   status.update({ held, begun: new Map([["abcd2345.t.s.1", "box1"]]) }, 100, 100);
   expect(written).toHaveLength(1);

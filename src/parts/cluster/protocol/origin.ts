@@ -42,10 +42,10 @@ export class Origin {
     this.sent.set(dispatchId(dispatch), { dispatch, target, heardMs: Number.NEGATIVE_INFINITY });
   }
 
-  /** Whether `publish` has something to do. */
-  isDue(dispatch: Dispatch): boolean {
+  /** Whether `publish` has something to do for the dispatch with this id. */
+  isDue(id: string): boolean {
     const { nowMs, silenceMs, answerMs } = this.o;
-    const known = this.sent.get(dispatchId(dispatch));
+    const known = this.sent.get(id);
     if (known === undefined) return true;
     if (nowMs() - known.heardMs < silenceMs) return false;
     return known.askedMs === undefined || nowMs() - known.askedMs >= answerMs;
@@ -61,8 +61,8 @@ export class Origin {
     const { tree, broker, nowMs } = this.o;
     const id = dispatchId(dispatch);
     const known = this.sent.get(id);
-    if (!this.isDue(dispatch)) return;
-    if (tree.standing(dispatch) !== "waits") return;
+    if (!this.isDue(id)) return;
+    if (tree.standing(dispatch, target) !== "waits") return;
     if (known === undefined) {
       // Noted first: if the task is cancelled now, `dropIfOver` finds what has been published.
       this.adopt(dispatch, target);
@@ -85,7 +85,7 @@ export class Origin {
   /** Takes back a job whose task is not held any more: it was cancelled, for example. */
   async dropIfOver(id: string): Promise<void> {
     const sent = this.sent.get(id);
-    if (sent === undefined || this.o.tree.standing(sent.dispatch) !== "over") return;
+    if (sent === undefined || this.o.tree.standing(sent.dispatch, sent.target) !== "over") return;
     await this.o.broker.dropJob(sent.target, id);
     this.sent.delete(id);
   }
@@ -99,7 +99,7 @@ export class Origin {
       this.sent.set(id, heard);
       return;
     }
-    const standing = this.o.tree.standing(dispatch);
+    const standing = this.o.tree.standing(dispatch, target);
     if (standing === "waits") this.sent.set(id, heard);
     if (standing === "over") await this.tellOver(machine, target, id);
   }
@@ -112,9 +112,10 @@ export class Origin {
     const { dispatch, machine, target } = result;
     const { tree } = this.o;
     const id = dispatchId(dispatch);
-    if (tree.standing(dispatch) === "waits") await tree.settle(dispatch, result);
+    const isSettled =
+      tree.standing(dispatch, target) === "waits" && (await tree.settle(dispatch, result));
     // It may have been let go in between, and will be held again.
-    if (tree.standing(dispatch) !== "over") return message.later();
+    if (!isSettled && tree.standing(dispatch, target) !== "over") return message.later();
     await this.tellOver(machine, target, id);
     await message.done();
   }

@@ -31,7 +31,8 @@ export interface OriginBroker {
 export type Standing = "waits" | "over" | "unsure";
 
 export interface OriginTree {
-  standing(dispatch: Dispatch): Standing;
+  /** @param target of its job */
+  standing(dispatch: Dispatch, target: string): Standing;
   /**
    * Ends this run as the mailbox protocol does: the task is settled, or waits for its next run. Its first step is a rename of the
    * held name. @returns false when that was gone, and nothing has changed

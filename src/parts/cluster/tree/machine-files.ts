@@ -3,14 +3,14 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../../../core/errors.ts";
 import { isObject } from "../../../core/json-object.ts";
-import { isId } from "../../../core/names.ts";
+import { isId, parseName } from "../../../core/names.ts";
 import { stateTree } from "../../../core/state-tree.ts";
 import { loadDocument, replaceDocument } from "../../../host/documents.ts";
 import { listDir } from "../../../host/list-dir.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
 import { enqueueCommand } from "../../../mailbox/commands/command-queue.ts";
 import type { Trays } from "../../../mailbox/files/trays.ts";
-import { isInFlight, locate } from "../../../mailbox/find/locate.ts";
+import { findRecord, findWaiting, isInFlight, locate } from "../../../mailbox/find/locate.ts";
 import { readSettled } from "../../../mailbox/find/settled-record.ts";
 import { retry } from "../../../mailbox/retry/retry.ts";
 import { submit } from "../../../mailbox/submit/submit.ts";
@@ -19,6 +19,7 @@ import type { MachineTree, Note, Place } from "../protocol/ports.ts";
 import { type Accept, acceptJob } from "../protocol/sent-task.ts";
 import { clusterDir } from "./cluster-dir.ts";
 import { endOfRecord } from "./ends.ts";
+import { RecentListings } from "./recent-listings.ts";
 
 /** A note as it is kept: with the command that was given to cancel its task. */
 interface KeptNote extends Note {
@@ -39,10 +40,12 @@ export class MachineFiles implements MachineTree {
   /** What a dead process has left there is swept; beside the notes it would stay. */
   private readonly stagingDir: string;
   private readonly kept = new Map<string, KeptNote>();
+  private readonly listings: RecentListings;
 
   /** Reads the notes of an earlier process. @throws a system error */
   constructor(place: MachinePlace) {
     this.p = place;
+    this.listings = new RecentListings(place.trays);
     // The sweep reads it, too: what has a note there is kept.
     this.dir = stateTree(place.stateDir).jobs;
     this.stagingDir = join(clusterDir(place.stateDir), ".tmp");
@@ -77,6 +80,11 @@ export class MachineFiles implements MachineTree {
     const { trays, control } = this.p;
     const cancel = this.kept.get(id)?.cancel;
     if (cancel !== undefined && isInFlight(control, cancel)) return "unsettled";
+    if (findWaiting(trays, id) !== undefined) return "unsettled";
+    // That it was there a moment ago will do. That it was not proves nothing: it may just have been claimed.
+    const isLive = this.listings.of(id).some((file) => parseName(file)?.stage !== "bad");
+    if (isLive) return "unsettled";
+    if (findRecord(trays, id) !== undefined) return "settled";
     const place = locate(trays, id);
     if (place === undefined) return "none";
     return place.tray === "outbox" || place.tray === "failed" ? "settled" : "unsettled";

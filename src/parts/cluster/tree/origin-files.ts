@@ -8,6 +8,7 @@ import type { DecodedTask } from "../../../codec/task-codec.ts";
 import { wallSeconds } from "../../../core/clock.ts";
 import { ErrInvalidTask, systemCode } from "../../../core/errors.ts";
 import {
+  CLUSTER_GATE,
   leaseOf,
   type ProcessingName,
   parseName,
@@ -30,14 +31,26 @@ import { type Claim, claimAt, putBack, readClaim } from "../../../mailbox/claim/
 import type { Trays } from "../../../mailbox/files/trays.ts";
 import { newDeadLetter } from "../../../mailbox/settle/dead-letter.ts";
 import { newSettlement, type Settlement, settleAll } from "../../../mailbox/settle/settle.ts";
-import { clusterGate, type Dispatch, readHeld } from "../protocol/dispatch.ts";
+import { clusterGate, type Dispatch, dispatchId, readHeld } from "../protocol/dispatch.ts";
 import type { EndUsage, Job, Result } from "../protocol/messages.ts";
 import type { OriginTree, Standing } from "../protocol/ports.ts";
 import { sentFields } from "../protocol/sent-task.ts";
 import { outcomeOf, usageOf } from "./ends.ts";
+import { RecentListings } from "./recent-listings.ts";
 
 /** Longest pause before a settlement that the disk refused is tried again (ms). */
 const SETTLE_AGAIN_MS_MAX = 5000;
+
+/** In the name of each task that waits for its result. */
+const HOLD = `~hold-${CLUSTER_GATE}`;
+
+/** A dispatch that waits for its result. */
+export interface Held {
+  /** See `dispatchId`. */
+  id: string;
+  dispatch: Dispatch;
+  target: string;
+}
 
 export interface OriginPlace {
   trays: Trays;
@@ -50,18 +63,26 @@ export interface OriginPlace {
 export class OriginFiles implements OriginTree {
   private readonly p: OriginPlace;
   private readonly newOwner = ownerSequence();
+  private readonly listings: RecentListings;
+  /** What `held` has found, by the name of the file. */
+  private known: ReadonlyMap<string, Held> = new Map();
 
   constructor(place: OriginPlace) {
     this.p = place;
+    this.listings = new RecentListings(place.trays);
   }
 
   /** The dispatches that wait for their results. @throws a system error when `processing/` cannot be listed */
-  held(): { dispatch: Dispatch; target: string }[] {
+  held(): Held[] {
     const { trays, tree } = this.p;
-    return trays.storage.list(trays.processing).flatMap((file) => {
-      const name = parseName(file);
-      return name === undefined ? [] : (readHeld(tree, name) ?? []);
-    });
+    const known = new Map<string, Held>();
+    for (const file of trays.storage.list(trays.processing)) {
+      if (!file.includes(HOLD)) continue;
+      const held = this.known.get(file) ?? heldBy(tree, file);
+      if (held !== undefined) known.set(file, held);
+    }
+    this.known = known;
+    return [...known.values()];
   }
 
   /**
@@ -79,13 +100,18 @@ export class OriginFiles implements OriginTree {
     return { dispatch, target, task: sentFields(decoded.task, agentOf(decoded.task)) };
   }
 
-  standing(dispatch: Dispatch): Standing {
-    // A listing may miss a name that is being renamed; two in a row hardly ever do.
-    for (let looks = 0; looks < 2; looks++) {
-      const standing = this.look(dispatch);
-      if (standing !== undefined) return standing;
+  standing(dispatch: Dispatch, target: string): Standing {
+    const { storage } = this.p.trays;
+    const { listings } = this;
+    try {
+      // Most wait, and this look costs the same however many there are.
+      if (storage.look(this.claimOf(dispatch, target).path) !== undefined) return "waits";
+      const find = (files: readonly string[]): Standing | undefined => this.find(dispatch, files);
+      return find(listings.of(dispatch.task)) ?? find(listings.ofAnother(dispatch.task)) ?? "over";
+    } catch {
+      // A tray that cannot be read proves nothing.
+      return "unsure";
     }
-    return "over";
   }
 
   /** @throws a system error when the disk refuses it before anything has changed */
@@ -125,21 +151,16 @@ export class OriginFiles implements OriginTree {
   }
 
   /** Undefined when no name of this run was seen. */
-  private look({ task, submission, attempt }: Dispatch): Standing | undefined {
-    const { trays, tree } = this.p;
-    let files: string[];
-    try {
-      files = trays.storage.list(trays.processing);
-    } catch {
-      // A tray that cannot be listed proves nothing.
-      return "unsure";
-    }
+  private find(
+    { task, submission, attempt }: Dispatch,
+    files: readonly string[],
+  ): Standing | undefined {
     const prefix = prefixOf({ id: task, submission });
     for (const file of files) {
       const name = file.startsWith(prefix) ? parseName(file) : undefined;
       if (name === undefined) continue;
       if (name.attempt !== attempt || name.stage === "ok" || name.stage === "err") return "over";
-      return readHeld(tree, name) === undefined ? "unsure" : "waits";
+      return readHeld(this.p.tree, name) === undefined ? "unsure" : "waits";
     }
     return undefined;
   }
@@ -286,4 +307,10 @@ export class OriginFiles implements OriginTree {
   private subjectOf({ name }: Claim, agent = "") {
     return { task_id: name.id, agent_id: agent, attempt: name.attempt, lease: leaseOf(name) };
   }
+}
+
+function heldBy(tree: string, file: string): Held | undefined {
+  const name = parseName(file);
+  const held = name && readHeld(tree, name);
+  return held && { id: dispatchId(held.dispatch), ...held };
 }

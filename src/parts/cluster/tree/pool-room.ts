@@ -41,7 +41,7 @@ export class PoolRoom {
     if (paused) return 0;
     const slots = wanted ?? supervisor.document?.workers ?? 0;
     const own = this.trays.storage.list(this.trays.processing).filter((file) => {
-      const name = parseName(file);
+      const name = file.includes("~w-") ? parseName(file) : undefined;
       return name?.stage === "w" && !this.isOfOthers(name.id);
     });
     return Math.max(0, slots - own.length);

@@ -1,0 +1,56 @@
+/**
+ * Listings of `processing/`, by id. One serves all questions of a moment: with thousands of tasks, a listing for each would take longer
+ * than the tasks. So an answer may be a moment old.
+ */
+import type { Trays } from "../../../mailbox/files/trays.ts";
+
+/** For so long a listing holds (ms). */
+const MOMENT_MS = 50;
+
+interface Listing {
+  atMs: number;
+  names: ReadonlyMap<string, readonly string[]>;
+}
+
+export class RecentListings {
+  private readonly trays: Pick<Trays, "storage" | "processing" | "clock">;
+  private last: Listing | undefined;
+  private before: Listing | undefined;
+
+  constructor(trays: Pick<Trays, "storage" | "processing" | "clock">) {
+    this.trays = trays;
+  }
+
+  /** The names of this id. @throws a system error when the tray cannot be listed */
+  of(id: string): readonly string[] {
+    const last = this.isRecent(this.last, MOMENT_MS) ? this.last : this.take();
+    return last.names.get(id) ?? [];
+  }
+
+  /** The same from another listing: one may miss a name that is being renamed, two hardly ever do. */
+  ofAnother(id: string): readonly string[] {
+    const other = this.isRecent(this.before, 2 * MOMENT_MS) ? this.before : this.take();
+    return other.names.get(id) ?? [];
+  }
+
+  private isRecent(listing: Listing | undefined, ms: number): listing is Listing {
+    return listing !== undefined && this.trays.clock.monotonicMs() - listing.atMs <= ms;
+  }
+
+  private take(): Listing {
+    const { storage, processing, clock } = this.trays;
+    const atMs = clock.monotonicMs();
+    const names = new Map<string, string[]>();
+    for (const file of storage.list(processing)) {
+      const end = file.indexOf("@");
+      if (end <= 0) continue;
+      const id = file.slice(0, end);
+      const known = names.get(id);
+      if (known === undefined) names.set(id, [file]);
+      else known.push(file);
+    }
+    this.before = this.last;
+    this.last = { atMs, names };
+    return this.last;
+  }
+}
