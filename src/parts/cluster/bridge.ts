@@ -47,6 +47,8 @@ export interface BridgeOptions {
   serves: readonly string[];
   /** How many tasks of others may be here at once. */
   room: () => number;
+  /** Whether the pool of this tree is paused: then nothing more is sent, as nothing more starts here. */
+  isPaused: () => boolean;
   /** Whether it takes no more tasks, so that it can be stopped. */
   isDraining: () => boolean;
   drain: (isOn: boolean) => void;
@@ -206,8 +208,10 @@ export class Bridge {
         if (!ids.has(id)) await broker.dropJob(target, id);
       this.hasAdopted = true;
     }
-    const due = held.filter(({ id }) => this.origin.isDue(id)).slice(0, PUBLISH_MAX);
-    await Promise.all(due.map(({ dispatch, target }) => this.publish(dispatch, target)));
+    const due = this.o.isPaused() ? [] : held.filter(({ id }) => this.origin.isDue(id));
+    await Promise.all(
+      due.slice(0, PUBLISH_MAX).map(({ dispatch, target }) => this.publish(dispatch, target)),
+    );
     const waiting = new Set(held.map(({ id }) => id));
     const lost = this.origin.known().filter((id) => !waiting.has(id));
     await Promise.all(lost.map((id) => this.inTurn(id, () => this.origin.dropIfOver(id))));

@@ -78,6 +78,7 @@ function start(name: string): void {
     }),
     serves: name === ORIGIN ? [] : [TARGET],
     room: () => 4,
+    isPaused: () => false,
     isDraining: () => false,
     drain: () => {},
     program: "",

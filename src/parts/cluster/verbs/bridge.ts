@@ -23,6 +23,7 @@ import { clusterDir } from "../tree/cluster-dir.ts";
 import { isDraining, setDraining } from "../tree/drain-file.ts";
 import { MachineFiles } from "../tree/machine-files.ts";
 import { OriginFiles } from "../tree/origin-files.ts";
+import { pauseOf } from "../tree/pause.ts";
 import { PoolRoom } from "../tree/pool-room.ts";
 import { treeName } from "../tree/tree-name.ts";
 import { type ClusterPlace, connectTo, placeOf } from "./place.ts";
@@ -114,6 +115,7 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
     publish: (view) => status.update(view, performance.now(), Date.now()),
     serves: cluster.serves,
     room: () => Math.min(cluster.slots, pool.now()),
+    isPaused: pauseOf(tree),
     isDraining: () => isDraining(tree.dir),
     drain: (isOn) => setDraining(tree.dir, isOn),
     program,

@@ -1,0 +1,89 @@
+/** A bridge with a state tree of its own and servers that do nothing but note what they are told. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
+import { stateTree } from "../../../src/core/state-tree.ts";
+import { Telemetry } from "../../../src/journal/telemetry.ts";
+import { openTrays } from "../../../src/mailbox/files/trays.ts";
+import { Bridge, type BridgeOptions } from "../../../src/parts/cluster/bridge.ts";
+import { dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
+import { Machines } from "../../../src/parts/cluster/protocol/machines.ts";
+import {
+  type Beat,
+  encodeMessage,
+  type Job,
+} from "../../../src/parts/cluster/protocol/messages.ts";
+import { MachineFiles } from "../../../src/parts/cluster/tree/machine-files.ts";
+import { OriginFiles } from "../../../src/parts/cluster/tree/origin-files.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+
+export const TREE = "abcd2345";
+
+export function stubBridge(more: Partial<BridgeOptions> = {}) {
+  const tree = stateTree(tempDir());
+  const trays = openTrays(tree.mailbox, { durability: "process" });
+  fs.mkdirSync(join(tree.dir, "analytics"), { recursive: true });
+  const telemetry = new Telemetry(tree, "bridge", 1000, trays.clock);
+  /** The ids of the jobs that were sent, and the heartbeats. */
+  const published: string[] = [];
+  const beats: { tree: string; beat: Beat }[] = [];
+  let hear: (bytes: Buffer) => void = () => {};
+  const ready = async (): Promise<void> => {};
+  const broker = {
+    isConnected: true,
+    publishJob: async ({ dispatch }: Job) => void published.push(dispatchId(dispatch)),
+    beat: (to: string, beat: Beat) => void beats.push({ tree: to, beat }),
+    onBeats: (take: (bytes: Buffer) => void) => {
+      hear = take;
+    },
+    jobs: async () => [],
+    birth: async () => "1",
+    hasJob: async () => true,
+    hasResult: async () => false,
+  };
+  const silent = new Proxy(broker, {
+    get: (own, name) => Reflect.get(own, name) ?? ready,
+  }) as unknown as BridgeOptions["broker"];
+  const control = openTrays(tree.control, { durability: "process" });
+  const accept = { agents: ["coder"], fields: [] };
+  const machine = new MachineFiles({ stateDir: tree.dir, trays, control, accept });
+  const bridge = new Bridge({
+    name: "laptop",
+    tree: TREE,
+    origin: new OriginFiles({ trays, settings: DEFAULT_SETTINGS, telemetry, tree: TREE }),
+    machine,
+    broker: silent,
+    serves: [],
+    room: () => 4,
+    isPaused: () => false,
+    isDraining: () => false,
+    drain: () => {},
+    program: "1.2.3",
+    ackWaitMs: 3000,
+    agentOf: () => "coder",
+    machines: new Machines(3000),
+    publish: () => {},
+    tell: () => {},
+    ...more,
+  });
+  onTestFinished(async () => {
+    await bridge.stop();
+    telemetry.close();
+  });
+  return {
+    tree,
+    trays,
+    bridge,
+    machine,
+    published,
+    beats,
+    /** A machine says what it has. */
+    hear: (beat: Beat) => hear(encodeMessage(beat)),
+    /** A task waits for its result. */
+    hold: (id: string) => {
+      const path = join(trays.processing, `${id}@s.1~hold-cluster-gpu.json`);
+      fs.writeFileSync(path, JSON.stringify({ id, agent: "far", prompt: "?" }));
+    },
+  };
+}
