@@ -8,7 +8,7 @@ export const ACK_WAIT_MS = 30_000;
 export const SILENCE_MS = 3 * ACK_WAIT_MS;
 export const ANSWER_MS = 2000;
 export const ATTEMPTS_MAX = 2;
-const TREE = "tree0000";
+const TREE = "home.tree0000";
 const TARGET = "any";
 
 /** How often something may go wrong. */
@@ -159,7 +159,9 @@ export const ORIGIN_CALLS = {
   ask(): void {},
   hasResult: ({ broker }: World, id: string): boolean =>
     Object.values(broker.results).some(({ result }) => dispatchId(result.dispatch) === id),
-  dropJob: dropJob,
+  dropJob({ broker }: World, _target: string, id: string): void {
+    delete broker.jobs[id];
+  },
   publishOver({ broker }: World, machine: string, id: string): void {
     broker.overs[`${machine} ${id}`] = { machine, id, seq: ++broker.seq, inHand: false };
   },
@@ -198,7 +200,12 @@ export const MACHINE_BROKER_CALLS = {
     const key = `${dispatchId(result.dispatch)} ${result.machine}`;
     broker.results[key] = { result, seq: ++broker.seq, inHand: false };
   },
-  dropJob: dropJob,
+  finishJob({ broker }: World, lease: string): void {
+    const [birth, seq] = lease.split(" ").map(Number);
+    if (birth !== broker.birth) return;
+    for (const [id, job] of Object.entries(broker.jobs))
+      if (job.seq === seq) delete broker.jobs[id];
+  },
   renew(): void {},
   ...messageCalls(),
 };
@@ -212,14 +219,11 @@ export const BROKER_CALLS: ReadonlySet<string> = new Set([
   "publishOver",
   "publishResult",
   "dropJob",
+  "finishJob",
   "renew",
   "done",
   "later",
 ]);
-
-function dropJob({ broker }: World, _target: string, id: string): void {
-  delete broker.jobs[id];
-}
 
 function messageCalls() {
   return {

@@ -45,6 +45,8 @@ export interface BridgeOptions {
   broker: Pick<NatsBroker, keyof NatsBroker>;
   /** The targets that this machine serves; none: it only sends. */
   serves: readonly string[];
+  /** Whether it sends tasks to others: it may have no right to look for them. */
+  sends: boolean;
   /** How many tasks of others may be here at once. */
   room: () => number;
   /** Whether the pool of this tree is paused: then nothing more is sent, as nothing more starts here. */
@@ -102,21 +104,20 @@ export class Bridge {
   start(): void {
     const { broker, serves, name } = this.o;
     void broker.results((message) => this.onResult(message));
-    broker.onBeats((bytes) => this.onBeat(bytes));
+    broker.onBeats((bytes, sender) => this.onBeat(bytes, sender));
     broker.onReports((bytes, sender) => {
       const report = this.decoded("report", () => decodeReport(bytes, sender));
       if (report !== undefined) this.o.machines.take(report, performance.now());
     });
     broker.onControls((bytes) => {
       const asked = this.decoded("control", () => decodeDrain(bytes));
-      if (asked === undefined) return undefined;
+      if (asked === undefined) return;
       try {
         this.o.drain(asked.is_draining);
-        this.report();
       } catch (error) {
         this.trouble(error);
       }
-      return { is_draining: this.o.isDraining() };
+      this.report();
     });
     broker.onAsks((asking) => {
       if (this.o.serves.length === 0 && this.o.machine.ids().length === 0) return;
@@ -204,8 +205,8 @@ export class Bridge {
       for (const { dispatch, target } of held) this.origin.adopt(dispatch, target);
       // Only we publish jobs of this tree: what is not held was cancelled while no bridge ran.
       const ids = new Set(held.map(({ id }) => id));
-      for (const { id, target } of await broker.jobs())
-        if (!ids.has(id)) await broker.dropJob(target, id);
+      const jobs = this.o.sends || held.length > 0 ? await broker.jobs() : [];
+      for (const { id, target } of jobs) if (!ids.has(id)) await broker.dropJob(target, id);
       this.hasAdopted = true;
     }
     const due = this.o.isPaused() ? [] : held.filter(({ id }) => this.origin.isDue(id));
@@ -303,16 +304,23 @@ export class Bridge {
   }
 
   private onResult({ names, bytes, delivery }: Received): void {
-    const [, machine = "", id = ""] = names;
+    const [target = "", machine = "", id = ""] = names.slice(-3);
     void this.inTurn(id, async () => {
-      const result = this.decoded("result", () => decodeResult(bytes, id, machine));
+      const result = this.decoded("result", () => {
+        const decoded = decodeResult(bytes, id, { target, machine });
+        if (decoded.dispatch.tree === this.o.tree) return decoded;
+        // Its machine tells it again.
+        throw new BadMessage(
+          `it is for the tree ${decoded.dispatch.tree}: this machine had another tree, or two trees share a name`,
+        );
+      });
       if (result === undefined) await delivery.done();
       else await this.orLater(delivery, () => this.origin.onResult(result, delivery));
     });
   }
 
-  private onBeat(bytes: Buffer): void {
-    const beat = this.decoded("heartbeat", () => decodeBeat(bytes, this.o.tree));
+  private onBeat(bytes: Buffer, sender: string): void {
+    const beat = this.decoded("heartbeat", () => decodeBeat(bytes, this.o.tree, sender));
     if (beat === undefined) return;
     for (const { dispatch, target } of beat.has) {
       const id = dispatchId(dispatch);

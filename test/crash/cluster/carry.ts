@@ -59,7 +59,7 @@ function start(name: string): void {
     ...DEFAULT_SETTINGS,
     retry: { ...DEFAULT_SETTINGS.retry, max_attempts: 3, backoff_ms: 1 },
   };
-  const tree = treeName(state.dir);
+  const tree = treeName(state.dir, name);
   const bridge = new Bridge({
     name,
     tree,
@@ -76,6 +76,7 @@ function start(name: string): void {
       control,
       accept: { agents: about.isRefused === true ? [] : ["coder"], fields: [] },
     }),
+    sends: name === ORIGIN,
     serves: name === ORIGIN ? [] : [TARGET],
     room: () => 4,
     isPaused: () => false,

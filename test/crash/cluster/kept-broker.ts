@@ -48,7 +48,7 @@ export class KeptBroker {
   private readonly ackWaitMs: number;
   private readonly kept: Kept;
   private readonly consumers: Consumer[] = [];
-  private readonly hears: { tree: string; take: (bytes: Buffer) => void }[] = [];
+  private readonly hears: { tree: string; take: (bytes: Buffer, machine: string) => void }[] = [];
   private readonly answers: { machine: string; take: (tree: string) => void }[] = [];
   private readonly cut = new Set<string>();
 
@@ -147,13 +147,13 @@ export class KeptBroker {
       publishResult: (result: Result) =>
         put(
           "result",
-          [result.dispatch.tree, result.machine, dispatchId(result.dispatch)],
+          [result.dispatch.tree, result.target, result.machine, dispatchId(result.dispatch)],
           String(encodeMessage(result)),
         ),
       publishOver: (to: string, id: string) => put("over", [to, id], ""),
       hasJob: (target, id) => call(() => this.kept.messages[`job ${target} ${id}`] !== undefined),
       hasResult: (id) =>
-        call(() => find(({ kind, names }) => kind === "result" && names[2] === id).length > 0),
+        call(() => find(({ kind, names }) => kind === "result" && names[3] === id).length > 0),
       jobs: () =>
         call(() =>
           find(
@@ -167,12 +167,17 @@ export class KeptBroker {
           delete this.kept.messages[key];
           this.save(this.path);
         }),
+      finishJob: (lease) =>
+        call(() => {
+          const [key] = this.jobOf(lease);
+          if (key === undefined) return;
+          delete this.kept.messages[key];
+          this.save(this.path);
+        }),
       renew: (lease) =>
         call(() => {
-          const [birth, seq] = lease.split(" ").map(Number);
-          if (birth !== this.kept.birth) return;
-          for (const one of find((job) => job.kind === "job" && job.seq === seq))
-            one.notBeforeMs = this.nowMs + this.ackWaitMs;
+          const [, job] = this.jobOf(lease);
+          if (job !== undefined) job.notBeforeMs = this.nowMs + this.ackWaitMs;
           this.save(this.quietPath);
         }),
       birth: () => call(() => String(this.kept.birth)),
@@ -182,12 +187,13 @@ export class KeptBroker {
         }),
       beat: (of: string, beat: Beat) => {
         if (this.cut.has(machine)) return;
-        for (const one of this.hears) if (one.tree === of) one.take(encodeMessage(beat));
+        for (const one of this.hears) if (one.tree === of) one.take(encodeMessage(beat), machine);
       },
       // What machines say of themselves, and are told to do, has no part in how a task settles.
       isConnected: true,
       report: () => {},
       onReports: () => {},
+      makeAll: () => Promise.resolve([]),
       drain: () => Promise.reject(new Error("no machine answers")),
       onControls: () => {},
       onBeats: (take) => void this.hears.push({ tree, take }),
@@ -204,6 +210,13 @@ export class KeptBroker {
     await Promise.resolve();
     if (this.cut.has(machine)) throw new Error("no server answers");
     return act();
+  }
+
+  private jobOf(lease: string): [key: string, job: Message] | [] {
+    const [birth, seq] = lease.split(" ").map(Number);
+    if (birth !== this.kept.birth) return [];
+    const jobs = Object.entries(this.kept.messages).filter(([, { kind }]) => kind === "job");
+    return jobs.find(([, job]) => job.seq === seq) ?? [];
   }
 
   private received(key: string, { names, text, seq }: Message, machine: string): Received {

@@ -70,7 +70,7 @@ export function makeTrees(dir: string, task: Record<string, unknown>, areNamed: 
     fs.writeFileSync(join(worldOf(dir), name, "config.yaml"), "");
     const { tasks, control } = mailboxesOf(worldOf(dir), name);
     for (const trays of [tasks, control]) openTrays(trays.dir, { durability: "process" });
-    if (areNamed) treeName(join(worldOf(dir), name));
+    if (areNamed) treeName(join(worldOf(dir), name), name);
   }
   const path = join(worldOf(dir), ORIGIN, "mailbox", "inbox", `${TASK}.json`);
   fs.writeFileSync(path, JSON.stringify({ id: TASK, agent: "far", prompt: "?", ...task }));

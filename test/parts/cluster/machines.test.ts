@@ -43,7 +43,7 @@ const report = (machine: string, more: Partial<MachineReport> = {}): MachineRepo
 const self = () => ({
   version: "1.2.3",
   machine: "laptop",
-  tree: "abcd2345",
+  tree: "laptop.abcd2345",
   servers: ["nats://a"],
   is_connected: true,
 });
@@ -99,16 +99,16 @@ test("the document of a bridge is replaced when something has changed, and now a
     targets: ["gpu", "tpu"],
     write: (told) => void written.push(told),
   });
-  const dispatch = { tree: "abcd2345", task: "t", submission: "s", attempt: 1 };
-  const held = [{ id: "abcd2345.t.s.1", dispatch, target: "gpu" }];
+  const dispatch = { tree: "laptop.abcd2345", task: "t", submission: "s", attempt: 1 };
+  const held = [{ id: "laptop.abcd2345.t.s.1", dispatch, target: "gpu" }];
   status.update({ held, begun: new Map() }, 0, 0);
-  status.update({ held, begun: new Map([["abcd2345.t.s.1", "box1"]]) }, 100, 100);
+  status.update({ held, begun: new Map([["laptop.abcd2345.t.s.1", "box1"]]) }, 100, 100);
   expect(written).toHaveLength(1);
   expect(written[0]?.targets).toEqual({
     gpu: { room: 4, may_be_sent: 6, sent: 1, begun: 0 },
     tpu: { room: 0, may_be_sent: 0, sent: 0, begun: 0 },
   });
-  const begun = new Map([["abcd2345.t.s.1", "box1"]]);
+  const begun = new Map([["laptop.abcd2345.t.s.1", "box1"]]);
   status.update({ held, begun }, 300, 300);
   status.update({ held, begun }, 600, 600);
   expect(written).toHaveLength(2);

@@ -15,8 +15,14 @@ import {
 } from "../../../src/parts/cluster/protocol/messages.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 
-const dispatch = { tree: "abcd2345", task: "T-1.b", submission: "k3x9q2m7261126", attempt: 2 };
-const ID = "abcd2345.T-1.b.k3x9q2m7261126.2";
+const dispatch = {
+  tree: "laptop.abcd2345",
+  task: "T-1.b",
+  submission: "k3x9q2m7261126",
+  attempt: 2,
+};
+const SENDER = { target: "gpu", machine: "hall-2" };
+const ID = "laptop.abcd2345.T-1.b.k3x9q2m7261126.2";
 const job: Job = { dispatch, target: "gpu", task: { agent: "coder", payload: { a: [1, null] } } };
 const result: Result = {
   dispatch,
@@ -38,14 +44,15 @@ describe("a dispatch", () => {
       { ...long, task: `${"x".repeat(ID_CHARS_MAX - 1)}y` },
       { ...long, attempt: 3 },
       { ...long, submission: "k3x9q2m8261126" },
-      { ...long, tree: "abcd2346" },
+      { ...long, tree: "laptop.abcd2346" },
     ].map(dispatchId);
     expect(new Set(ids).size).toBe(5);
     for (const id of ids) expect(isId(id), id).toBe(true);
   });
 
   test("is read from the name of a held task, and from no other one", () => {
-    const held = (file: string) => readHeld("abcd2345", parseName(file) ?? expect.fail(file));
+    const held = (file: string) =>
+      readHeld("laptop.abcd2345", parseName(file) ?? expect.fail(file));
     expect(held("T-1.b@k3x9q2m7261126.2~hold-cluster-gpu.json")).toEqual({
       dispatch,
       target: "gpu",
@@ -65,16 +72,16 @@ describe("a dispatch", () => {
 describe("what fits", () => {
   test("comes through unchanged", () => {
     expect(decodeJob(encodeMessage(job), ID)).toEqual(job);
-    expect(decodeResult(encodeMessage(result), ID, "hall-2")).toEqual(result);
+    expect(decodeResult(encodeMessage(result), ID, SENDER)).toEqual(result);
     const beat = { machine: "hall-2", has: [{ dispatch, target: "gpu" }] };
-    expect(decodeBeat(encodeMessage(beat), "abcd2345")).toEqual(beat);
+    expect(decodeBeat(encodeMessage(beat), "laptop.abcd2345", "hall-2")).toEqual(beat);
   });
 
   test("may hold an output as deep as a record can, and members of later versions beside", () => {
     let output: unknown = 1;
     for (let depth = 0; depth < 500; depth++) output = [output];
     const deep = { ...result, end: { ...result.end, output } };
-    expect(decodeResult(encodeMessage(deep), ID, "hall-2")).toEqual(deep);
+    expect(decodeResult(encodeMessage(deep), ID, SENDER)).toEqual(deep);
     expect(decodeJob(bytesOf({ ...wire(job), hint: 1 }), ID)).toMatchObject(job);
   });
 });
@@ -88,7 +95,11 @@ describe("what does not fit is refused with the reason", () => {
     ["no dispatch", { ...head, dispatch: undefined }, /dispatch/],
     ["no task", { ...head, task: undefined }, /task/],
     ["a task that is a list", { ...head, task: [] }, /task/],
-    ["another tree", { ...head, dispatch: { ...dispatch, tree: "abcd2346" } }, /another dispatch/],
+    [
+      "another tree",
+      { ...head, dispatch: { ...dispatch, tree: "laptop.abcd2346" } },
+      /another dispatch/,
+    ],
     ["no tree", { ...head, dispatch: { ...dispatch, tree: "../../.." } }, /dispatch.tree/],
     [
       "an id that leaves the tray",
@@ -113,24 +124,30 @@ describe("what does not fit is refused with the reason", () => {
 
   test.each<[string, unknown, RegExp]>([
     ["another machine", { machine: "hall-3" }, /another machine/],
+    ["another target", { target: "cpu" }, /another target/],
     ["no end", { end: null }, /end/],
     ["an end of no kind", { end: { status: "done" } }, /end/],
     ["a failure of no kind", { end: { status: "failed", kind: "bad luck" } }, /end/],
     ["a failure without its facts", { end: { status: "failed", kind: "exit" } }, /end/],
   ])("result with %s", (_, members, why) => {
     const message = bytesOf({ ...wire(result), ...(members as object) });
-    expect(() => decodeResult(message, ID, "hall-2")).toThrow(BadMessage);
-    expect(() => decodeResult(message, ID, "hall-2")).toThrow(why);
+    expect(() => decodeResult(message, ID, SENDER)).toThrow(BadMessage);
+    expect(() => decodeResult(message, ID, SENDER)).toThrow(why);
   });
 
   test("heartbeat about another tree, or with too much in it", () => {
     const beat = { machine: "hall-2", has: [{ dispatch, target: "gpu" }] };
-    expect(() => decodeBeat(encodeMessage(beat), "abcd2346")).toThrow(/another tree/);
-    const many = { ...beat, has: Array.from({ length: 1001 }, () => beat.has[0]) };
-    expect(() => decodeBeat(bytesOf(wire(many)), "abcd2345")).toThrow(/has/);
-    expect(() => decodeBeat(bytesOf({ ...wire(beat), machine: "a b" }), "abcd2345")).toThrow(
-      /machine/,
+    expect(() => decodeBeat(encodeMessage(beat), "laptop.abcd2346", "hall-2")).toThrow(
+      /another tree/,
     );
+    const many = { ...beat, has: Array.from({ length: 1001 }, () => beat.has[0]) };
+    expect(() => decodeBeat(encodeMessage(beat), "laptop.abcd2345", "hall-3")).toThrow(
+      /another machine/,
+    );
+    expect(() => decodeBeat(bytesOf(wire(many)), "laptop.abcd2345", "hall-2")).toThrow(/has/);
+    expect(() =>
+      decodeBeat(bytesOf({ ...wire(beat), machine: "a b" }), "laptop.abcd2345", "a b"),
+    ).toThrow(/machine/);
   });
 
   test("too large a message, with its size", () => {
@@ -152,8 +169,8 @@ describe("what does not fit is refused with the reason", () => {
       const cut = bytes.subarray(0, chance.below(8) === 0 ? chance.below(bytes.length) : undefined);
       for (const decode of [
         () => decodeJob(cut, ID),
-        () => decodeResult(cut, ID, "hall-2"),
-        () => decodeBeat(cut, "abcd2345"),
+        () => decodeResult(cut, ID, SENDER),
+        () => decodeBeat(cut, "laptop.abcd2345", "hall-2"),
       ])
         try {
           decode();

@@ -8,7 +8,7 @@ import {
   sentFields,
 } from "../../../src/parts/cluster/protocol/sent-task.ts";
 
-const dispatch = { tree: "abcd2345", task: "t", submission: "s", attempt: 2 };
+const dispatch = { tree: "laptop.abcd2345", task: "t", submission: "s", attempt: 2 };
 const NOTHING_MORE: Accept = { agents: ["coder"], fields: [] };
 const take = (task: Record<string, unknown>, accept = NOTHING_MORE) =>
   acceptJob({ dispatch, target: "any", task }, accept);
@@ -60,7 +60,7 @@ describe("a machine", () => {
     const made = take({ agent: "coder", prompt: "?", timeout_ms: 1000 });
     expect(made).toMatchObject({
       task: {
-        id: "abcd2345.t.s.2",
+        id: "laptop.abcd2345.t.s.2",
         agent: "coder",
         prompt: "?",
         timeout_ms: 1000,

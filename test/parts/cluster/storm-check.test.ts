@@ -34,12 +34,12 @@ function problemsOf(change: (end: End) => void): string[] {
 }
 
 const TWICE: End["runs"] = [
-  ["m1", "tree0001.t.s.1", FIRST_MS],
-  ["m2", "tree0001.t.s.1", FIRST_MS + 5000],
+  ["m1", "origin.tree0001.t.s.1", FIRST_MS],
+  ["m2", "origin.tree0001.t.s.1", FIRST_MS + 5000],
 ];
 
 test("a run that happened twice is a problem, unless what struck its first machine explains it", () => {
-  const unexplained = ["tree0001.t.s.1 ran at m1 and at m2, and nothing had struck there"];
+  const unexplained = ["origin.tree0001.t.s.1 ran at m1 and at m2, and nothing had struck there"];
   expect(problemsOf(({ runs }) => runs.push(...TWICE))).toEqual(unexplained);
   const whenStruck = (whom: string, fromMs: number, toMs: number): string[] =>
     problemsOf(({ runs, struck }) => {

@@ -3,39 +3,54 @@ import { dispatchId } from "../protocol/dispatch.ts";
 import {
   type Beat,
   type Drain,
+  decodeReport,
   encodeMessage,
   type Job,
   type MachineReport,
   type Result,
 } from "../protocol/messages.ts";
 import type { Delivery, MachineBroker, OriginBroker } from "../protocol/ports.ts";
-import type { Connection, JetStream, JetStreamManager, Msg, Nats, StreamMsg } from "./packages.ts";
+import { codeOf, isMissing, type Made, makeAll, makeMissing } from "./make.ts";
+import type {
+  Connection,
+  JetStream,
+  JetStreamManager,
+  Msg,
+  Nats,
+  PullConsumer,
+  StreamMsg,
+} from "./packages.ts";
 import {
   askSubject,
   beatSubject,
-  consumerConfig,
+  type Consumer,
   controlSubject,
+  homeConsumer,
+  MS_NS,
+  machineConsumer,
   machineSubject,
-  OVER,
   overSubject,
   RESULT,
   readSubject,
   resultSubject,
-  streamConfigs,
+  targetConsumer,
   WORK,
   workSubject,
 } from "./streams.ts";
 
 /** The server's answer to a publish whose subject has a message already. */
 const SUBJECT_IS_FULL = 10077;
+/** The first question would be about the whole account. */
+const CALMLY = { checkAPI: false } as const;
 /** How long one request may take (ms). */
 const REQUEST_MS = 5000;
 /** How long one request for messages waits at the server (ms), and the pause after one that failed. */
 const FETCH_MS = 5000;
 const AGAIN_MS = 250;
 const LATER_MS = 1000;
-/** Asks the server to start the time of a delivery anew. */
+/** Asks the server to start the time of a delivery anew, and tells it that a message is done. */
 const IN_PROGRESS = "+WPI";
+const DONE = "+ACK";
 
 export interface BrokerOptions {
   servers: readonly string[];
@@ -44,8 +59,10 @@ export interface BrokerOptions {
   tree: string;
   replicas: number;
   ackWaitMs: number;
-  /** The contents of a credentials file. */
-  creds?: Uint8Array;
+  /** What other machines need of the servers: it is made beside what this one needs. */
+  consumers: readonly Consumer[];
+  /** The contents of a credentials file, or the seed of an nkey. */
+  credentials?: Uint8Array;
   tls?: Record<string, unknown>;
   /** Called for each request for messages that has failed. It is repeated. */
   onTrouble: (error: unknown) => void;
@@ -68,6 +85,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   private readonly jsm: JetStreamManager;
   /** When the stream of jobs was made: another time means that the servers have lost all. Undefined: it is to be found out. */
   private born: Promise<string> | undefined;
+  private making: Promise<void> | undefined;
   private isClosing = false;
   private isOn = true;
 
@@ -87,11 +105,13 @@ export class NatsBroker implements OriginBroker, MachineBroker {
       maxReconnectAttempts: -1,
       reconnectTimeWait: AGAIN_MS,
       pingInterval: Math.max(1000, Math.floor(o.ackWaitMs / 6)),
-      ...(o.creds === undefined ? {} : { authenticator: nats.credsAuthenticator(o.creds) }),
+      // What servers answer is for this machine alone: see `permissionsOf`.
+      inboxPrefix: inboxOf(o.name),
+      ...(o.credentials === undefined ? {} : { authenticator: authenticator(nats, o.credentials) }),
       ...(o.tls === undefined ? {} : { tls: o.tls }),
     });
     try {
-      return new NatsBroker(o, nc, nats.jetstream(nc), await nats.jetstreamManager(nc));
+      return new NatsBroker(o, nc, nats.jetstream(nc), await nats.jetstreamManager(nc, CALMLY));
     } catch (error) {
       await nc.close();
       throw error;
@@ -123,7 +143,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   }
 
   async hasResult(id: string): Promise<boolean> {
-    return (await this.subjectsOf(RESULT, resultSubject(this.o.tree, "*", id))).length > 0;
+    return (await this.subjectsOf(RESULT, resultSubject(this.o.tree, "*", "*", id))).length > 0;
   }
 
   /** The jobs of this tree that the servers have. */
@@ -150,8 +170,8 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   }
 
   async publishResult(result: Result): Promise<void> {
-    const { dispatch, machine } = result;
-    const subject = resultSubject(dispatch.tree, machine, dispatchId(dispatch));
+    const { dispatch, target, machine } = result;
+    const subject = resultSubject(dispatch.tree, target, machine, dispatchId(dispatch));
     await this.publish(subject, encodeMessage(result));
   }
 
@@ -160,10 +180,20 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   }
 
   async renew(lease: string): Promise<void> {
+    if (!(await this.tellOfLease(lease, IN_PROGRESS))) await this.nc.rtt();
+  }
+
+  async finishJob(lease: string): Promise<void> {
+    await this.tellOfLease(lease, DONE);
+  }
+
+  /** @returns false for a lease of servers that have lost all they had since then */
+  private async tellOfLease(lease: string, word: string): Promise<boolean> {
     const at = lease.indexOf(" ");
-    // The numbers of messages begin anew with the stream: an old one would renew the job of another machine.
-    if (lease.slice(0, at) !== (await this.birth())) await this.nc.rtt();
-    else await this.nc.request(lease.slice(at + 1), IN_PROGRESS, { timeout: REQUEST_MS });
+    // The numbers of messages begin anew with the stream: an old one would mean the job of another machine.
+    if (lease.slice(0, at) !== (await this.birth())) return false;
+    await this.nc.request(lease.slice(at + 1), word, { timeout: REQUEST_MS });
+    return true;
   }
 
   async ask(): Promise<void> {
@@ -173,7 +203,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
 
   /** Not kept by the servers: the next one says the same. */
   beat(tree: string, beat: Beat): void {
-    this.nc.publish(beatSubject(tree), encodeMessage(beat));
+    this.nc.publish(beatSubject(tree, this.o.name), encodeMessage(beat));
   }
 
   /** Not kept by the servers. */
@@ -188,52 +218,59 @@ export class NatsBroker implements OriginBroker, MachineBroker {
     );
   }
 
-  /** Asks a machine to take no more tasks, or to take them again. @returns its answer. @throws when it does not answer */
-  async drain(machine: string, drain: Drain): Promise<Buffer> {
-    const bytes = encodeMessage(drain);
-    const { data } = await this.nc.request(controlSubject(machine), bytes, { timeout: REQUEST_MS });
-    return Buffer.from(data);
+  /**
+   * Asks a machine to take no more tasks, or to take them again. What it reports of itself is the answer: for one to the sender alone it
+   * would have to be allowed to write to him.
+   * @throws when it does not say that it does
+   */
+  async drain(machine: string, drain: Drain): Promise<void> {
+    const reports = this.nc.subscribe(machineSubject(machine));
+    const timer = setTimeout(() => reports.unsubscribe(), REQUEST_MS);
+    try {
+      this.nc.publish(controlSubject(machine), encodeMessage(drain));
+      for await (const { data } of reports)
+        if (decodeReport(Buffer.from(data), machine).is_draining === drain.is_draining) return;
+    } finally {
+      clearTimeout(timer);
+      reports.unsubscribe();
+    }
+    throw new Error(`nothing came from it within ${REQUEST_MS / 1000} s`);
   }
 
-  /** Calls back for what this machine is asked to do, and sends the answer. */
-  onControls(answer: (bytes: Buffer) => Drain | undefined): void {
-    void this.listen(controlSubject(this.o.name), ({ data, reply }) => {
-      const said = answer(Buffer.from(data));
-      if (said !== undefined && reply !== undefined) this.nc.publish(reply, encodeMessage(said));
-    });
+  /** Calls back for what this machine is asked to do. */
+  onControls(take: (bytes: Buffer) => void): void {
+    void this.listen(controlSubject(this.o.name), ({ data }) => take(Buffer.from(data)));
   }
 
   /** Calls back for each heartbeat about this tree. */
-  onBeats(take: (bytes: Buffer) => void): void {
-    void this.listen(beatSubject(this.o.tree), ({ data }) => take(Buffer.from(data)));
+  onBeats(take: (bytes: Buffer, machine: string) => void): void {
+    void this.listen(beatSubject(this.o.tree, "*"), ({ data, subject }) =>
+      take(Buffer.from(data), readSubject(subject, 2)[2] ?? ""),
+    );
   }
 
   /** Calls back when a tree asks what this machine has of it. */
   onAsks(take: (tree: string) => void): void {
-    void this.listen(askSubject("*"), ({ subject }) => take(readSubject(subject, 0)[0] ?? ""));
+    void this.listen(askSubject("*.*"), ({ subject }) => take(readSubject(subject, 0)[0] ?? ""));
   }
 
-  /** Takes results for this tree until it is closed. */
+  /** Takes results for the tree of this machine until it is closed. */
   results(take: (received: Received) => void): Promise<void> {
-    const filter = `mc.result.${this.o.tree}.>`;
-    return this.consume(RESULT, `tree_${this.o.tree}`, filter, 2, () => 256, take);
+    return this.consume(homeConsumer(this.o.name), 4, () => 256, take);
   }
 
   /** Takes what origins say is over, until it is closed. */
   overs(take: (received: Received) => void): Promise<void> {
-    const { name } = this.o;
-    return this.consume(OVER, `machine_${name}`, `mc.over.${name}.>`, 1, () => 256, take);
+    return this.consume(machineConsumer(this.o.name), 1, () => 256, take);
   }
 
   /** Takes jobs for one target until it is closed. @param room how many more may come now */
   jobsFor(target: string, room: () => number, take: (received: Received) => void): Promise<void> {
-    return this.consume(WORK, `target_${target}`, `mc.work.${target}.>`, 1, room, take);
+    return this.consume(targetConsumer(target), 1, room, take);
   }
 
   private async consume(
-    stream: string,
-    consumer: string,
-    filter: string,
+    consumer: Consumer,
     tokens: number,
     room: () => number,
     take: (received: Received) => void,
@@ -246,8 +283,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
           await pause(AGAIN_MS);
           continue;
         }
-        await this.jsm.consumers.add(stream, consumerConfig(consumer, filter, this.o.ackWaitMs));
-        const pull = await this.js.consumers.get(stream, consumer);
+        const pull = await this.get(consumer);
         const messages = await pull.fetch({ max_messages: max, expires: FETCH_MS });
         for await (const message of messages) take(received(message, tokens, born));
       } catch (error) {
@@ -272,21 +308,59 @@ export class NatsBroker implements OriginBroker, MachineBroker {
 
   /** Which servers they are: another answer means that they have lost all they had. */
   birth(): Promise<string> {
-    this.born ??= this.makeStreams();
+    this.born ??= this.findBirth();
     return this.born;
   }
 
-  /** @returns when the stream of jobs was made */
-  private async makeStreams(): Promise<string> {
+  /** Each machine may ask about its own consumer, which lives as long as the stream of jobs. */
+  private async findBirth(): Promise<string> {
     try {
-      const made: string[] = [];
-      for (const config of streamConfigs(this.o.replicas))
-        made.push((await this.jsm.streams.add(config)).created);
-      return made[0] ?? "";
+      const own = await this.get(targetConsumer(this.o.name));
+      return (await own.info(true)).created;
     } catch (error) {
       this.born = undefined;
       throw error;
     }
+  }
+
+  /** Makes what the servers have lost, if it may. */
+  private async get(consumer: Consumer): Promise<PullConsumer> {
+    const { stream, name } = consumer;
+    let pull: PullConsumer;
+    try {
+      pull = await this.js.consumers.get(stream, name);
+    } catch (error) {
+      if (!isMissing(error)) throw explain(error, `take messages of ${name}`);
+      await this.makeMissing(consumer);
+      pull = await this.js.consumers.get(stream, name);
+    }
+    const { ackWaitMs } = this.o;
+    const waitMs = Number((await pull.info(true)).config["ack_wait"]) / MS_NS;
+    if (waitMs === ackWaitMs) return pull;
+    throw new Error(
+      `ack_wait_ms is ${ackWaitMs} here and ${waitMs} at the servers: set it to the same value at all machines, then run mailchute cluster init at one of them`,
+    );
+  }
+
+  private async makeMissing(consumer: Consumer): Promise<void> {
+    const { replicas, ackWaitMs, consumers } = this.o;
+    try {
+      this.making ??= makeMissing(this.jsm, replicas, ackWaitMs, consumers).finally(() => {
+        this.making = undefined;
+      });
+      await this.making;
+      await makeMissing(this.jsm, replicas, ackWaitMs, [consumer]);
+    } catch (error) {
+      throw explain(error, `make ${consumer.name}, which the servers do not have,`);
+    }
+  }
+
+  /** Makes all that is needed, and changes what is otherwise. */
+  makeAll(): Promise<Made[]> {
+    const { name, replicas, ackWaitMs, consumers } = this.o;
+    const own = [targetConsumer(name), homeConsumer(name), machineConsumer(name)];
+    const all = new Map([...own, ...consumers].map((one) => [`${one.stream} ${one.name}`, one]));
+    return makeAll(this.jsm, replicas, ackWaitMs, [...all.values()]);
   }
 
   private async watchConnection(): Promise<void> {
@@ -299,8 +373,35 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   }
 
   private async listen(subject: string, take: (message: Msg) => void): Promise<void> {
-    for await (const message of this.nc.subscribe(subject)) take(message);
+    const kind = subject.slice(0, subject.indexOf(".", 3) + 1);
+    try {
+      // A message of a stream may be sent anywhere; its subject tells what it is.
+      for await (const message of this.nc.subscribe(subject))
+        if (message.subject.startsWith(kind)) take(message);
+    } catch (error) {
+      if (!this.isClosing) this.o.onTrouble(explain(error, `listen to ${subject}`));
+    }
   }
+}
+
+/** The subjects under which servers answer a machine. */
+export function inboxOf(machine: string): string {
+  return `_INBOX_${machine}`;
+}
+
+function authenticator(nats: Nats, credentials: Uint8Array): unknown {
+  const seed = /^\s*(SU[A-Z2-7]+)\s*$/.exec(Buffer.from(credentials).toString("latin1"))?.[1];
+  if (seed === undefined) return nats.credsAuthenticator(credentials);
+  return nats.nkeyAuthenticator(Buffer.from(seed, "latin1"));
+}
+
+/** @param what this machine may not do, when that is what the error says: see `permissionsOf` */
+function explain(error: unknown, what: string): unknown {
+  if (!(error instanceof Error) || !/permissions violation/i.test(error.message)) return error;
+  return new Error(
+    `this machine may not ${what} (${error.message}): mailchute cluster init, in the tree that lists the machines, allows and makes what each needs`,
+    { cause: error },
+  );
 }
 
 function received(message: StreamMsg, tokens: number, born: string): Received {
@@ -315,10 +416,6 @@ function received(message: StreamMsg, tokens: number, born: string): Received {
       later: async () => message.nak(LATER_MS),
     },
   };
-}
-
-function codeOf(error: unknown): unknown {
-  return (error as { code?: unknown }).code;
 }
 
 async function pause(ms: number): Promise<void> {

@@ -19,7 +19,7 @@ export interface Msg {
 }
 
 export interface Connection {
-  publish(subject: string, data?: Uint8Array): void;
+  publish(subject: string, data?: Uint8Array, options?: { reply: string }): void;
   request(subject: string, data?: Uint8Array | string, options?: { timeout: number }): Promise<Msg>;
   subscribe(subject: string): AsyncIterable<Msg> & { unsubscribe(): void };
   flush(): Promise<void>;
@@ -41,7 +41,15 @@ export interface StreamMsg {
   nak(delayMs?: number): void;
 }
 
+export interface ConsumerInfo {
+  readonly name: string;
+  readonly created: string;
+  readonly config: Record<string, unknown>;
+}
+
 export interface PullConsumer {
+  /** @param isKept true: as it was when it was got */
+  info(isKept: boolean): Promise<ConsumerInfo>;
   fetch(options: {
     max_messages: number;
     expires: number;
@@ -55,26 +63,38 @@ export interface JetStream {
 
 export interface StreamInfo {
   readonly created: string;
+  readonly config: Record<string, unknown>;
   readonly state: { readonly messages: number; readonly subjects?: Record<string, number> };
 }
 
 export interface JetStreamManager {
   streams: {
     add(config: Record<string, unknown>): Promise<StreamInfo>;
+    update(stream: string, config: Record<string, unknown>): Promise<StreamInfo>;
     info(stream: string, options?: { subjects_filter: string }): Promise<StreamInfo>;
     /** The message of a subject; null when there is none. */
     getMessage(stream: string, of: { last_by_subj: string }): Promise<{ seq: number } | null>;
     /** @param isErased true: its bytes are overwritten, which takes longer */
     deleteMessage(stream: string, seq: number, isErased: boolean): Promise<boolean>;
   };
-  consumers: { add(stream: string, config: Record<string, unknown>): Promise<unknown> };
+  consumers: {
+    add(stream: string, config: Record<string, unknown>): Promise<unknown>;
+    list(stream: string): AsyncIterable<ConsumerInfo>;
+  };
 }
 
 export interface Nats {
   connect(options: Record<string, unknown>): Promise<Connection>;
   credsAuthenticator(creds: Uint8Array): unknown;
+  nkeyAuthenticator(seed: Uint8Array): unknown;
+  nkeys: { createUser(): KeyPair; fromSeed(seed: Uint8Array): KeyPair };
   jetstream(connection: Connection): JetStream;
-  jetstreamManager(connection: Connection): Promise<JetStreamManager>;
+  jetstreamManager(connection: Connection, options: { checkAPI: false }): Promise<JetStreamManager>;
+}
+
+export interface KeyPair {
+  getPublicKey(): string;
+  getSeed(): Uint8Array;
 }
 
 /**

@@ -9,7 +9,7 @@ import type { AgentSettings } from "../../../core/settings.ts";
  * hand, have another number or another submission. So the dispatch is the fence: its result can only settle this name.
  */
 export interface Dispatch {
-  /** The tree that has the task: 8 characters, letters and digits. */
+  /** The tree that has the task: the name of its machine, a dot, and 8 letters and digits. Only that machine may publish under it. */
   tree: string;
   task: string;
   submission: string;
@@ -18,7 +18,7 @@ export interface Dispatch {
 
 /** Names a target in the subjects of the broker and in gates. */
 const TARGET = /^[a-z0-9][a-z0-9-]{0,31}$/;
-const TREE = /^[a-z0-9]{8}$/;
+const TREE = /^[a-z0-9][a-z0-9-]{0,31}\.[a-z0-9]{8}$/;
 const HASH_CHARS = 32;
 
 /** Whether this can name the machines that are meant: one machine, or all that serve it. */
@@ -37,8 +37,8 @@ export function isTree(text: string): boolean {
 export function dispatchId({ tree, task, submission, attempt }: Dispatch): string {
   const id = `${tree}.${task}.${submission}.${attempt}`;
   if (id.length <= ID_CHARS_MAX && isId(id)) return id;
-  const hash = createHash("sha256").update(task).digest("hex").slice(0, HASH_CHARS);
-  return `${tree}.${hash}.${submission}.${attempt}`;
+  const hash = createHash("sha256").update(`${task}@${submission}`).digest("hex");
+  return `${tree}.${hash.slice(0, HASH_CHARS)}.${attempt}`;
 }
 
 /** The machines at which the tasks of a remote agent run. */

@@ -69,7 +69,7 @@ export class Machine {
     }
     await this.tell(note, end);
     // Only now: until the result is at the broker, another machine must take over from a dead one.
-    await broker.dropJob(note.target, id);
+    await broker.finishJob(note.lease);
   }
 
   /** The origin wants nothing of it any more. */

@@ -20,6 +20,7 @@ export const BEAT_DISPATCHES_MAX = 1000;
 export const SERVES_MAX = 64;
 
 const VERSION = 1;
+const OTHER_SENDER = "it names another machine than its sender";
 /** The output of a run stands so deep in a message. */
 const DEPTH_OF_OUTPUT = 2;
 
@@ -102,7 +103,7 @@ export class BadMessage extends Error {
 const Name = Type.String({ minLength: 1, maxLength: ID_CHARS_MAX });
 const ExitCode = Type.Union([Type.Integer(), Type.Null()]);
 const DispatchSchema = Type.Object({
-  tree: Type.String({ pattern: "^[a-z0-9]{8}$" }),
+  tree: Type.String({ pattern: "^[a-z0-9-]{1,32}[.][a-z0-9]{8}$" }),
   task: Name,
   submission: Type.String({ pattern: "^[a-z0-9]{1,32}$" }),
   attempt: Type.Integer({ minimum: 1, maximum: MAX_ATTEMPTS_MAX }),
@@ -177,16 +178,27 @@ export function decodeJob(bytes: Buffer, id: string): Job {
   return checkHead(jobForm<Job>(bytes), id);
 }
 
-/** @param id the name under which it came. @throws BadMessage */
-export function decodeResult(bytes: Buffer, id: string, machine: string): Result {
+/**
+ * @param id the name under which it came
+ * @param sender a machine that may settle tasks of this target, as the servers say
+ * @throws BadMessage
+ */
+export function decodeResult(
+  bytes: Buffer,
+  id: string,
+  sender: Pick<Result, "target" | "machine">,
+): Result {
   const result = checkHead(resultForm<Result>(bytes), id);
-  if (result.machine !== machine) throw new BadMessage("it names another machine than its sender");
+  if (result.machine !== sender.machine) throw new BadMessage(OTHER_SENDER);
+  if (result.target !== sender.target)
+    throw new BadMessage("it is about another target than its sender may speak for");
   return result;
 }
 
-/** @param tree the tree that it must be about. @throws BadMessage */
-export function decodeBeat(bytes: Buffer, tree: string): Beat {
+/** @param tree the tree that it must be about. @param machine its sender. @throws BadMessage */
+export function decodeBeat(bytes: Buffer, tree: string, machine: string): Beat {
   const beat = beatForm<Beat>(bytes);
+  if (beat.machine !== machine) throw new BadMessage(OTHER_SENDER);
   checkTarget(beat.machine, "machine");
   for (const { dispatch, target } of beat.has) {
     checkDispatch(dispatch, target);
@@ -200,7 +212,7 @@ export function decodeReport(bytes: Buffer, machine: string): MachineReport {
   const report = reportForm<MachineReport>(bytes);
   checkTarget(report.machine, "machine");
   for (const target of report.serves) checkTarget(target, "serves");
-  if (report.machine !== machine) throw new BadMessage("it names another machine than its sender");
+  if (report.machine !== machine) throw new BadMessage(OTHER_SENDER);
   return report;
 }
 

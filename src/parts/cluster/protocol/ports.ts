@@ -42,7 +42,11 @@ export interface OriginTree {
 
 export interface MachineBroker {
   publishResult(result: Result): Promise<void>;
-  dropJob(target: string, id: string): Promise<void>;
+  /**
+   * The broker keeps this job no longer, and delivers it to no other machine.
+   * @param lease what its delivery said; with one of a broker that has lost its disk since, nothing happens
+   */
+  finishJob(lease: string): Promise<void>;
   /**
    * Keeps a job from being delivered to another machine for `ack_wait`, by a round trip to the broker.
    * @param lease what the delivery said; one of a broker that has lost its disk since only proves that the broker can be reached

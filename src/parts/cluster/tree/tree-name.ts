@@ -1,10 +1,12 @@
-/** The name of a state tree in a cluster. A copy of a tree gets another one: its tasks are others, although they have the same ids. */
+/** The name of a state tree in a cluster, below that of its machine. A copy of a tree gets another one: its tasks are others, although they have the same ids. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { loadDocument, replaceDocument } from "../../../host/documents.ts";
 import { isOtherTree, treeIdOf } from "../../../host/tree-id.ts";
-import { isTree } from "../protocol/dispatch.ts";
 import { clusterDir } from "./cluster-dir.ts";
+
+/** The part that is kept: see `Dispatch`. */
+const OWN = /^[a-z0-9]{8}$/;
 
 interface TreeDocument {
   tree: string;
@@ -12,11 +14,15 @@ interface TreeDocument {
   of: string | null;
 }
 
-/** @throws a system error */
-export function treeName(stateDir: string): string {
+/** @param machine its name. @throws a system error */
+export function treeName(stateDir: string, machine: string): string {
+  return `${machine}.${ownName(stateDir)}`;
+}
+
+function ownName(stateDir: string): string {
   const path = join(clusterDir(stateDir), "tree.json");
   const known = loadDocument<TreeDocument>(path);
-  if (typeof known?.tree === "string" && isTree(known.tree) && !isOtherTree(known.of, stateDir))
+  if (typeof known?.tree === "string" && OWN.test(known.tree) && !isOtherTree(known.of, stateDir))
     return known.tree;
   const tree = randomBytes(4).toString("hex");
   replaceDocument(path, { tree, of: treeIdOf(stateDir) } satisfies TreeDocument, {

@@ -67,7 +67,7 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
   const { cluster, durability, uids } = settings;
   const trays = openTrays(tree.mailbox, { durability, uids });
   const telemetry = new Telemetry(tree, "bridge", settings.lease_ttl_ms, trays.clock);
-  const treeId = treeName(tree.dir);
+  const treeId = treeName(tree.dir, name);
   const tell = newTeller(
     (message) => out.note(safe(message)),
     () => performance.now(),
@@ -92,6 +92,7 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
   });
   const pool = new PoolRoom(tree, trays, (id) => machine.note(id) !== undefined);
   const program = readVersion();
+  const targets = settings.agents.filter(({ kind }) => kind === "remote").map(targetOf);
   const machines = new Machines(cluster.ack_wait_ms);
   const status = new StatusWriter({
     self: () => ({
@@ -102,7 +103,7 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
       is_connected: broker.isConnected,
     }),
     machines,
-    targets: settings.agents.filter(({ kind }) => kind === "remote").map(targetOf),
+    targets,
     write: bridgeWriter(tree.dir),
   });
   const bridge = new Bridge({
@@ -114,6 +115,7 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
     machines,
     publish: (view) => status.update(view, performance.now(), Date.now()),
     serves: cluster.serves,
+    sends: targets.length > 0,
     room: () => Math.min(cluster.slots, pool.now()),
     isPaused: pauseOf(tree),
     isDraining: () => isDraining(tree.dir),

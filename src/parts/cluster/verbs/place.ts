@@ -49,7 +49,8 @@ export async function connectTo(
     tree,
     replicas: cluster.replicas,
     ackWaitMs: cluster.ack_wait_ms,
-    ...(path === undefined ? {} : { creds: fs.readFileSync(path) }),
+    consumers: [],
+    ...(path === undefined ? {} : { credentials: fs.readFileSync(path) }),
     onTrouble,
   });
 }

@@ -184,7 +184,7 @@ test("tasks leave as far as machines have room, in their order, and none leaves 
   await waitFor(async () => row.test((await a.pool.run(["cluster", "ls"])).stdout), {
     what: "the machine in the list",
   });
-  const begun = runs()[0]?.split(".")[1] ?? "";
+  const begun = runs()[0]?.split(".")[2] ?? "";
   await waitFor(async () => (await why(begun)).includes(`the machine ${b.name} has it`), {
     what: "its machine",
   });
@@ -200,7 +200,7 @@ test("tasks leave as far as machines have room, in their order, and none leaves 
   expect((await b.pool.run(["cluster", "resume"])).code).toBe(0);
   await waitFor(() => a.pool.settledCount() === 13, { what: "all", timeoutMs: 60_000 });
   // The urgent one has overtaken all that had not left.
-  const order = runs().map((id) => id.split(".")[1]);
+  const order = runs().map((id) => id.split(".")[2]);
   expect(order).toHaveLength(13);
   expect(order.indexOf("urgent")).toBeLessThan(9);
   expect(await a.pool.run(["cluster", "drain", "nowhere"])).toMatchObject({ code: 74 });
@@ -214,13 +214,14 @@ test("rubbish at the servers is refused with a reason, and harms nothing", async
   const nc = await nats.connect({ servers: [server.url] });
   onTestFinished(() => nc.close());
   const bridges = [await a.bridge(), await b.bridge()];
-  const tree = /tree ([a-z0-9]{8})/.exec(bridges[0]?.stderr() ?? "")?.[1] ?? expect.fail("no tree");
+  const tree =
+    /tree ([a-z0-9]+\.[a-z0-9]{8})/.exec(bridges[0]?.stderr() ?? "")?.[1] ?? expect.fail("no tree");
   const chance = seededRandom(1);
   for (let turn = 0; turn < 20; turn++) {
     const bytes = Buffer.from(Array.from({ length: chance.below(40) }, () => chance.below(256)));
     nc.publish(`mc.work.${pair.target}.x.${turn}`, bytes);
-    nc.publish(`mc.result.${tree}.b1.x.${turn}`, bytes);
-    nc.publish(`mc.beat.${tree}`, bytes);
+    nc.publish(`mc.result.${tree}.any.b1.x.${turn}`, bytes);
+    nc.publish(`mc.beat.${tree}.b1`, bytes);
     nc.publish(`mc.over.b${count}.x.${turn}`, bytes);
     nc.publish("mc.machine.x", bytes);
     nc.publish(`mc.control.b${count}`, bytes);

@@ -24,15 +24,16 @@ beforeAll(async () => {
 let count = 0;
 const fresh = () => {
   count++;
-  return { tree: `tree${String(count).padStart(4, "0")}`, target: `target-${count}` };
+  return { tree: `o${count}.tree0000`, target: `target-${count}` };
 };
 
-async function connect(name: string, tree: string): Promise<NatsBroker> {
+async function connect(name: string, tree = `${name}.nothing0`): Promise<NatsBroker> {
   const broker = await NatsBroker.connect(loadNats(CACHE), {
     servers: [server.url],
     name,
     tree,
     replicas: 1,
+    consumers: [],
     ackWaitMs: ACK_WAIT_MS,
     onTrouble: (error) => troubles.push(error),
   });
@@ -58,9 +59,9 @@ const jobsAt = (broker: NatsBroker, target: string): Received[] =>
 describe("a job", () => {
   test("is kept once however often it is published, goes to one machine, and is gone when it is dropped", async () => {
     const { tree, target } = fresh();
-    const origin = await connect("o", tree);
-    const a = await connect("a", "nothing0");
-    const b = await connect("b", "nothing1");
+    const origin = await connect(`o${count}`, tree);
+    const a = await connect("a");
+    const b = await connect("b");
     const job = jobOf(tree, target);
     const id = dispatchId(job.dispatch);
     await Promise.all([origin.publishJob(job), origin.publishJob(job), origin.publishJob(job)]);
@@ -71,8 +72,11 @@ describe("a job", () => {
     // Published again while a machine has it: nothing new comes.
     await origin.publishJob(job);
     expect(await origin.hasJob(target, id)).toBe(true);
-    await a.dropJob(target, id);
+    await a.finishJob(first.lease);
     expect(await origin.hasJob(target, id)).toBe(false);
+    // Once more: a process that died in between does it again.
+    await a.finishJob(first.lease);
+    await origin.dropJob(target, id);
     const next = jobOf(tree, target, 2);
     await origin.publishJob(next);
     await waitFor(() => [...atA, ...atB].length > 1, { what: "the next job" });
@@ -81,8 +85,8 @@ describe("a job", () => {
 
   test("that is dropped takes no other one with it", async () => {
     const { tree, target } = fresh();
-    const origin = await connect("o", tree);
-    const a = await connect("a", "nothing0");
+    const origin = await connect(`o${count}`, tree);
+    const a = await connect("a");
     const jobs = [1, 2, 3, 4, 5].map((attempt) => jobOf(tree, target, attempt));
     let room = 1;
     const atA = collect((take) =>
@@ -114,17 +118,17 @@ describe("a job", () => {
 
   test("goes to another machine when it is not renewed, and not as long as it is", async () => {
     const { tree, target } = fresh();
-    const origin = await connect("o", tree);
-    const a = await connect("a", "nothing0");
+    const origin = await connect(`o${count}`, tree);
+    const a = await connect("a");
     await origin.publishJob(jobOf(tree, target));
     const atA = jobsAt(a, target);
     const first = await waitFor(() => atA[0], { what: "the job" });
     const fromMs = performance.now();
-    const b = await connect("b", "nothing1");
+    const b = await connect("b");
     const atB = jobsAt(b, target);
     await waitFor(
       async () => {
-        await b.renew(first.lease);
+        await a.renew(first.lease);
         return performance.now() - fromMs > 2 * ACK_WAIT_MS;
       },
       { what: "twice the time of a delivery" },
@@ -139,8 +143,8 @@ describe("a job", () => {
 
   test("that a machine gives back comes again soon, and one that is done never", async () => {
     const { tree, target } = fresh();
-    const origin = await connect("o", tree);
-    const a = await connect("a", "nothing0");
+    const origin = await connect(`o${count}`, tree);
+    const a = await connect("a");
     const atA = jobsAt(a, target);
     await origin.publishJob(jobOf(tree, target));
     await (await waitFor(() => atA[0], { what: "the job" })).delivery.later();
@@ -152,9 +156,9 @@ describe("a job", () => {
 
 test("a result comes to its tree once it is told, until it is done; a receipt comes to its machine", async () => {
   const { tree, target } = fresh();
-  const origin = await connect("o", tree);
-  const other = await connect("p", `${tree.slice(0, 7)}x`);
-  const a = await connect(`m${count}`, "nothing0");
+  const origin = await connect(`o${count}`, tree);
+  const other = await connect(`p${count}`, `p${count}.tree0000`);
+  const a = await connect(`m${count}`);
   const job = jobOf(tree, target);
   const id = dispatchId(job.dispatch);
   const result: Result = {
@@ -170,7 +174,7 @@ test("a result comes to its tree once it is told, until it is done; a receipt co
   const results = collect((take) => origin.results(take));
   const elsewhere = collect((take) => other.results(take));
   const told = await waitFor(() => results[0], { what: "the result" });
-  expect(told.names).toEqual([tree, result.machine, id]);
+  expect(told.names).toEqual([...tree.split("."), target, result.machine, id]);
   await told.delivery.done();
   expect(await origin.hasResult(id)).toBe(false);
   const overs = collect((take) => a.overs(take));
@@ -183,9 +187,9 @@ test("a result comes to its tree once it is told, until it is done; a receipt co
 
 test("machines answer when a tree asks, and their heartbeats come to that tree only", async () => {
   const { tree, target } = fresh();
-  const origin = await connect("o", tree);
-  const other = await connect("p", `${tree.slice(0, 7)}x`);
-  const a = await connect("a", "nothing0");
+  const origin = await connect(`o${count}`, tree);
+  const other = await connect(`p${count}`, `p${count}.tree0000`);
+  const a = await connect("a");
   const heard: string[] = [];
   origin.onBeats((bytes) => heard.push(String(bytes)));
   other.onBeats(() => heard.push("elsewhere"));
@@ -209,8 +213,8 @@ test("none of this gave any trouble", () => {
 
 test("servers that have lost their disk get their streams again, and no old lease renews a new job", async () => {
   const { tree, target } = fresh();
-  const origin = await connect("o", tree);
-  const a = await connect("a", "nothing0");
+  const origin = await connect(`o${count}`, tree);
+  const a = await connect("a");
   const atA = jobsAt(a, target);
   await origin.publishJob(jobOf(tree, target));
   const { lease } = await waitFor(() => atA[0], { what: "the job" });

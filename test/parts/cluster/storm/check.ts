@@ -73,7 +73,7 @@ function unexplained(runs: readonly Run[], { struck, ackWaitMs }: StormEnd): str
 
 /** What is said to have completed has run. */
 function neverRun(byId: ReadonlyMap<string, readonly Run[]>, origin: Place): string[] {
-  const tasks = new Set([...byId.keys()].map((id) => id.split(".")[1]));
+  const tasks = new Set([...byId.keys()].map((id) => id.split(".")[2]));
   return origin.pool
     .results()
     .filter(({ task_id }) => !tasks.has(task_id))

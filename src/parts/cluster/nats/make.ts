@@ -1,0 +1,98 @@
+/** Makes the streams of a cluster and their consumers, and brings those that are there to what the settings say. */
+import type { JetStreamManager } from "./packages.ts";
+import { type Consumer, consumerConfig, streamConfigs } from "./streams.ts";
+
+const NO_CONSUMER = 10014;
+const NO_STREAM = 10059;
+const OTHER_CONFIG = 10058;
+
+/** What was done about a stream or a consumer. */
+export interface Made {
+  name: string;
+  is: "made" | "there" | "changed";
+  /** The settings that were others. */
+  changed?: readonly string[];
+}
+
+/** Whether this says that the servers have no such stream or consumer. */
+export function isMissing(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === NO_CONSUMER || code === NO_STREAM;
+}
+
+/** Makes what the servers have lost, or never had. What is there stays as it is. */
+export async function makeMissing(
+  jsm: JetStreamManager,
+  replicas: number,
+  ackWaitMs: number,
+  consumers: readonly Consumer[],
+): Promise<void> {
+  for (const config of streamConfigs(replicas)) {
+    try {
+      await jsm.streams.add(config);
+    } catch (error) {
+      if (codeOf(error) !== OTHER_CONFIG) throw error;
+    }
+  }
+  for (const one of consumers) await jsm.consumers.add(one.stream, consumerConfig(one, ackWaitMs));
+}
+
+/** @throws an error of the client when the servers refuse a change, such as another kind of storage */
+export async function makeAll(
+  jsm: JetStreamManager,
+  replicas: number,
+  ackWaitMs: number,
+  consumers: readonly Consumer[],
+): Promise<Made[]> {
+  const made: Made[] = [];
+  for (const config of streamConfigs(replicas)) {
+    const { name } = config;
+    const there = await orMissing(jsm.streams.info(name));
+    const changed = there === undefined ? [] : differences(config, there.config);
+    if (there === undefined) await jsm.streams.add(config);
+    else if (changed.length > 0) await jsm.streams.update(name, { ...there.config, ...config });
+    made.push(madeOf(name, there !== undefined, changed));
+  }
+  const wanted = new Map(consumers.map((one) => [`${one.stream} ${one.name}`, one]));
+  for (const { name: stream } of streamConfigs(replicas))
+    for await (const { name, config } of jsm.consumers.list(stream)) {
+      const one = wanted.get(`${stream} ${name}`);
+      wanted.delete(`${stream} ${name}`);
+      const filter = one?.filter ?? String(config["filter_subject"]);
+      const now = consumerConfig({ stream, name, filter }, ackWaitMs);
+      const changed = differences(now, config);
+      if (changed.length > 0) await jsm.consumers.add(stream, now);
+      made.push(madeOf(name, true, changed));
+    }
+  for (const one of wanted.values()) {
+    await jsm.consumers.add(one.stream, consumerConfig(one, ackWaitMs));
+    made.push(madeOf(one.name, false, []));
+  }
+  return made;
+}
+
+function madeOf(name: string, isThere: boolean, changed: readonly string[]): Made {
+  if (changed.length > 0) return { name, is: "changed", changed };
+  return { name, is: isThere ? "there" : "made" };
+}
+
+/** The names of settings that servers have otherwise. What they leave out is false or 0 there. */
+function differences(wanted: Record<string, unknown>, there: Record<string, unknown>): string[] {
+  return Object.keys(wanted).filter((key) => {
+    const [now, before] = [wanted[key], there[key]];
+    return JSON.stringify(now) !== JSON.stringify(before) && !(before === undefined && !now);
+  });
+}
+
+async function orMissing<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+export function codeOf(error: unknown): unknown {
+  return (error as { code?: unknown }).code;
+}
