@@ -170,7 +170,7 @@ describe("docs/settings.md", () => {
     const row = settings.split("\n").find((line) => line.startsWith(`| \`${key}\` |`));
     expect(row?.split("|")[2]?.trim().replaceAll("`", "")).toBe(shown);
     if (!Array.isArray(value))
-      expect(row).toContain(`MAILCHUTE_${key.replace(".", "_").toUpperCase()}\``);
+      expect(row).toContain(`MAILCHUTE_${key.replaceAll(".", "_").toUpperCase()}\``);
   });
 });
 

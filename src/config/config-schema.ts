@@ -152,6 +152,14 @@ const GroupSchema = Type.Object(
   Strict,
 );
 
+const ClusterMachineSchema = Type.Object(
+  optional({
+    serves: Type.Array(Type.String({ pattern: MACHINE })),
+    sends: Type.Array(Type.String({ pattern: MACHINE })),
+  }),
+  Strict,
+);
+
 const LimitSchema = Type.Union(
   [
     Slots,
@@ -318,7 +326,19 @@ export const ConfigSchema = Settings(
         accept: Texts("agents of this machine that may work for others"),
         accept_fields: Texts("fields of tasks of others that are taken, such as exec"),
         slots: Count(0, WORKERS_MAX, "how many tasks of others may be here at once"),
-        credentials: Type.String({ description: "a file with credentials for the servers" }),
+        credentials: Type.String({
+          description: "a file with credentials for the servers, or with the seed of an nkey",
+        }),
+        tls: Settings({
+          ca: Type.String({
+            description: "a file with the authority of the servers' certificates",
+          }),
+          cert: Type.String({ description: "a file with a certificate of this machine" }),
+          key: Type.String({ description: "a file with the key of that certificate" }),
+        }),
+        machines: Type.Record(Type.String({ pattern: MACHINE }), ClusterMachineSchema, {
+          description: "by name: the machines for which cluster init makes rights and streams",
+        }),
         replicas: Count(1, 5, "on how many servers each message is kept"),
         ack_wait_ms: Ms(
           1000,

@@ -224,12 +224,23 @@ export interface ClusterSettings {
   accept_fields: string[];
   /** How many tasks of others may be here at once. */
   slots: number;
-  /** A file with credentials for the servers; "" = none. */
+  /** A file with credentials for the servers, or with the seed of an nkey; "" = none. */
   credentials: string;
+  /** Files: of the authority that has signed the servers' certificates, and of a certificate for this machine. "" = none. */
+  tls: { ca: string; cert: string; key: string };
+  /** By name: the machines whose rights and streams \`cluster init\` makes here. None: each machine may do all. */
+  machines: Record<string, ClusterMachine>;
   /** On how many servers each message is kept. */
   replicas: number;
   /** After so long without a sign of life a task of a machine is given to another one (ms). */
   ack_wait_ms: number;
+}
+
+export interface ClusterMachine {
+  /** The targets whose tasks it runs. */
+  serves?: string[];
+  /** The targets to which it sends tasks. */
+  sends?: string[];
 }
 
 /** US dollars for one million tokens. */
@@ -304,6 +315,8 @@ export const DEFAULT_SETTINGS: Settings = {
     accept_fields: [],
     slots: 4,
     credentials: "",
+    tls: { ca: "", cert: "", key: "" },
+    machines: {},
     replicas: 1,
     ack_wait_ms: 30_000,
   },

@@ -26,6 +26,7 @@ import {
   type Consumer,
   controlSubject,
   homeConsumer,
+  inboxOf,
   MS_NS,
   machineConsumer,
   machineSubject,
@@ -382,11 +383,6 @@ export class NatsBroker implements OriginBroker, MachineBroker {
       if (!this.isClosing) this.o.onTrouble(explain(error, `listen to ${subject}`));
     }
   }
-}
-
-/** The subjects under which servers answer a machine. */
-export function inboxOf(machine: string): string {
-  return `_INBOX_${machine}`;
 }
 
 function authenticator(nats: Nats, credentials: Uint8Array): unknown {

@@ -9,6 +9,8 @@ const OTHER_CONFIG = 10058;
 /** What was done about a stream or a consumer. */
 export interface Made {
   name: string;
+  /** False: it is a consumer. */
+  isStream: boolean;
   is: "made" | "there" | "changed";
   /** The settings that were others. */
   changed?: readonly string[];
@@ -51,7 +53,7 @@ export async function makeAll(
     const changed = there === undefined ? [] : differences(config, there.config);
     if (there === undefined) await jsm.streams.add(config);
     else if (changed.length > 0) await jsm.streams.update(name, { ...there.config, ...config });
-    made.push(madeOf(name, there !== undefined, changed));
+    made.push({ name, isStream: true, ...madeOf(there !== undefined, changed) });
   }
   const wanted = new Map(consumers.map((one) => [`${one.stream} ${one.name}`, one]));
   for (const { name: stream } of streamConfigs(replicas))
@@ -62,18 +64,17 @@ export async function makeAll(
       const now = consumerConfig({ stream, name, filter }, ackWaitMs);
       const changed = differences(now, config);
       if (changed.length > 0) await jsm.consumers.add(stream, now);
-      made.push(madeOf(name, true, changed));
+      made.push({ name, isStream: false, ...madeOf(true, changed) });
     }
   for (const one of wanted.values()) {
     await jsm.consumers.add(one.stream, consumerConfig(one, ackWaitMs));
-    made.push(madeOf(one.name, false, []));
+    made.push({ name: one.name, isStream: false, ...madeOf(false, []) });
   }
   return made;
 }
 
-function madeOf(name: string, isThere: boolean, changed: readonly string[]): Made {
-  if (changed.length > 0) return { name, is: "changed", changed };
-  return { name, is: isThere ? "there" : "made" };
+function madeOf(isThere: boolean, changed: readonly string[]): Pick<Made, "is" | "changed"> {
+  return changed.length > 0 ? { is: "changed", changed } : { is: isThere ? "there" : "made" };
 }
 
 /** The names of settings that servers have otherwise. What they leave out is false or 0 there. */

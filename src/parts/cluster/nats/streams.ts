@@ -88,6 +88,9 @@ export const machineSubject = (machine: string): string => `mc.machine.${machine
 
 export const controlSubject = (machine: string): string => `mc.control.${machine}`;
 
+/** The subjects under which servers answer a machine begin so. */
+export const inboxOf = (machine: string): string => `_INBOX_${machine}`;
+
 /** The tokens of a subject behind the first ones; the rest, which is an id and has dots, is the last one. */
 export function readSubject(subject: string, tokens: number): string[] {
   const parts = subject.split(".");

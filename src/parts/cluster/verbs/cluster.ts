@@ -12,22 +12,36 @@ import { treeName } from "../tree/tree-name.ts";
 import { connectTo, nameOf, placeOf } from "./place.ts";
 
 export const command = defineCommand({
-  usage: "ls | status | drain [MACHINE] | resume [MACHINE]",
+  usage: "ls | status | drain [MACHINE] | resume [MACHINE] | init [--out DIR]",
   subcommands: {
     ls: "list the machines: what they serve, their slots, their load, when they were heard",
     status: "show what the bridge of this tree does, and how many tasks are on their way",
     drain: "a machine takes no more tasks of others; what it has ends. Default: this machine",
     resume: "it takes tasks again",
+    init: "make the streams at the servers, and keys and rights for the machines that are listed in config.yaml",
   },
   args: { min: 0, max: 1 },
   details: [
     "Machines are known to the bridge of this tree (`mailchute bridge`). See docs/cluster.md.",
   ],
-  examples: ["cluster ls", "cluster drain box1"],
-  options: {},
+  examples: ["cluster ls", "cluster drain box1", "cluster init"],
+  options: {
+    out: {
+      type: "text",
+      value: "DIR",
+      help: "init: write keys and server configuration there; default: cluster/keys in the state tree",
+    },
+  },
   async run(ctx) {
     const tree = existingTree(ctx);
     const [name] = ctx.positionals;
+    const { out } = ctx.options;
+    if (ctx.subcommand === "init") {
+      if (name !== undefined) throw new ErrUsage("cluster init takes no name");
+      const { init } = await import("./init.ts");
+      return init(ctx, out);
+    }
+    if (out !== undefined) throw new ErrUsage("--out belongs to cluster init");
     const isLook = ctx.subcommand === "ls" || ctx.subcommand === "status";
     if (isLook && name !== undefined) throw new ErrUsage(`cluster ${ctx.subcommand} takes no name`);
     if (!isLook) return drain(ctx, name, ctx.subcommand === "drain");

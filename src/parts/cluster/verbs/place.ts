@@ -4,10 +4,12 @@ import os from "node:os";
 import { dirname, resolve } from "node:path";
 import type { Context } from "../../../cli/shell/command-spec.ts";
 import { existingTree, openSettings } from "../../../cli/shell/options.ts";
+import { compact } from "../../../core/compact.ts";
 import { ErrInvalidConfig } from "../../../core/errors.ts";
 import type { ClusterSettings, Settings } from "../../../core/settings.ts";
 import { type StateTree, stateTree } from "../../../core/state-tree.ts";
 import { NatsBroker } from "../nats/broker.ts";
+import { consumersOf, type MachineRole } from "../nats/layout.ts";
 import { loadNats, type Nats } from "../nats/packages.ts";
 import { isTarget } from "../protocol/dispatch.ts";
 
@@ -42,17 +44,31 @@ export async function connectTo(
   tree: string,
   onTrouble: (error: unknown) => void,
 ): Promise<NatsBroker> {
-  const path = cluster.credentials === "" ? undefined : resolve(dir, cluster.credentials);
+  const pathOf = (path: string): string | undefined =>
+    path === "" ? undefined : resolve(dir, path);
+  const credentials = pathOf(cluster.credentials);
+  const { ca, cert, key } = cluster.tls;
+  const tls = compact({ caFile: pathOf(ca), certFile: pathOf(cert), keyFile: pathOf(key) });
   return NatsBroker.connect(nats, {
     servers: cluster.servers,
     name,
     tree,
     replicas: cluster.replicas,
     ackWaitMs: cluster.ack_wait_ms,
-    consumers: [],
-    ...(path === undefined ? {} : { credentials: fs.readFileSync(path) }),
+    consumers: consumersOf(rolesOf(cluster)),
+    ...(credentials === undefined ? {} : { credentials: fs.readFileSync(credentials) }),
+    ...(Object.keys(tls).length === 0 ? {} : { tls }),
     onTrouble,
   });
+}
+
+/** The machines that are listed here; none when each may do all at the servers. */
+export function rolesOf({ machines }: ClusterSettings): MachineRole[] {
+  return Object.entries(machines).map(([name, { serves = [], sends = [] }]) => ({
+    name,
+    serves,
+    sends,
+  }));
 }
 
 /** @param path of the settings. @throws ErrInvalidConfig */

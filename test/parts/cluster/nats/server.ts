@@ -24,9 +24,14 @@ export class Server {
    * @param more arguments beside those of a server that is alone
    */
   static async start(dir: string, more: readonly string[] = []): Promise<Server> {
-    const server = new Server(join(dir, "nats"), await freePort(), more);
+    const server = await Server.prepare(dir, more);
     await server.start();
     return server;
+  }
+
+  /** It is not started yet. */
+  static async prepare(dir: string, more: readonly string[] = []): Promise<Server> {
+    return new Server(join(dir, "nats"), await freePort(), more);
   }
 
   get isRunning(): boolean {

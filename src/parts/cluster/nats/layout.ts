@@ -1,0 +1,134 @@
+/** What each machine of a cluster needs of the servers, and may do there. Pure. */
+import {
+  askSubject,
+  beatSubject,
+  type Consumer,
+  controlSubject,
+  homeConsumer,
+  inboxOf,
+  machineConsumer,
+  machineSubject,
+  overSubject,
+  RESULT,
+  resultSubject,
+  targetConsumer,
+  WORK,
+  workSubject,
+} from "./streams.ts";
+
+/** A machine with its state tree. */
+export interface MachineRole {
+  name: string;
+  /** The targets whose tasks it runs, beside its own name; none: it runs no tasks of others. */
+  serves: readonly string[];
+  /** The targets to which it sends tasks. */
+  sends: readonly string[];
+}
+
+export interface Permissions {
+  publish: string[];
+  subscribe: string[];
+}
+
+/** The consumers of all machines. */
+export function consumersOf(machines: readonly MachineRole[]): Consumer[] {
+  const targets = new Set(machines.flatMap(({ name, serves }) => [name, ...serves]));
+  return [
+    ...[...targets].map(targetConsumer),
+    ...machines.map(({ name }) => homeConsumer(name)),
+    ...machines.map(({ name }) => machineConsumer(name)),
+  ];
+}
+
+/**
+ * Subjects name their senders, so a machine may publish under its own name alone, and may settle tasks of the targets that it serves. It
+ * may neither make consumers, which can send what they read to any subject, nor read a message of a stream by a direct request, which can,
+ * too. With the other requests it can send an answer of the server there, or a message under the subject that it had: neither is taken for
+ * one of ours.
+ */
+export function permissionsOf({ name, serves, sends }: MachineRole): Permissions {
+  const takes = serves.length === 0 ? [] : [...new Set([...serves, name])];
+  const own = targetConsumer(name);
+  const publish = [
+    machineSubject(name),
+    askSubject(`${name}.*`),
+    // When it was made tells whether the servers have lost all they had.
+    `$JS.API.CONSUMER.INFO.${own.stream}.${own.name}`,
+    ...[homeConsumer(name), machineConsumer(name)].flatMap(mayTake),
+    ...takes.flatMap((target) => [
+      ...mayTake(targetConsumer(target)),
+      resultSubject("*.*", target, name, ">"),
+    ]),
+    ...(takes.length === 0 ? [] : [beatSubject("*.*", name)]),
+  ];
+  if (sends.length > 0)
+    publish.push(
+      ...sends.map((target) => workSubject(target, `${name}.>`)),
+      overSubject("*", `${name}.>`),
+      // To see which of its jobs and results are there, and to take jobs back.
+      ...[WORK, RESULT].map((stream) => `$JS.API.STREAM.INFO.${stream}`),
+      ...["GET", "DELETE"].map((verb) => `$JS.API.STREAM.MSG.${verb}.${WORK}`),
+    );
+  const subscribe = [
+    `${inboxOf(name)}.>`,
+    machineSubject("*"),
+    controlSubject(name),
+    askSubject("*.*"),
+    beatSubject(`${name}.*`, "*"),
+  ];
+  return { publish: [...new Set(publish)], subscribe };
+}
+
+function mayTake({ stream, name }: Consumer): string[] {
+  return [
+    `$JS.API.CONSUMER.INFO.${stream}.${name}`,
+    `$JS.API.CONSUMER.MSG.NEXT.${stream}.${name}`,
+    `$JS.ACK.${stream}.${name}.>`,
+  ];
+}
+
+/**
+ * The users of a NATS server, in the form of its configuration.
+ * @param keeper the machine that makes the streams: it may do all
+ * @param keyOf the public nkey of a machine
+ */
+export function usersText(
+  machines: readonly MachineRole[],
+  keeper: string,
+  keyOf: (name: string) => string,
+): string {
+  const lines = [
+    "# Made by `mailchute cluster init`, which replaces this file. It holds no secret.",
+    "authorization {",
+    "  users = [",
+  ];
+  for (const machine of machines) {
+    lines.push(`    # ${machine.name}`, "    {", `      nkey: ${keyOf(machine.name)}`);
+    if (machine.name !== keeper) {
+      const { publish, subscribe } = permissionsOf(machine);
+      lines.push("      permissions: {", ...listOf("publish", publish));
+      lines.push(...listOf("subscribe", subscribe), "      }");
+    }
+    lines.push("    }");
+  }
+  return `${[...lines, "  ]", "}"].join("\n")}\n`;
+}
+
+function listOf(verb: string, subjects: readonly string[]): string[] {
+  const items = subjects.map((subject) => `            ${JSON.stringify(subject)}`);
+  return [`        ${verb}: {`, "          allow: [", ...items, "          ]", "        }"];
+}
+
+/** A first configuration of a server, for people to change. */
+export const SERVER_TEXT = `# Made by \`mailchute cluster init\`, which does not touch it again: it is yours.
+listen: "0.0.0.0:4222"
+jetstream {
+  store_dir: "/var/lib/nats"
+}
+# Without TLS, others in the network can read what is sent.
+# tls {
+#   cert_file: "/etc/nats/cert.pem"
+#   key_file: "/etc/nats/key.pem"
+# }
+include "./users.conf"
+`;

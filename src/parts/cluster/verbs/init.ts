@@ -1,0 +1,164 @@
+/** `cluster init`: makes the streams of a cluster, and the users of its servers with the rights of each machine. */
+import fs from "node:fs";
+import { join, relative, resolve } from "node:path";
+import type { Context } from "../../../cli/shell/command-spec.ts";
+import { EXIT } from "../../../cli/shell/exit-codes.ts";
+import { ErrInvalidConfig, ErrIo, messageOf, systemCode } from "../../../core/errors.ts";
+import { replaceText } from "../../../host/documents.ts";
+import { makeDirs } from "../../../host/make-dirs.ts";
+import { safe } from "../../../text/render.ts";
+import { type MachineRole, SERVER_TEXT, usersText } from "../nats/layout.ts";
+import type { Made } from "../nats/make.ts";
+import type { Nats } from "../nats/packages.ts";
+import { clusterDir } from "../tree/cluster-dir.ts";
+import { treeName } from "../tree/tree-name.ts";
+import { type ClusterPlace, connectTo, placeOf, rolesOf } from "./place.ts";
+
+const WORDS = { made: "made", there: "already there", changed: "changed" } as const;
+const NAME_CHARS = 11;
+
+/** @param out where the users go; default: in the state tree */
+export async function init(ctx: Context, out: string | undefined): Promise<number> {
+  const place = await placeOf(ctx);
+  const machines = machinesOf(place);
+  const dir = out === undefined ? join(clusterDir(place.tree.dir), "keys") : resolve(out);
+  const files = machines.length === 0 ? [] : writeUsers(place, machines, dir);
+  if (!ctx.json) for (const file of files) ctx.out.line(`wrote ${safe(shown(file))}`);
+  if (!ctx.json && files.length > 0) {
+    ctx.out.line(`rights for ${machines.length} machines: give each its own .nk file, and name`);
+    ctx.out.line("it there as credentials in cluster:; servers read nats.conf and users.conf");
+  }
+  const made = await make(place, files.length > 0 ? dir : undefined);
+  if (ctx.json) ctx.out.json({ files, made: made.map(entryOf) });
+  else for (const line of linesOf(made)) ctx.out.line(safe(line));
+  return EXIT.ok;
+}
+
+/** @throws ErrInvalidConfig when a machine serves the name of another one, or sends where no machine takes */
+function machinesOf({ settings: { cluster }, name, tree }: ClusterPlace): MachineRole[] {
+  const machines = rolesOf(cluster);
+  if (machines.length === 0) return [];
+  const fail = (message: string, hint: string): never => {
+    const place = { path: tree.config, phase: "cluster", hint };
+    throw new ErrInvalidConfig(`cluster: machines: ${message}`, place);
+  };
+  const names = new Set(machines.map((one) => one.name));
+  const targets = new Set([...names, ...machines.flatMap(({ serves }) => serves)]);
+  for (const { name: own, serves, sends } of machines) {
+    const other = serves.find((target) => target !== own && names.has(target));
+    if (other !== undefined)
+      fail(`${own} serves ${other}, which is another machine`, "give the target another name");
+    const nowhere = sends.find((target) => !targets.has(target));
+    if (nowhere !== undefined)
+      fail(`${own} sends to ${nowhere}`, `no machine there has ${nowhere} in serves`);
+  }
+  // It makes the streams, so it has a user with all rights.
+  if (!names.has(name)) machines.push({ name, serves: [], sends: [] });
+  return machines;
+}
+
+/** @returns the files it wrote. A key that is there stays. */
+function writeUsers(
+  { nats, name: keeper }: ClusterPlace,
+  machines: readonly MachineRole[],
+  dir: string,
+): string[] {
+  makeDirs(dir, 2);
+  const files: string[] = [];
+  const keyOf = (name: string): string => {
+    const path = join(dir, `${name}.nk`);
+    const { key, isNew } = loadKey(nats, path);
+    if (isNew) files.push(path);
+    return key;
+  };
+  const users = join(dir, "users.conf");
+  replaceText(users, usersText(machines, keeper, keyOf));
+  const server = join(dir, "nats.conf");
+  files.push(users);
+  if (writeNew(server, SERVER_TEXT)) files.push(server);
+  return files;
+}
+
+function loadKey(nats: Nats, path: string): { key: string; isNew: boolean } {
+  const made = nats.nkeys.createUser();
+  const seed = Buffer.from(made.getSeed()).toString("latin1");
+  if (writeNew(path, `${seed}\n`)) return { key: made.getPublicKey(), isNew: true };
+  const kept = fs.readFileSync(path, "latin1").trim();
+  try {
+    const key = nats.nkeys.fromSeed(Buffer.from(kept, "latin1")).getPublicKey();
+    if (key.startsWith("U")) return { key, isNew: false };
+  } catch {
+    // Told below, without its text.
+  }
+  throw new ErrIo("this file holds no seed of a user", {
+    path,
+    phase: "cluster",
+    hint: "remove it: init makes a new one, which its machine then needs",
+  });
+}
+
+/** @returns false when there is such a file, which stays */
+function writeNew(path: string, text: string): boolean {
+  try {
+    fs.writeFileSync(path, text, { mode: 0o600, flag: "wx", flush: true });
+    return true;
+  } catch (error) {
+    if (systemCode(error) === "EEXIST") return false;
+    throw error;
+  }
+}
+
+/** @param dir where the users are; undefined when there are none. @throws ErrIo */
+async function make(place: ClusterPlace, dir: string | undefined): Promise<Made[]> {
+  const { cluster } = place.settings;
+  const fail = (error: unknown): never => {
+    const key = dir === undefined ? "" : keyPath(place, dir);
+    throw new ErrIo(`the streams could not be made: ${messageOf(error)}`, {
+      path: cluster.servers.join(", "),
+      phase: "cluster",
+      hint:
+        dir === undefined
+          ? "start the servers (nats-server -js), then run it again"
+          : `start the servers with ${shown(join(dir, "nats.conf"))}, set credentials: ${key} in cluster: here, then run it again`,
+    });
+  };
+  const tree = treeName(place.tree.dir, place.name);
+  const broker = await connectTo(place, tree, () => {}).catch(fail);
+  try {
+    return await broker.makeAll().catch(fail);
+  } finally {
+    await broker.close();
+  }
+}
+
+/** As the settings of this tree may name it. */
+function keyPath({ tree, name }: ClusterPlace, dir: string): string {
+  const path = join(dir, `${name}.nk`);
+  const near = relative(tree.dir, path);
+  return near.startsWith("..") ? path : near;
+}
+
+function entryOf({ name, is, changed }: Made): Omit<Made, "isStream"> {
+  return { name, is, ...(changed === undefined ? {} : { changed }) };
+}
+
+/** A line for each stream, and one for the consumers, of which there are three for each machine. */
+function linesOf(made: readonly Made[]): string[] {
+  const streams = made.filter(({ isStream }) => isStream);
+  const consumers = made.filter(({ isStream }) => !isStream);
+  const counts = (Object.keys(WORDS) as Made["is"][]).flatMap((is) => {
+    const count = consumers.filter((one) => one.is === is).length;
+    return count === 0 ? [] : [`${count} ${WORDS[is]}`];
+  });
+  return [...streams.map(lineOf), `${"consumers".padEnd(NAME_CHARS)}${counts.join(", ")}`];
+}
+
+function lineOf({ name, is, changed }: Made): string {
+  const what = changed === undefined ? "" : `: ${changed.join(", ")}`;
+  return `${name.padEnd(NAME_CHARS)}${WORDS[is]}${what}`;
+}
+
+function shown(path: string): string {
+  const near = relative(process.cwd(), path);
+  return near.startsWith("..") ? path : near;
+}
