@@ -42,13 +42,13 @@ test("at the tree that has the tasks", () => {
   const { tree, trays, now, lists } = newTrays();
   const telemetry = new Telemetry(tree, "bridge", 1000, trays.clock);
   const settings = DEFAULT_SETTINGS;
-  const files = new OriginFiles({ trays, settings, telemetry, tree: "abcd2345" });
+  const files = new OriginFiles({ trays, settings, telemetry, tree: "laptop.abcd2345" });
   const paths = Array.from({ length: COUNT }, (_, n) =>
     put(trays, `t${n}@s.1~hold-cluster-gpu.json`),
   );
   const all = files.held();
   expect(all).toHaveLength(COUNT);
-  expect(all[0]?.id).toMatch(/^abcd2345\.t\d+\.s\.1$/);
+  expect(all[0]?.id).toMatch(/^laptop\.abcd2345\.t\d+\.s\.1$/);
   const standings = (): string[] => [
     ...new Set(all.map(({ dispatch, target }) => files.standing(dispatch, target))),
   ];
@@ -78,15 +78,15 @@ test("at the machine that runs them; one that was claimed a moment ago is not ta
     control: openTrays(tree.control, { durability: "process" }),
     accept: { agents: [], fields: [] },
   });
-  const ids = Array.from({ length: COUNT }, (_, n) => `abcd2345.t${n}.s.1`);
+  const ids = Array.from({ length: COUNT }, (_, n) => `laptop.abcd2345.t${n}.s.1`);
   for (const id of ids) put(trays, `${id}@z.1~w-x-1-1-1.json`);
   const places = (): string[] => [...new Set(ids.map((id) => files.placeOf(id)))];
   expect(places()).toEqual(["unsettled"]);
   expect(lists()).toBe(1);
-  put(trays, "abcd2345.late.s.1@z.1~w-x-1-1-1.json");
-  expect(files.placeOf("abcd2345.late.s.1")).toBe("unsettled");
-  fs.writeFileSync(join(trays.outbox, "abcd2345.old.s.1_result.json"), "{}");
-  fs.writeFileSync(join(trays.inbox, "abcd2345.new.s.1.json"), "{}");
-  const placeOf = (name: string): string => files.placeOf(`abcd2345.${name}.s.1`);
+  put(trays, "laptop.abcd2345.late.s.1@z.1~w-x-1-1-1.json");
+  expect(files.placeOf("laptop.abcd2345.late.s.1")).toBe("unsettled");
+  fs.writeFileSync(join(trays.outbox, "laptop.abcd2345.old.s.1_result.json"), "{}");
+  fs.writeFileSync(join(trays.inbox, "laptop.abcd2345.new.s.1.json"), "{}");
+  const placeOf = (name: string): string => files.placeOf(`laptop.abcd2345.${name}.s.1`);
   expect(["old", "new", "none"].map(placeOf)).toEqual(["settled", "unsettled", "none"]);
 });

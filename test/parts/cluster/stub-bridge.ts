@@ -18,7 +18,7 @@ import { MachineFiles } from "../../../src/parts/cluster/tree/machine-files.ts";
 import { OriginFiles } from "../../../src/parts/cluster/tree/origin-files.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
-export const TREE = "abcd2345";
+export const TREE = "laptop.abcd2345";
 
 export function stubBridge(more: Partial<BridgeOptions> = {}) {
   const tree = stateTree(tempDir());
@@ -54,6 +54,7 @@ export function stubBridge(more: Partial<BridgeOptions> = {}) {
     origin: new OriginFiles({ trays, settings: DEFAULT_SETTINGS, telemetry, tree: TREE }),
     machine,
     broker: silent,
+    sends: true,
     serves: [],
     room: () => 4,
     isPaused: () => false,
