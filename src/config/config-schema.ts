@@ -316,6 +316,7 @@ export const ConfigSchema = Settings(
         servers: Type.Array(Text, {
           description: "addresses of NATS servers; none: it works alone",
         }),
+        bridge: Type.Boolean({ description: "true: run starts the bridge, and keeps it" }),
         name: Type.String({
           pattern: "^(?:[a-z0-9][a-z0-9-]{0,31})?$",
           description: "the name of this machine; default: that of the host",

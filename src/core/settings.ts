@@ -214,6 +214,8 @@ export interface Settings extends Required<CallbackFields> {
 export interface ClusterSettings {
   /** Addresses of NATS servers; none: it works alone. */
   servers: string[];
+  /** Whether `run` starts a bridge, and keeps it. */
+  bridge: boolean;
   /** The name of this machine; "" = that of the host. */
   name: string;
   /** Which tasks of others run here: those sent to these names, and to the name of this machine. None: it only sends. */
@@ -309,6 +311,7 @@ export const DEFAULT_SETTINGS: Settings = {
   notify: [],
   cluster: {
     servers: [],
+    bridge: false,
     name: "",
     serves: [],
     accept: [],

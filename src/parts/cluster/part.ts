@@ -14,6 +14,7 @@ import type {
 } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
+import type { BridgeProcess } from "./bridge-process.ts";
 import { gateOf } from "./gate-text.ts";
 import { clusterGate, targetOf } from "./protocol/dispatch.ts";
 import { readBridge } from "./tree/bridge-document.ts";
@@ -49,6 +50,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
   private readonly targetOfAgent = new Map<string, string>();
   private gates: ClosedGate[] = [];
   private lookAtMs = 0;
+  private bridge: BridgeProcess | undefined;
   /** The pause between two looks while tasks are on their way. */
   private pauseMs = LOOK_MS;
 
@@ -71,8 +73,9 @@ class ClusterPart implements Part, StartLimit, StatusSource {
     }
   }
 
-  async start(): Promise<void> {
+  async start(isOnePass: boolean): Promise<void> {
     if (this.targets.size > 0) this.look(performance.now());
+    if (this.env.settings.cluster.bridge && !isOnePass) await this.startBridge();
   }
 
   work({ nowMs }: Tick): void {
@@ -111,9 +114,28 @@ class ClusterPart implements Part, StartLimit, StatusSource {
     return { gates: this.gates };
   }
 
-  async finish(): Promise<void> {}
+  async finish(limitMs: number): Promise<void> {
+    await this.bridge?.end(limitMs);
+  }
 
-  close(): void {}
+  close(): void {
+    this.bridge?.close();
+  }
+
+  private async startBridge(): Promise<void> {
+    const { tree, alerts } = this.env;
+    try {
+      const { BridgeProcess } = await import("./bridge-process.ts");
+      this.bridge = new BridgeProcess({
+        stateDir: tree.dir,
+        isThere: () => readBridge(tree.dir, Date.now()) !== undefined,
+        tell: (line) => (isBeginning(line) ? alerts.notice(line) : alerts.report(line, line)),
+      });
+      this.bridge.start();
+    } catch (error) {
+      alerts.report("bridge", `the bridge cannot be started: ${messageOf(error)}`);
+    }
+  }
 
   private look(nowMs: number): void {
     const { alerts, tree, trays } = this.env;
@@ -148,6 +170,11 @@ class ClusterPart implements Part, StartLimit, StatusSource {
       if (target.startedMs.size > 0) target.startedMs.delete(file.slice(0, file.indexOf("@")));
     }
   }
+}
+
+/** What a bridge says when all is well. */
+function isBeginning(line: string): boolean {
+  return line.startsWith("bridge of ");
 }
 
 export const cluster: MakePart = (host) => new ClusterPart(host);

@@ -38,7 +38,7 @@ export const command = defineCommand({
   isLongLived: true,
   details: [
     "Sends tasks of remote agents to other machines and settles them with the results; runs tasks of others if `cluster: serves:` in config.yaml names some. " +
-      "It can be killed and started again at any time. Ctrl-C and SIGTERM end it.",
+      "It can be killed and started again at any time. Ctrl-C and SIGTERM end it. With `cluster: {bridge: true}` in config.yaml, `mailchute run` starts it.",
   ],
   options: {},
   async run(ctx) {
@@ -56,6 +56,7 @@ export const command = defineCommand({
       await carry(ctx.out, place);
     } finally {
       await release();
+      if (process.connected) process.disconnect();
     }
     return EXIT.ok;
   },
@@ -77,6 +78,8 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
   const stopped = new Promise<true>((end) => {
     process.once("SIGINT", () => end(true));
     process.once("SIGTERM", () => end(true));
+    // A supervisor that has started it holds a channel to it, and is gone.
+    process.once("disconnect", () => end(true));
   });
   const connect = (): Promise<NatsBroker> =>
     connectTo(place, treeId, (error) => tell(messageOf(error)));

@@ -232,11 +232,13 @@ test("a server does not carry words of a machine to the subject of another one, 
     const before = heard.length;
     await nats.jetstream(box2).publish(`mc.work.cpu.${id}`, Buffer.from(forged));
     // What it asks for is sent to the subject that it names.
-    const ask = (subject: string, body: object): void =>
-      box2.publish(subject, Buffer.from(JSON.stringify(body)), { reply: to });
+    const ask = (subject: string, body?: object): void =>
+      box2.publish(subject, Buffer.from(body === undefined ? "" : JSON.stringify(body)), {
+        reply: to,
+      });
     ask("$JS.API.CONSUMER.MSG.NEXT.mc_work.target_cpu", { batch: 1, no_wait: true });
     ask("$JS.API.STREAM.MSG.GET.mc_work", { last_by_subj: `mc.work.cpu.${id}` });
-    ask(`$JS.API.DIRECT.GET.mc_work.mc.work.cpu.${id}`, {});
+    ask(`$JS.API.DIRECT.GET.mc_work.mc.work.cpu.${id}`);
     ask(`mc.work.cpu.${id}`, {});
     await waitFor(() => heard.length >= before + 4, { what: "what came of it" });
   }
