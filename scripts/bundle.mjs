@@ -83,7 +83,7 @@ function toAscii(code) {
   );
 }
 
-/** The files that are read before any of these runs. */
+/** The modules that are read before any of these runs. */
 async function findNeeds(names) {
   const chunks = new Map(
     (await bundle(names, "cjs", "chunks", true, false)).map((chunk) => [chunk.fileName, chunk]),
@@ -104,7 +104,14 @@ written.push(
     groups: [{ name: "package", test: findsPackage }],
   })),
 );
-for (const name of ALONE) written.push(...(await bundle([name], "cjs", dirname(name))));
+for (const name of ALONE) {
+  const needs = await findNeeds([name]);
+  written.push(
+    ...(await bundle([name], "cjs", dirname(name), {
+      groups: [{ name: "needs", test: (id) => needs.has(id) }],
+    })),
+  );
+}
 
 // src/host/package.ts counts on lying one folder deep.
 for (const { fileName, moduleIds } of written)
