@@ -44,7 +44,8 @@ export class PlanStatus implements StatusSource, DependencySource {
   /** Changes whenever the plan, one of its statuses, or how far the work of a node is changes. */
   get version(): number {
     const { doc } = this.p.store;
-    const { unlanded } = this.launcher;
+    // Asked at each tick, and each answer costs a look at the disk.
+    const unlanded = doc === undefined ? undefined : this.launcher.unlanded;
     if (doc !== this.versionOf || unlanded !== this.unlandedThen) {
       this.versionOf = doc;
       this.unlandedThen = unlanded;
