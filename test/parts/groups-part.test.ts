@@ -262,6 +262,15 @@ describe("groups", () => {
     expect(parts.nextMs(0)).toBe(Number.POSITIVE_INFINITY);
   });
 
+  it("say that they count a start, so that the next one of its lane is asked about", () => {
+    list();
+    expect(parts.noteStart(lane("land-a"), "a")).toBe(true);
+    expect(parts.mayStart(lane("land-a"))).toBe(false);
+    const settled = laneOf({ agentId: "exec", tray: "processing" });
+    expect(parts.noteStart(settled, "b")).toBe(false);
+    expect(parts.mayStart(settled)).toBe(true);
+  });
+
   it("hold a task whose limit nothing defines, also without any settings", () => {
     open({ ...DEFAULT_SETTINGS });
     const unknown = laneWith({ limits: ["gpuu"] });

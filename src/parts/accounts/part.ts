@@ -17,6 +17,8 @@ import type {
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import { AccountWatch } from "./account-watch.ts";
 
+const NONE: readonly string[] = [];
+
 class AccountsPart implements Part, StartLimit, StatusSource {
   readonly ports = { startLimit: this, status: this };
   version = 0;
@@ -68,9 +70,10 @@ class AccountsPart implements Part, StartLimit, StatusSource {
     return accounts.length === 0 || accounts.some((account) => this.watch(account).mayStart());
   }
 
-  noteStart(lane: string): void {
+  noteStart(lane: string): boolean {
     const first = this.accountsOfLane(lane).find((account) => this.watch(account).mayStart());
     if (first !== undefined) this.watch(first).noteStart();
+    return first !== undefined;
   }
 
   report(): PartReport {
@@ -78,7 +81,7 @@ class AccountsPart implements Part, StartLimit, StatusSource {
   }
 
   private accountsOfLane(lane: string): readonly string[] {
-    return this.accounts.get(readLane(lane).agent) ?? [];
+    return this.accounts.size === 0 ? NONE : (this.accounts.get(readLane(lane).agent) ?? NONE);
   }
 
   private watch(account: string): AccountWatch {

@@ -105,9 +105,11 @@ class ClusterPart implements Part, StartLimit, StatusSource {
     return !target.isFull;
   }
 
-  noteStart(lane: string, id: string): void {
+  noteStart(lane: string, id: string): boolean {
+    if (this.targets.size === 0) return false;
     const name = this.targetOfAgent.get(readLane(lane).agent);
     if (name !== undefined) this.targets.get(name)?.startedMs.set(id, performance.now());
+    return name !== undefined;
   }
 
   report(): PartReport {

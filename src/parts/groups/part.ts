@@ -154,16 +154,17 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     return undefined;
   }
 
-  noteStart(lane: string, id: string): void {
-    if (!this.isUsed) return;
+  noteStart(lane: string, id: string): boolean {
+    if (!this.isUsed) return false;
     const parts = readLane(lane);
-    if (parts.hasPlaces) return;
+    if (parts.hasPlaces) return false;
     const limited = this.limitedBy(parts);
     this.enter({ id, limited, weight: parts.weight, owns: parts.owns });
     for (const { kind, name } of limited) {
       const rate = kind === "limit" ? this.limits.rateOf(name) : undefined;
       if (rate !== undefined) this.watch(name).noteStart(rate);
     }
+    return true;
   }
 
   /** What is full, paused, used up or unknown. */

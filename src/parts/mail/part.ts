@@ -43,10 +43,14 @@ class MailPart implements Part, StartLimit {
   }
 
   /** Before its task is accepted, so that its exit is told over any crash. */
-  noteStart(lane: string, id: string): void {
-    const { agent } = readLane(lane);
+  noteStart(lane: string, id: string): boolean {
+    if (!this.isOfAgent(lane)) return false;
+    if (!this.notes.has(foldId(id))) this.noteAgent(readLane(lane).agent, id);
+    return true;
+  }
+
+  private noteAgent(agent: string, id: string): void {
     const { settings, tree, alerts } = this.env;
-    if (!this.isOfAgent(lane) || this.notes.has(foldId(id))) return;
     const note = { v: 1, task: id, agent, run: null } as const;
     this.notes.set(foldId(id), note);
     this.hasNewNote = true;

@@ -20,13 +20,17 @@ export class HeldLanes {
   }
 
   mayStart(lane: string): boolean {
+    if (this.held.size === 0) return true;
     const key = keyOf(readLane(lane));
     return !this.held.has(key) || !this.tried.has(key);
   }
 
-  noteStart(lane: string): void {
+  noteStart(lane: string): boolean {
+    if (this.held.size === 0) return false;
     const key = keyOf(readLane(lane));
-    if (this.held.has(key)) this.tried.add(key);
+    if (!this.held.has(key)) return false;
+    this.tried.add(key);
+    return true;
   }
 }
 

@@ -64,8 +64,8 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
     return this.lanes.mayStart(lane);
   }
 
-  noteStart(lane: string): void {
-    this.lanes.noteStart(lane);
+  noteStart(lane: string): boolean {
+    return this.lanes.noteStart(lane);
   }
 
   report(): PartReport {

@@ -82,8 +82,8 @@ export interface StartLimit {
   mayStart?(lane: string): boolean;
   /** Why no task of this lane starts as long as this supervisor runs; undefined when one may. */
   whyClosed?(lane: string): string | undefined;
-  /** Called when a task of this lane starts. */
-  noteStart?(lane: string, id: string): void;
+  /** Called when a task of this lane starts. @returns false when it does not count the starts of this lane: see `Gates` */
+  noteStart?(lane: string, id: string): boolean;
 }
 
 /** A part that knows groups of tasks. */
@@ -97,7 +97,8 @@ export interface GroupSource {
 /** The answers of all parts together about the tasks of a lane. */
 export interface Gates {
   readonly mayStart: (lane: string) => boolean;
-  noteStart(lane: string, id: string): void;
+  /** @returns false when no part counts the starts of this lane: then it stays as open as it is, whatever else starts at once */
+  noteStart(lane: string, id: string): boolean;
 }
 
 /** The part's share of the status for people. */

@@ -151,8 +151,10 @@ export class Parts implements Service, Gates {
     return undefined;
   }
 
-  noteStart(lane: string, id: string): void {
-    for (const limit of this.limits) limit.noteStart?.(lane, id);
+  noteStart(lane: string, id: string): boolean {
+    let isCounted = false;
+    for (const limit of this.limits) if (limit.noteStart?.(lane, id) === true) isCounted = true;
+    return isCounted;
   }
 
   /** See `GroupSource`. The first part that knows the group answers. */

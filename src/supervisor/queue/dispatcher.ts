@@ -300,9 +300,13 @@ export class Dispatcher {
 
   private take(max: number, which: Choice): WaitingTask[] {
     const taken: WaitingTask[] = [];
+    // Lanes whose starts no part counts are asked about once, and not for each of their tasks.
+    const free = new Set<string>();
+    const mayStart = (lane: string): boolean =>
+      free.has(lane) || this.gates?.mayStart(lane) !== false;
     const ids = which.kind === "all" ? [] : [...which.ids];
     while (taken.length < max) {
-      const task = this.takeLaunched(ids) ?? this.takeBest(which);
+      const task = this.takeLaunched(ids) ?? this.takeBest(which, mayStart);
       if (task === undefined) break;
       if (task.tray === "inbox") {
         if (this.isTaken(task.id) || (isBatchFile(task.file) && this.hasLeftResults(task.id))) {
@@ -310,15 +314,16 @@ export class Dispatcher {
           continue;
         }
       }
-      this.gates?.noteStart(laneOf(task), task.id);
+      const lane = laneOf(task);
+      if (!free.has(lane) && this.gates?.noteStart(lane, task.id) !== true) free.add(lane);
       taken.push(task);
     }
     return taken;
   }
 
-  private takeBest({ kind }: Choice): WaitingTask | undefined {
+  private takeBest({ kind }: Choice, mayStart: (lane: string) => boolean): WaitingTask | undefined {
     if (kind === "these") return undefined;
-    return this.backlog.takeBest(kind === "planners", this.gates?.mayStart);
+    return this.backlog.takeBest(kind === "planners", mayStart);
   }
 
   /** The next of these tasks that can begin its first run. @param ids those looked at are removed from it */

@@ -57,8 +57,9 @@ it("tasks of all agents that wait for one question wait together", () => {
 it("an answer lets them go", () => {
   const lanes = new HeldLanes();
   lanes.update([question("budget.day.1.usd.1", ["*"])], AGENTS);
-  lanes.noteStart("coder");
+  expect(lanes.noteStart("coder")).toBe(true);
   expect(lanes.mayStart("coder")).toBe(false);
   lanes.update([], AGENTS);
   expect(lanes.mayStart("coder")).toBe(true);
+  expect(lanes.noteStart("coder")).toBe(false);
 });
