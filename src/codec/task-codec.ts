@@ -361,9 +361,10 @@ export function checkBody(
     if (unnamed !== -1)
       throw new ErrInvalidTask(`${field}[${unnamed}][0]: the program's name is empty`, where);
   }
-  const badLimits = explainBadRunLimits(task.run_limits ?? {});
+  const badLimits = task.run_limits && explainBadRunLimits(task.run_limits);
   if (badLimits !== undefined) throw new ErrInvalidTask(`run_limits.${badLimits}`, where);
-  const ours = Object.keys(task.env_from ?? {}).find((name) => name.startsWith("MAILCHUTE_"));
+  const ours =
+    task.env_from && Object.keys(task.env_from).find((name) => name.startsWith("MAILCHUTE_"));
   if (ours !== undefined)
     throw new ErrInvalidTask(`env_from: ${shorten(ours)} is set by mailchute`, where);
   for (const list of ["read", "write"] as const)

@@ -115,15 +115,11 @@ export class Backlog {
    * @param mayStart whether the tasks of this lane may start; when left out, all may
    */
   best(onlyPlanners = false, mayStart?: MayStart): WaitingTask | undefined {
-    let best = this.planners.first(mayStart)?.task;
-    const row = onlyPlanners ? NO_ROW : this.ordinary.first(mayStart);
-    const others = [
-      onlyPlanners ? undefined : this.runnable.first(mayStart)?.task,
-      row === NO_ROW ? undefined : this.taskAt(row),
-    ];
-    for (const task of others)
-      if (task !== undefined && (best === undefined || compareTasks(task, best) < 0)) best = task;
-    return best;
+    const planner = this.planners.first(mayStart)?.task;
+    if (onlyPlanners) return planner;
+    const row = this.ordinary.first(mayStart);
+    const best = earlier(planner, this.runnable.first(mayStart)?.task);
+    return row === NO_ROW ? best : earlier(best, this.taskAt(row));
   }
 
   /** How many waiting tasks own files. */
@@ -377,6 +373,10 @@ export class Backlog {
     if (count > 0) this.needed.set(key, count);
     else this.needed.delete(key);
   }
+}
+
+function earlier(a: WaitingTask | undefined, b: WaitingTask | undefined): WaitingTask | undefined {
+  return a === undefined || (b !== undefined && compareTasks(b, a) < 0) ? b : a;
 }
 
 /** Whether it is enough for the task that this id (folded) ends. */

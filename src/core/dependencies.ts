@@ -14,6 +14,7 @@ export interface Dependency {
 
 /** Reads the field `metadata.dependencies`. No two of these ids differ only in case: of two the stricter one counts. */
 export function readDependencies(fields: readonly DependencyField[] = []): Dependency[] {
+  if (fields.length === 0) return [];
   const found = new Map<string, Dependency>();
   for (const field of fields) {
     const one = readDependency(field);
