@@ -32,7 +32,7 @@ export type DispatcherEnvironment = Pick<Environment, "trays" | "telemetry" | "a
 const isBatchFile = (file: string): boolean => file.endsWith(".ndjson");
 
 /** Workers get this much work in advance (seconds, at the recent rate), so that they never wait for us. */
-const AHEAD_S = { process: 0.03, power: 0.3 };
+const AHEAD_S = { process: 0.06, power: 0.3 };
 const RATE_WINDOW_MS = 200;
 /** Minimum time that a task is held (ms): a gate that no part knows must not be asked without end. */
 const HELD_MS_MIN = 1000;
@@ -127,10 +127,10 @@ export class Dispatcher {
       : 0;
     const taken = this.take(Math.min(room + otherRoom, launchesMax), which);
     if (taken.length === 0 && chosen.length === 0) return false;
-    const accepted = this.acceptAll(taken.filter((task) => task.tray === "inbox"));
-    const ready = taken.flatMap((task) =>
-      task.tray === "processing" ? (this.letGo(task) ?? []) : [],
-    );
+    const [dropped, waiting] = [[], []] as [WaitingTask[], WaitingTask[]];
+    for (const task of taken) (task.tray === "inbox" ? dropped : waiting).push(task);
+    const accepted = this.acceptAll(dropped);
+    const ready = waiting.flatMap((task) => this.letGo(task) ?? []);
     chosen.push(...ready, ...accepted);
     const toOffer: WaitingTask[] = [];
     for (const task of chosen) {
@@ -366,7 +366,10 @@ export class Dispatcher {
       this.unaccepted.delete(task.file);
       this.inFlight.set(foldId(task.id), task.id);
       this.env.facts.emit("task:accepted", task.id, task.file);
-      accepted.push({ ...task, file: formatName(name), tray: "processing", isSelected: true });
+      // Not a copy: a spread costs more than all else here.
+      task.file = formatName(name);
+      task.tray = "processing";
+      accepted.push(task);
     });
     return accepted;
   }
