@@ -65,7 +65,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // Lists of parts: see LISTS.
   app: ["agents", "cli/shell", "cli/enqueue", "library", "mailbox", "supervisor", "view", "worker"],
   // A part imports what is below it, and no other part.
-  "parts/cluster": [...TASKS, ...SHELL, "cli/shell", "agents", "supervisor", ...QUEUE_BELOW],
+  "parts/cluster": [...TASKS, ...SHELL, ...CLI_ROOMS, "agents", "supervisor", ...QUEUE_BELOW],
   "parts/groups": [
     ...SHELL,
     ...CLI_ROOMS,

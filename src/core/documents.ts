@@ -67,6 +67,28 @@ export interface ClosedGate {
   is_well?: boolean;
 }
 
+/** `cluster/runs.json`: tasks of this tree that other machines have, as these say it. */
+export interface RemoteRunsDocument {
+  /** The process that wrote it: see `host/identity`. */
+  owner: string;
+  runs: readonly RemoteRun[];
+}
+
+export interface RemoteRun {
+  id: string;
+  /** Of its name in `processing/`. */
+  lease: string;
+  machine: string;
+  target: string;
+  /** Epoch ms; null while it waits there. */
+  began_ms: number | null;
+  /** How far it is, as it says itself. */
+  progress: { pct: number | null; text: string } | null;
+  last_line: string | null;
+  /** So far. */
+  cost_usd_micro: number | null;
+}
+
 /** Something that the machine lacks, and what a person can do about it. */
 export interface Trouble {
   what: string;

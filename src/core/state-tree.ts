@@ -23,6 +23,8 @@ export interface StateTree {
   limits: string;
   /** Tasks of other machines that this one runs: `<id>.json` until the other one has the result. */
   jobs: string;
+  /** Tasks of this tree that other machines have. */
+  remoteRuns: string;
   controlState: string;
   supervisor: string;
 }
@@ -84,6 +86,7 @@ export function stateTree(dir: string, mailboxDir?: string): StateTree {
     workers: join(dir, "workers"),
     limits: join(dir, "limits"),
     jobs: join(dir, "cluster", "jobs"),
+    remoteRuns: join(dir, "cluster", "runs.json"),
     controlState: join(dir, "control.json"),
     supervisor: join(dir, "supervisor.json"),
   };

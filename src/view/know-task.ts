@@ -1,6 +1,7 @@
 /** Collects what the state tree knows of one task, to show it. Reads only. */
 import { join } from "node:path";
 import { failedLinesText } from "../core/batch.ts";
+import type { RemoteRun } from "../core/documents.ts";
 import { leaseOf } from "../core/names.ts";
 import { headlineOf } from "../core/outcome.ts";
 import type { StateTree } from "../core/state-tree.ts";
@@ -19,6 +20,7 @@ import {
   traysOf,
 } from "./find-task.ts";
 import { type LandingView, lookForLanding } from "./landing.ts";
+import { readRemoteRuns } from "./remote-runs.ts";
 import { readJsonObject } from "./scan.ts";
 import { closedGates, gateTest, readSupervisor, whyAt } from "./supervisor.ts";
 import { readTaskProgress, type TaskProgress } from "./task-progress.ts";
@@ -46,6 +48,8 @@ export interface Knowledge {
   held: string | null;
   /** How far its run is, as it says itself; null when it does not run, or says nothing. */
   progress: TaskProgress | null;
+  /** What the other machine says that has it; null when none has. */
+  elsewhere: RemoteRun | null;
   /** How far its work is, when that lands by a task of its own. */
   landing: LandingView | null;
   /** For a batch: its progress, or the result of its lines. */
@@ -64,6 +68,7 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
   const task = (isRecord ? record?.["task"] : content) as JsonObject | undefined;
   const owner = place?.name?.stage === "w" ? place.name.token : undefined;
   const { task: _inside, ...bare } = record ?? {};
+  const [elsewhere = null] = readRemoteRuns(tree, place ? [place] : [], Date.now()).values();
   return {
     id,
     state: place?.state ?? "gone",
@@ -89,7 +94,10 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
     events,
     held: heldText(tree, place, task),
     progress:
-      place?.state === "running" && run !== undefined ? (readTaskProgress(run) ?? null) : null,
+      place?.state === "running" && run !== undefined
+        ? (readTaskProgress(run) ?? null)
+        : (elsewhere?.progress ?? null),
+    elsewhere,
     landing: mayHaveLeft(place) ? (lookForLanding(tree, id, record) ?? null) : null,
     batch: batchText(place, record, run) ?? null,
     failed_lines: failedLinesText(countsOf(record)) ?? null,

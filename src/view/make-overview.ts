@@ -63,6 +63,8 @@ function runTimeOf(metrics: Snapshot["metrics"]): Overview["run_time"] {
 
 function runningRow(one: RunningView, { tasks, lastLines, cost }: Facts): RunningRow {
   const { id, attempt, age_ms, verdict, batch, progress = null, run, lease } = one;
+  const { machine = null, last_line: ownLine } = one;
+  const line = ownLine ?? lastLines.get(run ?? "") ?? null;
   const task = tasks.get(lease ?? "");
   return {
     id,
@@ -73,9 +75,10 @@ function runningRow(one: RunningView, { tasks, lastLines, cost }: Facts): Runnin
     age_ms,
     is_alive: verdict !== "dead",
     progress,
-    last_line: batch === undefined ? (lastLines.get(run ?? "") ?? null) : batchBar(batch),
+    last_line: batch === undefined ? line : batchBar(batch),
     cost_usd_micro: cost.running.get(lease ?? "") ?? null,
     run,
+    machine,
   };
 }
 

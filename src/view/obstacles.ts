@@ -62,7 +62,7 @@ function saySupervisor({ supervisor, counts }: Looked, backlog: number, say: Say
       `the supervisor (pid ${document?.pid}) died without stopping`,
       "start it again: mailchute run; it takes back what was running",
     );
-  else if (!isOn && (backlog > 0 || counts.running > 0 || hasPlanLeft(document)))
+  else if (!isOn && (backlog > 0 || counts.running + counts.elsewhere > 0 || hasPlanLeft(document)))
     say("no supervisor runs on this state tree", "mailchute run");
   if (state === "unknown")
     say(

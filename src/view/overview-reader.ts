@@ -26,6 +26,8 @@ const ALERTS_MS = 24 * 60 * 60 * 1000;
 /** How many files of tasks one look reads. */
 const TASKS_READ_MAX = 50;
 
+type Leases = ReadonlySet<string | null>;
+
 export interface OverviewOptions {
   /** Of models, for programs that give no price. */
   settings?: Settings;
@@ -59,14 +61,15 @@ export class OverviewReader {
     const { tree } = this;
     const snapshot = this.snapshots.next(nowMs);
     const { processing } = this.snapshots;
-    this.tasks = this.readTasks(processing.places);
+    const leases = new Set(snapshot.running.map(({ lease }) => lease));
+    this.tasks = this.readTasks(processing.places, leases);
     const inbox = join(tree.mailbox, "inbox");
     return overviewOf({
       snapshot,
       isPlanNewer: this.snapshots.isPlanNewer,
       tasks: this.tasks,
       lastLines: this.lastLines(snapshot),
-      accepted: acceptedOf(processing),
+      accepted: acceptedOf(processing, leases),
       inbox: this.inbox.get(stampOf(inbox), () =>
         inboxTasks(inbox, idsIn(tree, "inbox", INBOX_MAX)),
       ),
@@ -84,12 +87,12 @@ export class OverviewReader {
   }
 
   /** What is in the files of the tasks that run, by lease. A task is read once. */
-  private readTasks(places: readonly TaskPlace[]): Map<string, TaskFacts> {
+  private readTasks(places: readonly TaskPlace[], leases: Leases): Map<string, TaskFacts> {
     const found = new Map<string, TaskFacts>();
     let reads = 0;
-    for (const { name, path, state } of places) {
-      if (name === undefined || state !== "running") continue;
-      const lease = leaseOf(name);
+    for (const { name, path } of places) {
+      const lease = name === undefined ? null : leaseOf(name);
+      if (lease === null || !leases.has(lease)) continue;
       const before = this.tasks.get(lease);
       if (before === undefined && ++reads > TASKS_READ_MAX) continue;
       found.set(lease, before ?? factsOf(path));
@@ -110,9 +113,12 @@ export class OverviewReader {
   }
 }
 
-/** The tasks in `processing/` that do not run. Of many only some. */
-function acceptedOf({ places, dueMs }: Accepted): AcceptedTask[] {
-  const waiting = places.filter(({ state }) => state === "ready" || state === "held");
+/** The tasks in `processing/` that do not run. Of many only some. @param leases of those that run, here or at other machines */
+function acceptedOf({ places, dueMs }: Accepted, leases: Leases): AcceptedTask[] {
+  const waiting = places.filter(
+    ({ state, name }) =>
+      state === "ready" || (state === "held" && !(name !== undefined && leases.has(leaseOf(name)))),
+  );
   return waiting.slice(0, ACCEPTED_MAX).map(({ id, path, state, name }) => ({
     id,
     due_ms: dueMs.get(path) ?? 0,

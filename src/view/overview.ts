@@ -33,8 +33,10 @@ export interface RunningRow {
   last_line: string | null;
   /** So far; null when it is not known, or the task uses nothing that has a price. */
   cost_usd_micro: number | null;
-  /** Of its folder below `runs/`; null when it has none yet. */
+  /** Of its folder below `runs/`; null when it has none yet, or runs at another machine. */
   run: string | null;
+  /** The other machine that runs it; null for a run at this one. */
+  machine: string | null;
 }
 
 export interface WaitingTask {

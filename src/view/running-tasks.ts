@@ -2,11 +2,13 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { compact } from "../core/compact.ts";
-import { leaseOf, runOf } from "../core/names.ts";
+import type { RemoteRun } from "../core/documents.ts";
+import { leaseOf, parseLease, runOf } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeOwner, parseOwner, processOf, type Verdict } from "../host/identity.ts";
 import { readBatchProgress } from "./batches.ts";
 import type { TaskPlace } from "./find-task.ts";
+import { readRemoteRuns } from "./remote-runs.ts";
 import { RunTails } from "./run-tails.ts";
 import type { RunningView } from "./snapshot.ts";
 
@@ -32,6 +34,7 @@ export class RunningTasks {
 
   /** Those of these places that run, the longest run first. */
   look(places: readonly TaskPlace[], nowMs: number): RunningView[] {
+    const remote = readRemoteRuns(this.tree, places, nowMs);
     const born = new Map<string, number>();
     const verdicts = new Map<string, Verdict>();
     const running = places
@@ -39,6 +42,7 @@ export class RunningTasks {
       .map((place) => this.read(place, nowMs, { born, verdicts }));
     this.born = born;
     this.tails.keepOnly(new Set([...born.keys()].map((run) => join(this.tree.runs, run))));
+    running.push(...[...remote.values()].flatMap((run) => remoteView(run, nowMs)));
     return running.sort((a, b) => (b.age_ms ?? 0) - (a.age_ms ?? 0));
   }
 
@@ -66,6 +70,25 @@ export class RunningTasks {
       ...compact({ batch, progress }),
     };
   }
+}
+
+/** None for one that only waits there. */
+function remoteView(run: RemoteRun, nowMs: number): RunningView[] {
+  const { id, lease, machine, began_ms: beganMs, progress, last_line } = run;
+  if (beganMs === null) return [];
+  return [
+    {
+      id,
+      attempt: parseLease(lease)?.attempt ?? 0,
+      run: null,
+      lease,
+      pid: null,
+      verdict: "alive",
+      age_ms: Math.max(0, Math.round(nowMs - beganMs)),
+      machine,
+      ...compact({ progress: progress ?? undefined, last_line: last_line ?? undefined }),
+    },
+  ];
 }
 
 /** What is found out once in a look. */

@@ -91,6 +91,7 @@ export class SnapshotReader {
     const { places, dueMs, unreadable } = this.processing;
     const delayed = [...dueMs.values()].filter((ms) => ms > nowMs).length;
     const running = this.runs.look(places, nowMs);
+    const elsewhere = running.filter(({ machine }) => machine !== undefined).length;
     const waiting = this.inbox.look();
     const metrics = readJsonObject(tree.metrics) ?? null;
     const snapshot: Omit<Snapshot, "obstacles"> = {
@@ -107,8 +108,9 @@ export class SnapshotReader {
         },
         ready: dueMs.size - delayed,
         delayed,
-        held: places.filter((place) => place.state === "held").length,
-        running: running.length,
+        held: places.filter((place) => place.state === "held").length - elsewhere,
+        running: running.length - elsewhere,
+        elsewhere,
         settling: places.filter((place) => place.state === "settling").length,
         done: this.outbox.look(),
         ...this.countFailed(),

@@ -35,6 +35,9 @@ export interface RunningView {
   batch?: BatchProgress;
   /** How far a task is, as it says itself. */
   progress?: TaskProgress;
+  /** The other machine that runs it, and what the run said last; left out for a run at this one. */
+  machine?: string;
+  last_line?: string;
 }
 
 export interface FailureView {
@@ -78,6 +81,8 @@ export interface Snapshot {
     /** Tasks that wait for a gate, such as the quota of an account. */
     held: number;
     running: number;
+    /** Tasks that run at other machines. */
+    elsewhere: number;
     settling: number;
     done: Count;
     /** Without the skipped ones. */

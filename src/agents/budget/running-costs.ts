@@ -54,6 +54,12 @@ export class RunningCosts {
     return this.list().filter(({ cost }) => judgeOwner(cost.owner) === "dead");
   }
 
+  /** Removes those of this owner, without these leases. */
+  keepOnly(owner: string, leases: ReadonlySet<string>): void {
+    for (const { lease, cost } of this.list())
+      if (cost.owner === owner && !leases.has(lease)) this.remove(lease);
+  }
+
   /** The costs of runs that go on or are not booked yet. */
   all(): CostRecord[] {
     return this.list()

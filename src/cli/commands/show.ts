@@ -107,6 +107,7 @@ function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown]
     ["priority", task?.["priority"]],
     ["attempt", known.attempt],
     ["progress", known.progress === null ? null : progressText(known.progress)],
+    ...elsewhereRows(known.elsewhere, nowMs),
     ["worker", owner === null ? null : `pid ${owner.pid ?? "?"}, ${owner.verdict}`],
     ["created", created === null ? null : ago(created * 1000, nowMs)],
     ["not before", due * 1000 > nowMs ? ago(due * 1000, nowMs) : null],
@@ -126,6 +127,20 @@ function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown]
     ["machine", record?.["machine"]],
     ["output", record?.["output"]],
     ["dropped as", record?.["dropped_as"]],
+  ];
+}
+
+function elsewhereRows(
+  elsewhere: Knowledge["elsewhere"],
+  nowMs: number,
+): [name: string, value: unknown][] {
+  if (elsewhere === null) return [];
+  const { machine, began_ms: beganMs, last_line: line, cost_usd_micro: cost } = elsewhere;
+  return [
+    ["machine", machine],
+    ["runs", beganMs === null ? "not yet: it waits there" : `since ${ago(beganMs, nowMs)}`],
+    ["says", line],
+    ["cost", cost === null ? null : `$${(cost / 1e6).toFixed(2)} so far`],
   ];
 }
 

@@ -185,7 +185,7 @@ function runningLines(running: Snapshot["running"], ctx: StatusContext): string[
     one.attempt === 0 ? "-" : String(one.attempt),
     one.pid === null ? "-" : String(one.pid),
     one.age_ms === null ? "-" : duration(one.age_ms),
-    one.verdict,
+    one.machine === undefined ? one.verdict : `at ${safe(one.machine)}`,
   ]);
   const bars = shown.flatMap(({ id, batch, progress }) => {
     if (batch !== undefined) return [`${safe(id)}  ${batchBar(batch)}`];
@@ -231,6 +231,7 @@ function countLines(s: Snapshot, ctx: StatusContext): string[] {
     ["delayed", countText(c.delayed)],
     ...onlyIfAny("held", c.held),
     ["running", countText(c.running)],
+    ...onlyIfAny("elsewhere", c.elsewhere),
     ...onlyIfAny("settling", c.settling),
     ["done", trayText(c.done)],
     ["failed", trayText(c.failed)],

@@ -2,12 +2,13 @@
 import os from "node:os";
 import type { Task } from "../../core/task.ts";
 import type { NatsBroker, Received } from "./nats/broker.ts";
+import { type Begun, begunOf } from "./protocol/begun.ts";
 import { type Dispatch, dispatchId } from "./protocol/dispatch.ts";
 import { Machine } from "./protocol/machine.ts";
 import type { Machines } from "./protocol/machines.ts";
 import {
   BadMessage,
-  BEAT_DISPATCHES_MAX,
+  beatsOf,
   decodeBeat,
   decodeDrain,
   decodeJob,
@@ -16,6 +17,7 @@ import {
   encodeMessage,
   SERVES_MAX,
 } from "./protocol/messages.ts";
+import { News } from "./protocol/news.ts";
 import { Origin } from "./protocol/origin.ts";
 import type { MachineFiles } from "./tree/machine-files.ts";
 import type { Held, OriginFiles } from "./tree/origin-files.ts";
@@ -32,6 +34,8 @@ const BEATS_PER_WAIT = 6;
 const TELL_AGAIN_MS = 60_000;
 /** How often a machine says how it is (ms). */
 const REPORT_MS = 1000;
+/** How often a machine looks how far its runs are (ms). */
+const NEWS_MS = 1000;
 /** So many jobs are published at once. */
 const PUBLISH_MAX = 256;
 
@@ -70,8 +74,8 @@ export interface BridgeOptions {
 export interface BridgeView {
   /** Tasks of this tree that are on their way, by target. */
   held: readonly Held[];
-  /** By dispatch: the machine that has it. */
-  begun: ReadonlyMap<string, string>;
+  /** By dispatch: what the machine says that has it. */
+  begun: ReadonlyMap<string, Begun>;
 }
 
 export class Bridge {
@@ -84,8 +88,10 @@ export class Bridge {
   private readonly timers: NodeJS.Timeout[] = [];
   /** Jobs that have come and are not noted yet. */
   private readonly coming = new Set<string>();
-  /** By dispatch: the machine that has said that it has it. */
-  private readonly begun = new Map<string, string>();
+  /** By dispatch: what the machine has said that has it. */
+  private readonly begun = new Map<string, Begun>();
+  /** Of the runs that this machine has. */
+  private readonly news = new News();
   private isLooking = false;
   private hasAdopted = false;
   /** Before this time the names of the tasks that wait for results are not read again (monotonic ms). */
@@ -138,6 +144,7 @@ export class Bridge {
     broker.ask().catch((error: unknown) => this.trouble(error));
     this.every(LOOK_MS, () => this.look());
     this.every(REPORT_MS, async () => this.report());
+    this.every(NEWS_MS, async () => this.tellNews());
     this.every(this.o.ackWaitMs / BEATS_PER_WAIT, async () => this.beatAndRenew());
   }
 
@@ -271,16 +278,26 @@ export class Bridge {
     await Promise.all(machine.ids().map((id) => this.inTurn(id, () => this.machine.renew(id))));
   }
 
-  private beat(tree: string): void {
+  /** Says what is here of this tree. @param of left out: all of it */
+  private beat(tree: string, of?: ReadonlySet<string>): void {
     const { machine, broker, name } = this.o;
     const has = machine.ids().flatMap((id) => {
       const note = machine.note(id);
-      return note?.state === "taken" && note.dispatch.tree === tree
-        ? [{ dispatch: note.dispatch, target: note.target }]
-        : [];
+      if (note?.state !== "taken" || note.dispatch.tree !== tree || of?.has(id) === false)
+        return [];
+      const run = this.news.of(id);
+      const { dispatch, target } = note;
+      return [{ dispatch, target, ...(run === undefined ? {} : { run }) }];
     });
-    for (let at = 0; at < has.length; at += BEAT_DISPATCHES_MAX)
-      broker.beat(tree, { machine: name, has: has.slice(at, at + BEAT_DISPATCHES_MAX) });
+    for (const beat of beatsOf(name, has)) broker.beat(tree, beat);
+  }
+
+  /** Says how far runs are of which something new is known. */
+  private tellNews(): void {
+    const { machine } = this.o;
+    const changed = this.news.refresh(machine.news());
+    const trees = new Set([...changed].map((id) => machine.note(id)?.dispatch.tree ?? ""));
+    for (const tree of trees) if (tree !== "") this.beat(tree, changed);
   }
 
   private onJob({ names, bytes, lease, delivery }: Received): void {
@@ -322,9 +339,9 @@ export class Bridge {
   private onBeat(bytes: Buffer, sender: string): void {
     const beat = this.decoded("heartbeat", () => decodeBeat(bytes, this.o.tree, sender));
     if (beat === undefined) return;
-    for (const { dispatch, target } of beat.has) {
+    for (const { dispatch, target, run } of beat.has) {
       const id = dispatchId(dispatch);
-      this.begun.set(id, beat.machine);
+      this.begun.set(id, begunOf(this.begun.get(id), beat.machine, run, Date.now()));
       void this.inTurn(id, () => this.origin.onBeat(beat.machine, dispatch, target));
     }
   }

@@ -68,7 +68,7 @@ export class StatusWriter {
   private machinesOf({ begun }: BridgeView, nowMs: number, wallMs: number): MachineEntry[] {
     const { machines } = this.o;
     const ours = new Map<string, number>();
-    for (const name of begun.values()) ours.set(name, (ours.get(name) ?? 0) + 1);
+    for (const { machine } of begun.values()) ours.set(machine, (ours.get(machine) ?? 0) + 1);
     return machines.list(nowMs, FORGET_MS).map((one: KnownMachine) => ({
       name: one.machine,
       version: one.program,
@@ -88,7 +88,7 @@ export class StatusWriter {
 function begunOf({ held, begun }: BridgeView): BegunTask[] {
   const tasks: BegunTask[] = [];
   for (const { id, dispatch, target } of held) {
-    const machine = begun.get(id);
+    const machine = begun.get(id)?.machine;
     if (machine !== undefined) tasks.push({ id: dispatch.task, target, machine });
     if (tasks.length === BEGUN_MAX) break;
   }

@@ -117,7 +117,7 @@ export function makeReport(sources: Sources): Report {
     },
     now: {
       waiting: counts.waiting.count + counts.ready + counts.delayed,
-      running: counts.running,
+      running: counts.running + counts.elsewhere,
       held: counts.held,
     },
     questions: standing.questions,

@@ -104,7 +104,7 @@ function totalOf(overview: Overview | undefined, pane: number, list: readonly Ro
   const { counts, failures } = overview;
   switch (pane) {
     case 0:
-      return countText(counts.running);
+      return countText(counts.running + counts.elsewhere);
     case 1: {
       const { waiting, ready, delayed, held } = counts;
       return countOf({ ...waiting, count: waiting.count + ready + delayed + held });
@@ -167,10 +167,12 @@ function runningLines(rows: readonly RunningRow[], { width, look }: Page): strin
   });
 }
 
-function saying({ is_alive: isAlive, progress, last_line: line, title }: RunningRow): string {
+function saying(row: RunningRow): string {
+  const { is_alive: isAlive, progress, last_line: line, title, machine } = row;
   if (!isAlive) return "its process is dead";
   const text = [progress?.text ?? "", line ?? "", title].find((one) => one !== "");
-  return text === undefined ? "(no output yet)" : logLine(text, false);
+  const said = text === undefined ? "(no output yet)" : logLine(text, false);
+  return machine === null ? said : `at ${inert(machine)}: ${said}`;
 }
 
 function rowText(shown: Shown, ids: readonly string[], { width, nowMs }: Page): string {

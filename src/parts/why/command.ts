@@ -72,7 +72,10 @@ async function explain(ctx: Context, tree: StateTree, id: string): Promise<Expla
     maxAttempts: (settings ?? DEFAULT_SETTINGS).retry.max_attempts,
     cameMs: fs.statSync(known.path, { throwIfNoEntry: false })?.ctimeMs ?? null,
     progress: known.progress === null ? undefined : progressText(known.progress),
-    lastLine: known.state === "running" && known.run !== null ? lastLineOf(known.run) : undefined,
+    lastLine:
+      known.state === "running" && known.run !== null
+        ? lastLineOf(known.run)
+        : (known.elsewhere?.last_line ?? undefined),
   });
 }
 

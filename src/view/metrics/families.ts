@@ -80,9 +80,9 @@ function supervisorFamilies({ supervisor, at, control }: Snapshot): Family[] {
 
 function taskFamilies({ counts, supervisor }: Snapshot): Family[] {
   const { waiting, done, failed, skipped, ...rest } = counts;
-  const { ready, delayed, held, running, settling, commands_waiting: commands } = rest;
+  const { ready, delayed, held, running, elsewhere, settling, commands_waiting: commands } = rest;
   const counted: Record<string, Count> = { waiting, done, failed, skipped };
-  const exact = { ready, delayed, held, running, settling };
+  const exact = { ready, delayed, held, running, elsewhere, settling };
   const told = isAttended(supervisor) ? supervisor.document?.waiting : undefined;
   const reasons = [
     "runnable",
@@ -95,7 +95,7 @@ function taskFamilies({ counts, supervisor }: Snapshot): Family[] {
   return [
     gauge(
       "tasks",
-      "Files of tasks by state: waiting is the inbox; ready, delayed, held, running and settling are in processing; done, failed and skipped are records, as long as they are kept.",
+      "Files of tasks by state: waiting is the inbox; ready, delayed, held, running, elsewhere (at another machine) and settling are in processing; done, failed and skipped are records, as long as they are kept.",
       [
         ...by("state", exact),
         ...Object.entries(counted).map(([state, { count }]) => ({

@@ -10,6 +10,7 @@ import { Telemetry } from "../../../src/journal/telemetry.ts";
 import { Bridge } from "../../../src/parts/cluster/bridge.ts";
 import { Machines } from "../../../src/parts/cluster/protocol/machines.ts";
 import { MachineFiles } from "../../../src/parts/cluster/tree/machine-files.ts";
+import { OriginCosts } from "../../../src/parts/cluster/tree/origin-costs.ts";
 import { OriginFiles } from "../../../src/parts/cluster/tree/origin-files.ts";
 import { treeName } from "../../../src/parts/cluster/tree/tree-name.ts";
 import { breakBridges } from "./broken.ts";
@@ -69,6 +70,7 @@ function start(name: string): void {
       settings,
       telemetry: new Telemetry(state, "bridge", settings.lease_ttl_ms, tasks.clock),
       tree,
+      costs: new OriginCosts(state),
     }),
     machine: new MachineFiles({
       stateDir: state.dir,

@@ -102,13 +102,24 @@ test("the document of a bridge is replaced when something has changed, and now a
   const dispatch = { tree: "laptop.abcd2345", task: "t", submission: "s", attempt: 1 };
   const held = [{ id: "laptop.abcd2345.t.s.1", dispatch, target: "gpu" }];
   status.update({ held, begun: new Map() }, 0, 0);
-  status.update({ held, begun: new Map([["laptop.abcd2345.t.s.1", "box1"]]) }, 100, 100);
+  status.update(
+    {
+      held,
+      begun: new Map([
+        ["laptop.abcd2345.t.s.1", { machine: "box1", beganMs: null, run: undefined }],
+      ]),
+    },
+    100,
+    100,
+  );
   expect(written).toHaveLength(1);
   expect(written[0]?.targets).toEqual({
     gpu: { room: 4, may_be_sent: 6, sent: 1, begun: 0 },
     tpu: { room: 0, may_be_sent: 0, sent: 0, begun: 0 },
   });
-  const begun = new Map([["laptop.abcd2345.t.s.1", "box1"]]);
+  const begun = new Map([
+    ["laptop.abcd2345.t.s.1", { machine: "box1", beganMs: null, run: undefined }],
+  ]);
   status.update({ held, begun }, 300, 300);
   status.update({ held, begun }, 600, 600);
   expect(written).toHaveLength(2);

@@ -9,6 +9,7 @@ import { Telemetry } from "../../../src/journal/telemetry.ts";
 import { nodeStorage } from "../../../src/mailbox/files/node-storage.ts";
 import { openTrays, type Trays } from "../../../src/mailbox/files/trays.ts";
 import { MachineFiles } from "../../../src/parts/cluster/tree/machine-files.ts";
+import { OriginCosts } from "../../../src/parts/cluster/tree/origin-costs.ts";
 import { OriginFiles } from "../../../src/parts/cluster/tree/origin-files.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
@@ -42,7 +43,8 @@ test("at the tree that has the tasks", () => {
   const { tree, trays, now, lists } = newTrays();
   const telemetry = new Telemetry(tree, "bridge", 1000, trays.clock);
   const settings = DEFAULT_SETTINGS;
-  const files = new OriginFiles({ trays, settings, telemetry, tree: "laptop.abcd2345" });
+  const costs = new OriginCosts(tree);
+  const files = new OriginFiles({ trays, settings, telemetry, tree: "laptop.abcd2345", costs });
   const paths = Array.from({ length: COUNT }, (_, n) =>
     put(trays, `t${n}@s.1~hold-cluster-gpu.json`),
   );

@@ -14,7 +14,9 @@ import {
   encodeMessage,
   type Job,
 } from "../../../src/parts/cluster/protocol/messages.ts";
+import { RunsWriter, runsFile } from "../../../src/parts/cluster/runs-writer.ts";
 import { MachineFiles } from "../../../src/parts/cluster/tree/machine-files.ts";
+import { OriginCosts } from "../../../src/parts/cluster/tree/origin-costs.ts";
 import { OriginFiles } from "../../../src/parts/cluster/tree/origin-files.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
@@ -28,13 +30,13 @@ export function stubBridge(more: Partial<BridgeOptions> = {}) {
   /** The ids of the jobs that were sent, and the heartbeats. */
   const published: string[] = [];
   const beats: { tree: string; beat: Beat }[] = [];
-  let hear: (bytes: Buffer) => void = () => {};
+  let hear: (bytes: Buffer, sender: string) => void = () => {};
   const ready = async (): Promise<void> => {};
   const broker = {
     isConnected: true,
     publishJob: async ({ dispatch }: Job) => void published.push(dispatchId(dispatch)),
     beat: (to: string, beat: Beat) => void beats.push({ tree: to, beat }),
-    onBeats: (take: (bytes: Buffer) => void) => {
+    onBeats: (take: typeof hear) => {
       hear = take;
     },
     jobs: async () => [],
@@ -48,10 +50,15 @@ export function stubBridge(more: Partial<BridgeOptions> = {}) {
   const control = openTrays(tree.control, { durability: "process" });
   const accept = { agents: ["coder"], fields: [] };
   const machine = new MachineFiles({ stateDir: tree.dir, trays, control, accept });
+  const costs = new OriginCosts(tree);
+  const settings = DEFAULT_SETTINGS;
+  const origin = new OriginFiles({ trays, settings, telemetry, tree: TREE, costs });
+  const { prices } = settings;
+  const runs = new RunsWriter({ origin, costs, prices, write: runsFile(tree) });
   const bridge = new Bridge({
     name: "laptop",
     tree: TREE,
-    origin: new OriginFiles({ trays, settings: DEFAULT_SETTINGS, telemetry, tree: TREE }),
+    origin,
     machine,
     broker: silent,
     sends: true,
@@ -64,7 +71,7 @@ export function stubBridge(more: Partial<BridgeOptions> = {}) {
     ackWaitMs: 3000,
     agentOf: () => "coder",
     machines: new Machines(3000),
-    publish: () => {},
+    publish: (view) => runs.update(view, performance.now()),
     tell: () => {},
     ...more,
   });
@@ -77,13 +84,14 @@ export function stubBridge(more: Partial<BridgeOptions> = {}) {
     trays,
     bridge,
     machine,
+    origin,
     published,
     beats,
     /** A machine says what it has. */
-    hear: (beat: Beat) => hear(encodeMessage(beat)),
+    hear: (beat: Beat) => hear(encodeMessage(beat), beat.machine),
     /** A task waits for its result. */
-    hold: (id: string) => {
-      const path = join(trays.processing, `${id}@s.1~hold-cluster-gpu.json`);
+    hold: (id: string, submission = "s") => {
+      const path = join(trays.processing, `${id}@${submission}.1~hold-cluster-gpu.json`);
       fs.writeFileSync(path, JSON.stringify({ id, agent: "far", prompt: "?" }));
     },
   };

@@ -20,6 +20,7 @@ export function runningRow(id: string, more: Partial<RunningRow> = {}): RunningR
     last_line: null,
     cost_usd_micro: null,
     run: `2026-03-01/${id}@x.1`,
+    machine: null,
     ...more,
   };
 }
@@ -41,6 +42,7 @@ export function overview(more: Partial<Overview> = {}): Overview {
       delayed: 0,
       held: 0,
       running: 2,
+      elsewhere: 0,
       settling: 0,
       done: { count: 100_000, is_exact: false },
       failed: count(5),

@@ -16,6 +16,12 @@ import { type Dispatch, dispatchId, isTarget, isTree } from "./dispatch.ts";
 export const MESSAGE_BYTES_MAX = 900_000;
 /** A heartbeat speaks of at most so many dispatches; a machine with more sends several. */
 export const BEAT_DISPATCHES_MAX = 1000;
+/** A heartbeat has at most about this size (bytes). */
+const BEAT_BYTES_MAX = MESSAGE_BYTES_MAX / 2;
+/** What a run says travels up to so many characters. */
+export const SAID_CHARS_MAX = 200;
+/** A run that lost its session has used two. */
+const COSTS_MAX = 8;
 /** A machine serves at most so many targets. */
 export const SERVES_MAX = 64;
 
@@ -38,10 +44,37 @@ export interface EndUsage extends RunUsage {
   duration_ms?: number;
 }
 
+/** What a run of a coding agent has used in one session, as `CostRecord` has it. */
+export interface RunCost {
+  kind: string;
+  account: string;
+  model: string | null;
+  session_id: string | null;
+  input_tokens: number;
+  cached_input_tokens: number;
+  output_tokens: number;
+  /** As the settings of its machine say, where the program gives none. */
+  cost_usd_micro: number | null;
+  turns: number;
+  duration_ms: number;
+  outcome: string;
+}
+
+/** How far a run is. */
+export interface RunNews {
+  /** For how long it has run (ms); null while it waits at the machine. */
+  ran_ms: number | null;
+  progress: { pct: number | null; text: string } | null;
+  /** What it said last. */
+  line: string | null;
+  costs: readonly RunCost[];
+}
+
 export type End =
   | {
       status: "completed";
       usage?: EndUsage;
+      costs?: readonly RunCost[];
       output: unknown;
       verdict: string;
       verdict_reason: string;
@@ -50,6 +83,7 @@ export type End =
   | {
       status: "failed";
       usage?: EndUsage;
+      costs?: readonly RunCost[];
       kind: FailureKind;
       code: string;
       error: string;
@@ -71,7 +105,14 @@ export interface Result {
 /** A machine says what it has of one tree. */
 export interface Beat {
   machine: string;
-  has: readonly { dispatch: Dispatch; target: string }[];
+  has: readonly BeatEntry[];
+}
+
+export interface BeatEntry {
+  dispatch: Dispatch;
+  target: string;
+  /** Left out by a machine that does not know. */
+  run?: RunNews;
 }
 
 /** What a machine says of itself to all. */
@@ -113,10 +154,38 @@ const Amount = Type.Optional(Type.Number({ minimum: 0 }));
 const Usage = Type.Optional(
   Type.Object({ duration_ms: Amount, cpu_ms: Amount, peak_memory_bytes: Amount }),
 );
+const Said = Type.String({ maxLength: SAID_CHARS_MAX });
+const Tokens = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+const orNull = (schema: TSchema): TSchema => Type.Union([schema, Type.Null()]);
+const Costs = Type.Array(
+  Type.Object({
+    kind: Said,
+    account: Said,
+    model: orNull(Said),
+    session_id: orNull(Said),
+    input_tokens: Tokens,
+    cached_input_tokens: Tokens,
+    output_tokens: Tokens,
+    cost_usd_micro: orNull(Tokens),
+    turns: Tokens,
+    duration_ms: Tokens,
+    outcome: Said,
+  }),
+  { maxItems: COSTS_MAX },
+);
+const News = Type.Object({
+  ran_ms: orNull(Tokens),
+  progress: orNull(
+    Type.Object({ pct: orNull(Type.Number({ minimum: 0, maximum: 100 })), text: Said }),
+  ),
+  line: orNull(Said),
+  costs: Costs,
+});
 const EndSchema = Type.Union([
   Type.Object({
     status: Type.Literal("completed"),
     usage: Usage,
+    costs: Type.Optional(Costs),
     output: Type.Unknown(),
     verdict: Type.String(),
     verdict_reason: Type.String(),
@@ -125,6 +194,7 @@ const EndSchema = Type.Union([
   Type.Object({
     status: Type.Literal("failed"),
     usage: Usage,
+    costs: Type.Optional(Costs),
     kind: Type.Union(FAILURE_KINDS.map((kind) => Type.Literal(kind))),
     code: Type.String(),
     error: Type.String(),
@@ -141,9 +211,10 @@ const beatForm = formOf(
   Type.Object({
     version: Type.Literal(VERSION),
     machine: Name,
-    has: Type.Array(Type.Object({ dispatch: DispatchSchema, target: Name }), {
-      maxItems: BEAT_DISPATCHES_MAX,
-    }),
+    has: Type.Array(
+      Type.Object({ dispatch: DispatchSchema, target: Name, run: Type.Optional(News) }),
+      { maxItems: BEAT_DISPATCHES_MAX },
+    ),
   }),
 );
 
@@ -171,6 +242,28 @@ export function encodeMessage(message: Job | Result | Beat | MachineReport | Dra
   const bytes = Buffer.from(JSON.stringify({ version: VERSION, ...message }), "utf8");
   if (bytes.length > MESSAGE_BYTES_MAX) throw new BadMessage(explainSize(bytes.length));
   return bytes;
+}
+
+/** The heartbeats of a machine about one tree: each of them can travel. */
+export function beatsOf(machine: string, has: readonly BeatEntry[]): Beat[] {
+  const beats: { machine: string; has: BeatEntry[] }[] = [];
+  let bytes = 0;
+  for (const entry of has) {
+    const more = Buffer.byteLength(JSON.stringify(entry)) + 1;
+    const last = beats.at(-1);
+    if (
+      last === undefined ||
+      last.has.length === BEAT_DISPATCHES_MAX ||
+      bytes + more > BEAT_BYTES_MAX
+    ) {
+      beats.push({ machine, has: [entry] });
+      bytes = more;
+    } else {
+      last.has.push(entry);
+      bytes += more;
+    }
+  }
+  return beats;
 }
 
 /** @param id the name under which it came. @throws BadMessage */

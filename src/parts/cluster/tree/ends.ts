@@ -3,18 +3,24 @@ import { compact } from "../../../core/compact.ts";
 import { type AttemptOutcome, failed } from "../../../core/outcome.ts";
 import type { RunUsage } from "../../../core/run-usage.ts";
 import type { ErrorRecord, FailureKind, ResultRecord } from "../../../core/task.ts";
-import type { End, EndUsage } from "../protocol/messages.ts";
+import type { End, EndUsage, RunCost } from "../protocol/messages.ts";
 
 /** Another run cannot help, as for a program of the origin that exits with one of these: see `outcomeOfExit`. */
 const FINAL_KINDS: ReadonlySet<FailureKind> = new Set(["cancelled", "invalid"]);
 const FINAL_EXITS: ReadonlySet<number | null> = new Set([64, 65, 78]);
 
-export function endOfRecord(record: ResultRecord | ErrorRecord): End {
+/** @param costs what coding agents have used in this run */
+export function endOfRecord(
+  record: ResultRecord | ErrorRecord,
+  costs: readonly RunCost[] = [],
+): End {
+  const spent = costs.length === 0 ? {} : { costs };
   if (record.status === "completed") {
     const { output, verdict, verdict_reason, exit_code, duration_ms } = record;
     return {
       status: "completed",
       usage: { duration_ms, ...runUsageOf(record) },
+      ...spent,
       output: output ?? null,
       verdict,
       verdict_reason,
@@ -25,6 +31,7 @@ export function endOfRecord(record: ResultRecord | ErrorRecord): End {
   return {
     status: "failed",
     usage: runUsageOf(record),
+    ...spent,
     kind,
     code,
     error,
@@ -37,6 +44,11 @@ export function endOfRecord(record: ResultRecord | ErrorRecord): End {
 /** What the run of this end has used. */
 export function usageOf(end: End): EndUsage {
   return end.status === "refused" ? {} : (end.usage ?? {});
+}
+
+/** What coding agents have used in it. */
+export function costsOfEnd(end: End): readonly RunCost[] {
+  return end.status === "refused" ? [] : (end.costs ?? []);
 }
 
 function runUsageOf({ cpu_ms, peak_memory_bytes }: RunUsage): RunUsage {

@@ -14,11 +14,12 @@ import { findRecord, findWaiting, isInFlight, locate } from "../../../mailbox/fi
 import { readSettled } from "../../../mailbox/find/settled-record.ts";
 import { retry } from "../../../mailbox/retry/retry.ts";
 import { submit } from "../../../mailbox/submit/submit.ts";
-import type { End, Job } from "../protocol/messages.ts";
+import type { End, Job, RunNews } from "../protocol/messages.ts";
 import type { MachineTree, Note, Place } from "../protocol/ports.ts";
 import { type Accept, acceptJob } from "../protocol/sent-task.ts";
 import { clusterDir } from "./cluster-dir.ts";
 import { endOfRecord } from "./ends.ts";
+import type { LocalRuns } from "./local-runs.ts";
 import { RecentListings } from "./recent-listings.ts";
 
 /** A note as it is kept: with the command that was given to cancel its task. */
@@ -32,6 +33,8 @@ export interface MachinePlace {
   /** The mailbox of commands. */
   control: Trays;
   accept: Accept;
+  /** What its runs say and use; left out: nothing is said. */
+  runs?: LocalRuns;
 }
 
 export class MachineFiles implements MachineTree {
@@ -74,6 +77,7 @@ export class MachineFiles implements MachineTree {
   removeNote(id: string): void {
     fs.rmSync(this.pathOf(id), { force: true });
     this.kept.delete(id);
+    this.p.runs?.forget(id);
   }
 
   placeOf(id: string): Place {
@@ -108,7 +112,15 @@ export class MachineFiles implements MachineTree {
 
   endOf(id: string): End | undefined {
     const settled = readSettled(this.p.trays, id);
-    return settled && endOfRecord(settled.record);
+    if (settled === undefined) return undefined;
+    const costs = this.p.runs?.costsOf(id, new Set(this.kept.keys())) ?? [];
+    return endOfRecord(settled.record, costs);
+  }
+
+  /** How far the tasks are that are to be told. @throws a system error */
+  news(): ReadonlyMap<string, RunNews> {
+    const taken = [...this.kept].flatMap(([id, { state }]) => (state === "taken" ? [id] : []));
+    return this.p.runs?.news(new Set(taken)) ?? new Map();
   }
 
   async cancel(id: string): Promise<void> {

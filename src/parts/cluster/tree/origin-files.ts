@@ -35,7 +35,8 @@ import { clusterGate, type Dispatch, dispatchId, readHeld } from "../protocol/di
 import type { EndUsage, Job, Result } from "../protocol/messages.ts";
 import type { OriginTree, Standing } from "../protocol/ports.ts";
 import { sentFields } from "../protocol/sent-task.ts";
-import { outcomeOf, usageOf } from "./ends.ts";
+import { costsOfEnd, outcomeOf, usageOf } from "./ends.ts";
+import type { CostlyRun, OriginCosts } from "./origin-costs.ts";
 import { RecentListings } from "./recent-listings.ts";
 
 /** Longest pause before a settlement that the disk refused is tried again (ms). */
@@ -58,12 +59,14 @@ export interface OriginPlace {
   telemetry: Telemetry;
   /** The name of the tree in the cluster. */
   tree: string;
+  costs: OriginCosts;
 }
 
 export class OriginFiles implements OriginTree {
   private readonly p: OriginPlace;
   private readonly newOwner = ownerSequence();
   private readonly listings: RecentListings;
+  private readonly runs = new WeakMap<Held, CostlyRun>();
   /** What `held` has found, by the name of the file. */
   private known: ReadonlyMap<string, Held> = new Map();
 
@@ -100,6 +103,16 @@ export class OriginFiles implements OriginTree {
     return { dispatch, target, task: sentFields(decoded.task, agentOf(decoded.task)) };
   }
 
+  /** The run for which a dispatch was made. */
+  runOf(held: Held): CostlyRun {
+    const known = this.runs.get(held);
+    if (known !== undefined) return known;
+    const claim = this.claimOf(held.dispatch, held.target);
+    const run = { name: claim.name, agent: this.agentOf(claim) };
+    this.runs.set(held, run);
+    return run;
+  }
+
   standing(dispatch: Dispatch, target: string): Standing {
     const { storage } = this.p.trays;
     const { listings } = this;
@@ -125,6 +138,7 @@ export class OriginFiles implements OriginTree {
     } catch (error) {
       if (!(error instanceof ErrInvalidTask)) throw error;
     }
+    this.book({ name: claim.name, agent: agentIdOf(decoded) }, result);
     const outcome = outcomeOf(result.end, result.machine);
     const policy = retryPolicyOf(settings, decoded?.task);
     const decision = decide(outcome, dispatch.attempt, policy, trays.clock.random());
@@ -133,6 +147,21 @@ export class OriginFiles implements OriginTree {
       return this.putBack(claim, outcome, delayMs, decoded?.task.agent, usageOf(result.end));
     }
     return this.publish(claim, outcome, decoded, result);
+  }
+
+  /** Before it settles: what a run has cost is not lost with this process. */
+  private book(run: CostlyRun, { machine, end }: Result): void {
+    const { costs } = this.p;
+    costs.book(costs.recordsOf(run, machine, costsOfEnd(end)));
+  }
+
+  private agentOf(claim: Claim): string {
+    try {
+      return agentIdOf(this.read(claim));
+    } catch (error) {
+      if (!(error instanceof ErrInvalidTask)) throw error;
+      return agentIdOf(undefined);
+    }
   }
 
   private claimOf({ task, submission, attempt }: Dispatch, target: string): Claim {
@@ -236,7 +265,7 @@ export class OriginFiles implements OriginTree {
     const { duration_ms: _, ...runUsage } = usage;
     const { id, attempt } = claim.name;
     const owner = claim.name.token;
-    const agentId = decoded?.task.agent ?? "none";
+    const agentId = agentIdOf(decoded);
     if (outcome.kind === "completed" && decoded !== undefined) {
       const record: ResultRecord = {
         task_id: id,
@@ -313,4 +342,8 @@ function heldBy(tree: string, file: string): Held | undefined {
   const name = parseName(file);
   const held = name && readHeld(tree, name);
   return held && { id: dispatchId(held.dispatch), ...held };
+}
+
+function agentIdOf(decoded: DecodedTask | undefined): string {
+  return decoded?.task.agent ?? "none";
 }

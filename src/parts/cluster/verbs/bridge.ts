@@ -4,6 +4,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { FOLLOW } from "../../../app/follow.ts";
 import { defineCommand, type Output } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
+import { AgentLines } from "../../../cli/text/agent-lines.ts";
 import { ErrIo, messageOf } from "../../../core/errors.ts";
 import type { Settings } from "../../../core/settings.ts";
 import type { Task } from "../../../core/task.ts";
@@ -11,17 +12,20 @@ import { lockFile } from "../../../host/file-lock.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
 import { readVersion } from "../../../host/package.ts";
 import { Telemetry } from "../../../journal/telemetry.ts";
-import { openTrays } from "../../../mailbox/files/trays.ts";
+import { openTrays, type Trays } from "../../../mailbox/files/trays.ts";
 import { safe } from "../../../text/render.ts";
 import { Bridge } from "../bridge.ts";
 import type { NatsBroker } from "../nats/broker.ts";
 import { targetOf } from "../protocol/dispatch.ts";
 import { Machines } from "../protocol/machines.ts";
+import { RunsWriter, runsFile } from "../runs-writer.ts";
 import { StatusWriter } from "../status-writer.ts";
 import { bridgeWriter } from "../tree/bridge-document.ts";
 import { clusterDir } from "../tree/cluster-dir.ts";
 import { isDraining, setDraining } from "../tree/drain-file.ts";
+import { LocalRuns } from "../tree/local-runs.ts";
 import { MachineFiles } from "../tree/machine-files.ts";
+import { OriginCosts } from "../tree/origin-costs.ts";
 import { OriginFiles } from "../tree/origin-files.ts";
 import { pauseOf } from "../tree/pause.ts";
 import { PoolRoom } from "../tree/pool-room.ts";
@@ -87,12 +91,8 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
     tell(`waits for ${cluster.servers.join(", ")}: ${messageOf(error)}`),
   );
   if (broker === undefined) return;
-  const machine = new MachineFiles({
-    stateDir: tree.dir,
-    trays,
-    control: openTrays(tree.control, { durability, uids }),
-    accept: { agents: cluster.accept, fields: cluster.accept_fields },
-  });
+  const runs = new LocalRuns({ tree, prices: settings.prices, lines: new AgentLines() });
+  const machine = machineOf(place, trays, runs);
   const pool = new PoolRoom(tree, trays, (id) => machine.note(id) !== undefined);
   const program = readVersion();
   const targets = settings.agents.filter(({ kind }) => kind === "remote").map(targetOf);
@@ -109,14 +109,21 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
     targets,
     write: bridgeWriter(tree.dir),
   });
+  const costs = new OriginCosts(tree);
+  const origin = new OriginFiles({ trays, settings, telemetry, tree: treeId, costs });
+  const { prices } = settings;
+  const remoteRuns = new RunsWriter({ origin, costs, prices, write: runsFile(tree) });
   const bridge = new Bridge({
     name,
     tree: treeId,
     broker,
-    origin: new OriginFiles({ trays, settings, telemetry, tree: treeId }),
+    origin,
     machine,
     machines,
-    publish: (view) => status.update(view, performance.now(), Date.now()),
+    publish: (view) => {
+      status.update(view, performance.now(), Date.now());
+      remoteRuns.update(view, performance.now());
+    },
     serves: cluster.serves,
     sends: targets.length > 0,
     room: () => Math.min(cluster.slots, pool.now()),
@@ -132,7 +139,20 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
   out.note(`bridge of ${tree.mailbox}: machine ${name}, tree ${treeId} (pid ${process.pid})`);
   await stopped;
   await bridge.stop();
+  runs.close();
   telemetry.close();
+}
+
+/** What this machine does for others. */
+function machineOf({ tree, settings }: ClusterPlace, trays: Trays, runs: LocalRuns): MachineFiles {
+  const { cluster, durability, uids } = settings;
+  return new MachineFiles({
+    stateDir: tree.dir,
+    trays,
+    control: openTrays(tree.control, { durability, uids }),
+    accept: { agents: cluster.accept, fields: cluster.accept_fields },
+    runs,
+  });
 }
 
 /** Connects as soon as a server answers. @returns undefined when it is stopped before */

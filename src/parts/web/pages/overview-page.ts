@@ -96,7 +96,7 @@ function workersOf({ workers }: Overview): Block {
 }
 
 function countsOf({ counts, slots, minutes, run_time: time, cost }: Overview, disk: string): Block {
-  const { waiting, ready, delayed, held, running, done, failed } = counts;
+  const { waiting, ready, delayed, held, running, elsewhere, done, failed } = counts;
   const waits = { ...waiting, count: waiting.count + ready + delayed + held };
   const state = (text: string, name: string): Cell => ({
     text,
@@ -106,6 +106,7 @@ function countsOf({ counts, slots, minutes, run_time: time, cost }: Overview, di
   const facts: [string, Cell][] = [
     ["waiting", state(countOf(waits), "waiting")],
     ["running", state(countText(running), "running")],
+    ...(elsewhere === 0 ? [] : [["at other machines", countText(elsewhere)] as [string, Cell]]),
     ["done", state(countOf(done), "done")],
     ["failed", state(countOf(failed), "failed")],
     ["slots", `${countText(slots.busy)} of ${countText(slots.total)} busy`],
@@ -132,14 +133,15 @@ function minuteText({ completed, failed }: MinuteCounts): string {
 
 function runningCells(row: RunningRow): Cell[] {
   const { attempt, attempts_max: max, progress, last_line: line, cost_usd_micro: cost } = row;
-  const said = progress === null ? shown(line ?? "") : shown(progressText(progress));
+  const said = progress === null ? (line ?? "") : progressText(progress);
+  const place = row.machine === null ? "" : `at ${row.machine}: `;
   return [
     linkToTask(row.id),
     `${attempt === 0 ? "?" : attempt}${max === null ? "" : ` of ${max}`}`,
     row.age_ms === null ? "–" : duration(Math.floor(row.age_ms / 1000) * 1000),
     shown(row.agent ?? "exec"),
     cost === null ? "–" : `$${(cost / 1e6).toFixed(2)}`,
-    row.is_alive ? said || shown(row.title) : "its process is dead",
+    row.is_alive ? shown(place + (said || row.title)) : "its process is dead",
   ];
 }
 

@@ -165,6 +165,31 @@ describe("a task of a remote agent", () => {
   });
 });
 
+test("how far a run is and what it says is seen at home", async () => {
+  const pair = await newPair(
+    'echo "::progress 40 halfway"; echo "tests 118/240"; until [ -e "$RUNS-end" ]; do sleep 0.05; done',
+  );
+  const { a, b } = pair;
+  await a.bridge();
+  await b.bridge();
+  a.pool.drop("t", { agent: "far", prompt: "?" });
+  const shows = async (verb: string, ...parts: RegExp[]): Promise<void> => {
+    const args = verb === "status" ? [verb] : [verb, "t"];
+    const isSaid = async (): Promise<boolean> => {
+      const { stdout } = await a.pool.run(args);
+      return parts.every((part) => part.test(stdout));
+    };
+    await waitFor(isSaid, { what: verb });
+  };
+  await shows("show", /^progress .* 40 % {2}halfway$/m, /^machine +b\d+$/m, /^says +tests 118/m);
+  await shows("status", /^t +1 +- .* at b\d+$/m, /^t +\[#+-+\] +40 % {2}halfway$/m);
+  await shows("why", /says +tests 118\/240/, /the machine b\d+ has it/);
+  expect((await a.pool.run(["status"])).stdout).not.toContain("!");
+  fs.writeFileSync(join(b.pool.dir, "runs-end"), "");
+  await a.pool.result("t");
+  await atRest(pair);
+});
+
 test("tasks leave as far as machines have room, in their order, and none leaves for a machine that is drained", async () => {
   // A run ends when its file is there.
   const pair = await newPair('until [ -e "$RUNS-end" ]; do sleep 0.05; done');

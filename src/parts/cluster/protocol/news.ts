@@ -1,0 +1,26 @@
+/** What the runs of a machine say, and of which of them something is new. Pure. */
+import type { RunNews } from "./messages.ts";
+
+export class News {
+  private now: ReadonlyMap<string, RunNews> = new Map();
+  /** As it was last told, without the time that only passes. */
+  private told = new Map<string, string>();
+
+  of(id: string): RunNews | undefined {
+    return this.now.get(id);
+  }
+
+  /** @returns the ids of those that have changed */
+  refresh(now: ReadonlyMap<string, RunNews>): Set<string> {
+    const changed = new Set<string>();
+    const told = new Map<string, string>();
+    for (const [id, { ran_ms: ranMs, ...rest }] of now) {
+      const text = JSON.stringify([ranMs === null, rest]);
+      if (this.told.get(id) !== text) changed.add(id);
+      told.set(id, text);
+    }
+    this.now = now;
+    this.told = told;
+    return changed;
+  }
+}

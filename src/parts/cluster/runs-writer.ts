@@ -1,0 +1,115 @@
+/** Keeps `cluster/runs.json`, and the costs of runs that go on at other machines, as these say. */
+import { type CostRecord, hasUsed, priceOfRecord } from "../../agents/cost-records.ts";
+import type { RemoteRun, RemoteRunsDocument } from "../../core/documents.ts";
+import { leaseOf } from "../../core/names.ts";
+import type { Settings } from "../../core/settings.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { replaceDocument } from "../../host/documents.ts";
+import { ownerSequence } from "../../host/identity.ts";
+import type { BridgeView } from "./bridge.ts";
+import type { Begun } from "./protocol/begun.ts";
+import type { OriginCosts } from "./tree/origin-costs.ts";
+import type { Held, OriginFiles } from "./tree/origin-files.ts";
+
+/** Written at least so often while there are any, so that readers see that the bridge lives, and at most so often (ms). */
+const WRITE_MS_MAX = 5000;
+const WRITE_MS_MIN = 500;
+/** So many runs are told. */
+const RUNS_MAX = 2000;
+
+export interface RunsOptions {
+  origin: Pick<OriginFiles, "runOf">;
+  costs: OriginCosts;
+  prices: Settings["prices"];
+  write: (runs: readonly RemoteRun[]) => void;
+}
+
+export class RunsWriter {
+  private readonly o: RunsOptions;
+  private lookedMs = Number.NEGATIVE_INFINITY;
+  private writtenMs = Number.NEGATIVE_INFINITY;
+  private written = "[]";
+  /** The costs that were last written, by lease. */
+  private shown = new Map<string, string>();
+  private isFirst = true;
+
+  constructor(options: RunsOptions) {
+    this.o = options;
+  }
+
+  /** @param nowMs monotonic. @throws a system error when it cannot be written */
+  update({ held, begun }: BridgeView, nowMs: number): void {
+    if (nowMs - this.lookedMs < WRITE_MS_MIN) return;
+    this.lookedMs = nowMs;
+    if (this.isFirst) this.o.costs.keepOnly(new Set(held.map((one) => this.leaseOf(one))));
+    this.isFirst = false;
+    const runs: RemoteRun[] = [];
+    const leases = new Set<string>();
+    for (const one of held) {
+      const known = begun.get(one.id);
+      if (known === undefined) continue;
+      if (runs.length === RUNS_MAX) break;
+      const records = this.recordsOf(one, known);
+      runs.push(this.entryOf(one, known, records));
+      const [record] = records.filter(hasUsed);
+      if (record === undefined) continue;
+      this.show(record);
+      leases.add(this.leaseOf(one));
+    }
+    for (const lease of this.shown.keys()) if (!leases.has(lease)) this.hide(lease);
+    const text = JSON.stringify(runs);
+    const isOld = nowMs - this.writtenMs >= WRITE_MS_MAX;
+    if (text === this.written && (runs.length === 0 || !isOld)) return;
+    this.o.write(runs);
+    this.written = text;
+    this.writtenMs = nowMs;
+  }
+
+  private leaseOf(held: Held): string {
+    return leaseOf(this.o.origin.runOf(held).name);
+  }
+
+  private recordsOf(held: Held, { machine, run }: Begun): CostRecord[] {
+    const costs = run?.costs ?? [];
+    if (costs.length === 0) return [];
+    return this.o.costs.recordsOf(this.o.origin.runOf(held), machine, costs);
+  }
+
+  private show(record: CostRecord): void {
+    const { at: _at, duration_ms: _duration, lease = "", ...used } = record;
+    const text = JSON.stringify(used);
+    if (this.shown.get(lease) === text) return;
+    this.o.costs.show(lease, record);
+    this.shown.set(lease, text);
+  }
+
+  private hide(lease: string): void {
+    this.o.costs.hide(lease);
+    this.shown.delete(lease);
+  }
+
+  private entryOf(
+    held: Held,
+    { machine, beganMs, run }: Begun,
+    records: readonly CostRecord[],
+  ): RemoteRun {
+    const costs = records.flatMap((one) => priceOfRecord(one, this.o.prices) ?? []);
+    return {
+      id: held.dispatch.task,
+      lease: this.leaseOf(held),
+      machine,
+      target: held.target,
+      began_ms: beganMs,
+      progress: run?.progress ?? null,
+      last_line: run?.line ?? null,
+      cost_usd_micro: costs.length === 0 ? null : costs.reduce((sum, cost) => sum + cost, 0),
+    };
+  }
+}
+
+/** Replaces `cluster/runs.json`. */
+export function runsFile({ remoteRuns }: StateTree): RunsOptions["write"] {
+  const owner = ownerSequence()();
+  return (runs) =>
+    replaceDocument(remoteRuns, { owner, runs } satisfies RemoteRunsDocument, { missingMax: 2 });
+}

@@ -1,0 +1,75 @@
+/**
+ * What runs at other machines cost, in the files in which a tree has the costs of its own runs: so `cost`, budgets and pages know them.
+ * A run is booked before its task settles; readers count it once when it is booked again after a crash.
+ */
+import { RunningCosts } from "../../../agents/budget/running-costs.ts";
+import { type CostRecord, hasUsed } from "../../../agents/cost-records.ts";
+import { NO_USAGE } from "../../../agents/stream/run-state.ts";
+import { leaseOf, type ProcessingName } from "../../../core/names.ts";
+import { costsOf, type StateTree } from "../../../core/state-tree.ts";
+import { fileOfDay } from "../../../journal/daily.ts";
+import { Journal } from "../../../journal/journal.ts";
+import type { RunCost } from "../protocol/messages.ts";
+
+/** Not the owner of a process: it is never found dead, so only a bridge removes what it has written. */
+const OWNER = "cluster";
+
+/** The run that has used something. */
+export interface CostlyRun {
+  /** Its name in `processing/`, while it waits for its result. */
+  name: ProcessingName;
+  /** The agent of the task here. */
+  agent: string;
+}
+
+export class OriginCosts {
+  private readonly tree: StateTree;
+  private readonly running: RunningCosts;
+
+  constructor(tree: StateTree) {
+    this.tree = tree;
+    this.running = new RunningCosts(tree.dir);
+  }
+
+  /** As a tree has the costs of its own runs. The account is one of that machine. */
+  recordsOf({ name, agent }: CostlyRun, machine: string, costs: readonly RunCost[]): CostRecord[] {
+    const at = Math.floor(Date.now() / 1000);
+    const { id, submission, attempt } = name;
+    return costs.map((cost) => ({
+      at,
+      task_id: id,
+      run: `${id}@${submission}.${attempt}.0`,
+      lease: leaseOf(name),
+      agent,
+      ...cost,
+      account: `${machine}/${cost.account}`,
+    }));
+  }
+
+  /** @throws a system error when the disk does not take it */
+  book(records: readonly CostRecord[]): void {
+    const used = records.filter(hasUsed);
+    const [first] = used;
+    if (first === undefined) return;
+    const journal = new Journal(fileOfDay(costsOf(this.tree), first.at * 1000), true);
+    for (const record of used) journal.append(JSON.stringify(record));
+    const isBooked = journal.flush();
+    journal.close();
+    if (!isBooked) throw journal.lastError;
+  }
+
+  /** What a run has used so far. @throws a system error */
+  show(lease: string, record: CostRecord): void {
+    const ours = { v: 1, owner: OWNER, session_key: "", booked: NO_USAGE } as const;
+    this.running.write(lease, { ...ours, record });
+  }
+
+  hide(lease: string): void {
+    this.running.remove(lease);
+  }
+
+  /** Removes what earlier processes have shown of runs that are over. */
+  keepOnly(leases: ReadonlySet<string>): void {
+    this.running.keepOnly(OWNER, leases);
+  }
+}

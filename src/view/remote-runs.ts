@@ -1,0 +1,57 @@
+/** Reads what other machines say of the runs that they have of this tree's tasks. Nothing is read when no task is at one. */
+import fs from "node:fs";
+import type { RemoteRun, RemoteRunsDocument } from "../core/documents.ts";
+import { isObject } from "../core/json-object.ts";
+import { CLUSTER_GATE, leaseOf } from "../core/names.ts";
+import type { StateTree } from "../core/state-tree.ts";
+import { judgeOwner } from "../host/identity.ts";
+import type { TaskPlace } from "./find-task.ts";
+import { readJsonObject } from "./scan.ts";
+
+/** It is written each few seconds; when it is older than this, its writer is gone or hangs (ms). */
+const STALE_MS = 15_000;
+
+/** Whether the task waits for its result from another machine. */
+export function isAway({ name }: Pick<TaskPlace, "name">): boolean {
+  return name?.stage === "hold" && name.token.startsWith(CLUSTER_GATE);
+}
+
+/** By lease. @param places those for which it is asked */
+export function readRemoteRuns(
+  { remoteRuns: path }: Pick<StateTree, "remoteRuns">,
+  places: readonly Pick<TaskPlace, "name">[],
+  nowMs: number,
+): ReadonlyMap<string, RemoteRun> {
+  const away = places.filter(isAway);
+  if (away.length === 0) return new Map();
+  const { owner, runs } = (read(path, nowMs) ?? {}) as Partial<RemoteRunsDocument>;
+  if (typeof owner !== "string" || !Array.isArray(runs) || judgeOwner(owner) === "dead")
+    return new Map();
+  const known = new Map(runs.filter(isRun).map((run) => [run.lease, run]));
+  return new Map(
+    away.flatMap(({ name }) => {
+      const run = name && known.get(leaseOf(name));
+      return run === undefined ? [] : [[run.lease, run]];
+    }),
+  );
+}
+
+function read(path: string, nowMs: number): Record<string, unknown> | undefined {
+  const written = fs.statSync(path, { throwIfNoEntry: false });
+  if (written === undefined || Math.abs(nowMs - written.mtimeMs) > STALE_MS) return undefined;
+  return readJsonObject(path);
+}
+
+function isRun(one: unknown): one is RemoteRun {
+  if (!isObject(one)) return false;
+  const { progress, last_line: line } = one;
+  const isNumber = (value: unknown): boolean => value === null || typeof value === "number";
+  return (
+    ["id", "lease", "machine", "target"].every((key) => typeof one[key] === "string") &&
+    isNumber(one["began_ms"]) &&
+    isNumber(one["cost_usd_micro"]) &&
+    (line === null || typeof line === "string") &&
+    (progress === null ||
+      (isObject(progress) && isNumber(progress["pct"]) && typeof progress["text"] === "string"))
+  );
+}
