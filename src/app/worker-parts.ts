@@ -4,6 +4,7 @@
  */
 import type { MakeLimiter } from "../agents/run-limiter.ts";
 import { batch } from "../parts/batch/runner.ts";
+import { groupsAbroad } from "../parts/cluster/runner.ts";
 import { landing } from "../parts/landing/runner.ts";
 import { mailBriefing } from "../parts/mail/briefing/load.ts";
 import { wakes } from "../parts/mail/delivery/wake-runner.ts";
@@ -19,7 +20,7 @@ import type { LoadWorkspaces } from "../worker/workspace.ts";
 import { AGENT_KINDS } from "./agent-kinds.ts";
 import { FOLLOW } from "./follow.ts";
 
-const RUNNERS: readonly MakeRunner[] = [batch, node, landing, wakes, resets];
+const RUNNERS: readonly MakeRunner[] = [batch, node, landing, wakes, resets, groupsAbroad];
 const WORKSPACES: readonly LoadWorkspaces[] = [worktrees];
 const REQUESTS: readonly RequestTaker[] = [mailRequests];
 const BRIEFINGS: readonly MakeBriefing[] = [mailBriefing];

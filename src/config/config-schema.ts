@@ -324,6 +324,13 @@ export const ConfigSchema = Settings(
         serves: Type.Array(Type.String({ pattern: MACHINE }), {
           description: "what tasks of others may name in where, to run here; none: it only sends",
         }),
+        groups: Type.Record(
+          Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" }),
+          Type.String({ pattern: MACHINE }),
+          {
+            description: "by name: the groups whose tasks run at other machines, and their targets",
+          },
+        ),
         accept: Texts("agents of this machine that may work for others"),
         accept_fields: Texts("fields of tasks of others that are taken, such as exec"),
         slots: Count(0, WORKERS_MAX, "how many tasks of others may be here at once"),

@@ -220,6 +220,8 @@ export interface ClusterSettings {
   name: string;
   /** Which tasks of others run here: those sent to these names, and to the name of this machine. None: it only sends. */
   serves: string[];
+  /** By name: the groups whose tasks are sent, and their targets, whatever the agents of these tasks are. */
+  groups: Record<string, string>;
   /** Its agents that may work for others. */
   accept: string[];
   /** Fields of tasks of others that are taken, besides what to do and how long it may take. */
@@ -314,6 +316,7 @@ export const DEFAULT_SETTINGS: Settings = {
     bridge: false,
     name: "",
     serves: [],
+    groups: {},
     accept: [],
     accept_fields: [],
     slots: 4,

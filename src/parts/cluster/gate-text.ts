@@ -6,6 +6,8 @@ import type { BridgeDocument } from "./tree/bridge-document.ts";
 interface TargetState {
   name: string;
   agents: readonly string[];
+  /** Those whose tasks are sent there, whatever their agents are. */
+  groups: readonly string[];
   /** Tasks that wait for their results. */
   sent: number;
   /** As many as may are on their way. */
@@ -14,14 +16,18 @@ interface TargetState {
   bridge: BridgeDocument | undefined;
 }
 
-/** Undefined when all is open and nothing waits. */
-export function gateOf({
-  name,
-  agents,
-  sent,
-  isFull,
-  bridge,
-}: TargetState): ClosedGate | undefined {
+/** One of its agents, and one of each of its groups whose tasks wait; none when all is open and nothing waits. */
+export function gatesOf(state: TargetState): ClosedGate[] {
+  const gate = gateOf(state);
+  if (gate === undefined) return [];
+  // Its tasks are in work, and more may start.
+  if (gate.is_well === true && !state.isFull) return [gate];
+  // What is wrong, and the reasons of single tasks, are said once, by the first one.
+  const more = { agents: [], tasks: {}, is_well: true };
+  return [gate, ...state.groups.map((group) => ({ ...gate, ...more, group }))];
+}
+
+function gateOf({ name, agents, sent, isFull, bridge }: TargetState): ClosedGate | undefined {
   const gate = { gate: clusterGate(name), until_ms: 0 };
   if (bridge === undefined) {
     const why = `no bridge runs here, so tasks for ${name} do not leave, and no results come`;

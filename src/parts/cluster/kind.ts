@@ -11,14 +11,18 @@ class RemoteAgent extends Agent {
       return failed("invalid", "ErrRefused", "a node of the plan does not run at other machines", {
         canRetry: false,
       });
-    const target = targetOf(this.settings);
-    return {
-      kind: "deferred",
-      message: `it runs at a machine that serves ${target}`,
-      delayMs: null,
-      hold: clusterGate(target),
-    };
+    return awayOutcome(targetOf(this.settings));
   }
+}
+
+/** The task waits for its result from a machine that serves this target. */
+export function awayOutcome(target: string): AttemptOutcome {
+  return {
+    kind: "deferred",
+    message: `it runs at a machine that serves ${target}`,
+    delayMs: null,
+    hold: clusterGate(target),
+  };
 }
 
 export const remote: CodingKind = {

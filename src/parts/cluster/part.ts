@@ -5,9 +5,10 @@
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
 import { CLUSTER_GATE } from "../../core/names.ts";
-import { readLane } from "../../core/waiting-task.ts";
+import { type Lane, readLane } from "../../core/waiting-task.ts";
 import type {
   Part,
+  PartPorts,
   PartReport,
   StartLimit,
   StatusSource,
@@ -15,7 +16,7 @@ import type {
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import type { BridgeProcess } from "./bridge-process.ts";
-import { gateOf } from "./gate-text.ts";
+import { gatesOf } from "./gate-text.ts";
 import { clusterGate, targetOf } from "./protocol/dispatch.ts";
 import { readBridge } from "./tree/bridge-document.ts";
 
@@ -33,6 +34,7 @@ const HOLD = `~hold-${CLUSTER_GATE}`;
 /** The tasks of one target. */
 interface Target {
   agents: string[];
+  groups: string[];
   maySend: number;
   /** Those that wait for their results. */
   sent: number;
@@ -42,12 +44,14 @@ interface Target {
 }
 
 class ClusterPart implements Part, StartLimit, StatusSource {
-  readonly ports = { startLimit: this, status: this };
+  readonly ports: PartPorts;
   version = 0;
   private readonly env: PartHost["env"];
   private readonly targets = new Map<string, Target>();
   /** The target of each remote agent. */
   private readonly targetOfAgent = new Map<string, string>();
+  /** The target of each group that is sent, whatever the agents of its tasks are. */
+  private readonly targetOfGroup: ReadonlyMap<string, string>;
   private gates: ClosedGate[] = [];
   private lookAtMs = 0;
   private bridge: BridgeProcess | undefined;
@@ -56,21 +60,39 @@ class ClusterPart implements Part, StartLimit, StatusSource {
 
   constructor({ env }: Pick<PartHost, "env">) {
     this.env = env;
-    for (const agent of env.settings.agents) {
+    const { agents, cluster, groups } = env.settings;
+    for (const agent of agents) {
       if (agent.kind !== "remote") continue;
       const name = targetOf(agent);
-      const startedMs = new Map<string, number>();
-      const target = this.targets.get(name) ?? {
-        agents: [],
-        maySend: 0,
-        sent: 0,
-        startedMs,
-        isFull: false,
-      };
-      target.agents.push(agent.name);
-      this.targets.set(name, target);
+      this.targetAt(name).agents.push(agent.name);
       this.targetOfAgent.set(agent.name, name);
     }
+    this.targetOfGroup = new Map(Object.entries(cluster.groups));
+    for (const [group, name] of this.targetOfGroup) this.targetAt(name).groups.push(group);
+    // A lane tells only groups that are known: see `laneOf`.
+    const slotsOf = (group: string): number | undefined =>
+      this.targetOfGroup.has(group) && !Object.hasOwn(groups, group)
+        ? Number.POSITIVE_INFINITY
+        : undefined;
+    this.ports = {
+      startLimit: this,
+      status: this,
+      ...(this.targetOfGroup.size > 0 ? { groups: { hasGroups: true, slotsOf } } : {}),
+    };
+  }
+
+  private targetAt(name: string): Target {
+    const known = this.targets.get(name);
+    if (known !== undefined) return known;
+    const startedMs = new Map<string, number>();
+    const target = { agents: [], groups: [], maySend: 0, sent: 0, startedMs, isFull: false };
+    this.targets.set(name, target);
+    return target;
+  }
+
+  /** Undefined for tasks that run here. */
+  private targetOf({ agent, group = "" }: Lane): string | undefined {
+    return this.targetOfAgent.get(agent) ?? this.targetOfGroup.get(group);
   }
 
   async start(isOnePass: boolean): Promise<void> {
@@ -94,12 +116,12 @@ class ClusterPart implements Part, StartLimit, StatusSource {
 
   mayStart(lane: string): boolean {
     if (this.targets.size === 0) return true;
-    const { agent, gate } = readLane(lane);
-    const name = this.targetOfAgent.get(agent);
+    const of = readLane(lane);
+    const name = this.targetOf(of);
     const target = name === undefined ? undefined : this.targets.get(name);
     if (name === undefined || target === undefined) return true;
     // It waits for its result. One of another gate is let go: its agent is another one by now.
-    if (gate === clusterGate(name)) return false;
+    if (of.gate === clusterGate(name)) return false;
     target.isFull = target.sent + target.startedMs.size >= target.maySend;
     if (target.isFull) this.lookAtMs = Math.min(this.lookAtMs, performance.now() + this.pauseMs);
     return !target.isFull;
@@ -107,7 +129,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
 
   noteStart(lane: string, id: string): boolean {
     if (this.targets.size === 0) return false;
-    const name = this.targetOfAgent.get(readLane(lane).agent);
+    const name = this.targetOf(readLane(lane));
     if (name !== undefined) this.targets.get(name)?.startedMs.set(id, performance.now());
     return name !== undefined;
   }
@@ -146,8 +168,8 @@ class ClusterPart implements Part, StartLimit, StatusSource {
       this.count(trays.storage.list(trays.processing), nowMs);
       const gates = [...this.targets].flatMap(([name, target]) => {
         target.maySend = bridge?.targets[name]?.may_be_sent ?? 0;
-        const { agents, sent, isFull } = target;
-        return gateOf({ name, agents, sent, isFull, bridge }) ?? [];
+        const { agents, groups, sent, isFull } = target;
+        return gatesOf({ name, agents, groups, sent, isFull, bridge });
       });
       if (JSON.stringify(gates) === JSON.stringify(this.gates)) return;
       this.gates = gates;

@@ -31,7 +31,7 @@ test.each([
   ["cli/main.ts", []],
   ["cli/commands/status.ts", []],
   ["index.ts", []],
-  ["worker/entry.ts", []],
+  ["worker/entry.ts", ["runner"]],
   [
     "supervisor.ts",
     ["gate-text", "part", "protocol/dispatch", "tree/bridge-document", "tree/cluster-dir"],

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { SupervisorDocument } from "../../../src/core/documents.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
-import { gateOf } from "../../../src/parts/cluster/gate-text.ts";
+import { gatesOf } from "../../../src/parts/cluster/gate-text.ts";
 import { Machines, mayBeSent } from "../../../src/parts/cluster/protocol/machines.ts";
 import {
   BadMessage,
@@ -168,7 +168,8 @@ describe("why tasks of a target wait", () => {
       { id: "u", target: "tpu", machine: "box2" },
     ],
   };
-  const state = { name: "gpu", agents: ["far"], sent: 6, isFull: true, bridge };
+  const groups: string[] = [];
+  const state = { name: "gpu", agents: ["far"], groups, sent: 6, isFull: true, bridge };
 
   test.each<[string, Partial<typeof state> | { bridge: undefined }, string[], RegExp]>([
     ["no bridge", { bridge: undefined }, ["far"], /^no bridge runs here/],
@@ -177,7 +178,7 @@ describe("why tasks of a target wait", () => {
     ["busy machines", {}, ["far"], /have 4 slots; 6 sent, 4 of them begun$/],
     ["results", { isFull: false }, [], /6 sent, 4 of them begun$/],
   ])("for %s", (_, more, agents, why) => {
-    expect(gateOf({ ...state, ...more })).toMatchObject({
+    expect(gatesOf({ ...state, ...more })[0]).toMatchObject({
       gate: "cluster-gpu",
       agents,
       why: expect.stringMatching(why),
@@ -185,14 +186,15 @@ describe("why tasks of a target wait", () => {
   });
 
   test("and only what is wrong counts as an obstacle", () => {
-    const isWell = (more: Partial<typeof state>): unknown => gateOf({ ...state, ...more })?.is_well;
+    const isWell = (more: Partial<typeof state>): unknown =>
+      gatesOf({ ...state, ...more })[0]?.is_well;
     expect(isWell({})).toBe(true);
     expect(isWell({ isFull: false })).toBe(true);
     expect(isWell({ bridge: { ...bridge, is_connected: false } })).toBeUndefined();
     expect(isWell({ bridge: { ...bridge, targets: {} } })).toBeUndefined();
     const snapshot = takeSnapshot(stateTree(tempDir()), Date.now());
     const obstacles = (more: Partial<typeof state>): string[] => {
-      const gates = [gateOf({ ...state, ...more })];
+      const gates = gatesOf({ ...state, ...more, groups: ["render", "train"] });
       const document = { gates } as unknown as SupervisorDocument;
       const supervisor: SupervisorView = { state: "running", document, heartbeat_age_ms: 0 };
       return findObstacles({ ...snapshot, supervisor }).map(({ what }) => what);
@@ -203,14 +205,22 @@ describe("why tasks of a target wait", () => {
     ]);
   });
 
+  test("is said of its groups, too, as long as they wait", () => {
+    const groupsAt = (more: Partial<typeof state>): unknown[] =>
+      gatesOf({ ...state, ...more, groups: ["render"] }).map(({ group }) => group);
+    expect(groupsAt({})).toEqual([undefined, "render"]);
+    expect(groupsAt({ bridge: { ...bridge, targets: {} } })).toEqual([undefined, "render"]);
+    expect(groupsAt({ isFull: false })).toEqual([undefined]);
+  });
+
   test("names the machine of each task", () => {
-    const gate = gateOf(state) ?? expect.fail("no gate");
+    const gate = gatesOf(state)[0] ?? expect.fail("no gate");
     expect(gate.tasks).toEqual({ t: "the machine box1 has it" });
     expect(whyAt(gate, "t")).toBe("the machine box1 has it");
     for (const id of ["u", "__proto__", "constructor"]) expect(whyAt(gate, id)).toBe(gate.why);
   });
 
   test("is not said when nothing waits", () => {
-    expect(gateOf({ ...state, sent: 0, isFull: false })).toBeUndefined();
+    expect(gatesOf({ ...state, sent: 0, isFull: false })).toEqual([]);
   });
 });

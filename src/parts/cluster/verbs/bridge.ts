@@ -6,6 +6,7 @@ import { defineCommand, type Output } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { AgentLines } from "../../../cli/text/agent-lines.ts";
 import { ErrIo, messageOf } from "../../../core/errors.ts";
+import { matchAgent } from "../../../core/matching.ts";
 import type { Settings } from "../../../core/settings.ts";
 import type { Task } from "../../../core/task.ts";
 import { lockFile } from "../../../host/file-lock.ts";
@@ -95,7 +96,8 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
   const machine = machineOf(place, trays, runs);
   const pool = new PoolRoom(tree, trays, (id) => machine.note(id) !== undefined);
   const program = readVersion();
-  const targets = settings.agents.filter(({ kind }) => kind === "remote").map(targetOf);
+  const remote = settings.agents.filter(({ kind }) => kind === "remote").map(targetOf);
+  const targets = [...remote, ...Object.values(cluster.groups)];
   const machines = new Machines(cluster.ack_wait_ms);
   const status = new StatusWriter({
     self: () => ({
@@ -172,11 +174,9 @@ async function tryAgain(
 }
 
 /** The name at other machines of the agent of a task. */
-function agentAbroad({ agents }: Settings, { agent }: Task): string {
-  const known =
-    agents.find(({ name }) => name === agent) ??
-    agents.find(({ kind, default: isDefault }) => kind === "remote" && isDefault === true);
-  return known?.as ?? known?.name ?? agent ?? "";
+function agentAbroad({ agents }: Settings, task: Task): string {
+  const known = matchAgent(task, agents).agent;
+  return known?.as ?? known?.name ?? task.agent ?? "";
 }
 
 function newTeller(say: (message: string) => void, nowMs: () => number) {

@@ -232,6 +232,26 @@ test("tasks leave as far as machines have room, in their order, and none leaves 
   await atRest(pair);
 });
 
+test("a task of a group that is sent runs at a machine as a task of its agent there, also one that is a program", async () => {
+  const b = newSide(
+    "bg",
+    "slots: 4\n  accept: [coder, exec]\n  accept_fields: [exec]\n  serves: [gpu]",
+  );
+  const a = newSide("ag", "groups: {render: gpu}");
+  const coder = (words: string): string =>
+    `\nagents: [{name: coder, kind: exec, default: true, program: sh, args: [-c, "${words}"]}]\n`;
+  fs.appendFileSync(join(a.pool.state, "config.yaml"), coder("exit 1"));
+  fs.appendFileSync(join(b.pool.state, "config.yaml"), coder("exit 0"));
+  await Promise.all([a.pool.start(), b.pool.start(), a.bridge(), b.bridge()]);
+  a.pool.drop("named", { agent: "coder", prompt: "?", group: "render" });
+  a.pool.drop("default", { prompt: "?", group: "render", exec: undefined });
+  a.pool.drop("program", { exec: ["true"], group: "render" });
+  a.pool.drop("local", { exec: ["true"] });
+  for (const id of ["named", "default", "program"])
+    expect(await a.pool.result(id)).toMatchObject({ status: "completed", machine: "bg" });
+  expect(await a.pool.result("local")).not.toHaveProperty("machine");
+});
+
 test("rubbish at the servers is refused with a reason, and harms nothing", async () => {
   const pair = await newPair();
   const { a, b } = pair;

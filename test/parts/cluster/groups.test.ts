@@ -1,0 +1,36 @@
+/** Tasks of a group that the settings send to other machines wait for them, although their agent is one of this tree. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { newPool, QUICK_CONFIG } from "../../support/pool.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+test("without a machine they wait, and say why; other tasks of the same agent run here, and so do they without the setting", async () => {
+  const pool = newPool({
+    config: `${QUICK_CONFIG}
+agents: [{name: near, kind: exec, program: sh, args: [-c, "true"]}]
+groups: {train: {slots: 1}}
+cluster: {groups: {render: gpu, train: gpu}}
+`,
+  });
+  const run = await pool.start();
+  const ids = ["a", "b"];
+  for (const [n, group] of ["render", "train"].entries())
+    pool.drop(ids[n] ?? "", { agent: "near", prompt: "?", group });
+  pool.drop("here", { agent: "near", prompt: "?", group: "other" });
+  expect(await pool.result("here")).toMatchObject({ status: "completed" });
+  for (const id of ids)
+    await waitFor(
+      async () => (await pool.run(["why", id])).stdout.includes("no bridge runs here"),
+      { what: `why ${id} waits` },
+    );
+  expect(fs.readdirSync(pool.inbox).filter((file) => file.endsWith(".json"))).toHaveLength(2);
+  const obstacles = (await pool.run(["status"])).stdout.match(/no bridge runs here/g);
+  expect(obstacles).toHaveLength(1);
+  run.child.kill("SIGTERM");
+  await run.ended;
+  const path = join(pool.state, "config.yaml");
+  fs.writeFileSync(path, fs.readFileSync(path, "utf8").replace(/^cluster:.*$/m, ""));
+  await pool.start();
+  for (const id of ids) expect(await pool.result(id)).toMatchObject({ status: "completed" });
+});
