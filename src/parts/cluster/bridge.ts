@@ -92,10 +92,16 @@ export class Bridge {
   private readonly begun = new Map<string, Begun>();
   /** Of the runs that this machine has. */
   private readonly news = new News();
+  /** What was taken and has settled, as far as the last look has seen. */
+  private readonly ended = new Set<string>();
   private isLooking = false;
+  private isToLookAgain = false;
   private hasAdopted = false;
   /** Before this time the names of the tasks that wait for results are not read again (monotonic ms). */
   private heldAtMs = Number.NEGATIVE_INFINITY;
+  private takenAtMs = Number.NEGATIVE_INFINITY;
+  private isOver = false;
+  private wakeTimer: NodeJS.Timeout | undefined;
 
   constructor(options: BridgeOptions) {
     this.o = options;
@@ -148,8 +154,26 @@ export class Bridge {
     this.every(this.o.ackWaitMs / BEATS_PER_WAIT, async () => this.beatAndRenew());
   }
 
+  /** Something in the tree has changed: looks at it, when its rest is over. */
+  wake(): void {
+    if (this.isOver) return;
+    if (this.isLooking) {
+      this.isToLookAgain = true;
+      return;
+    }
+    const restMs = Math.max(this.heldAtMs, this.takenAtMs) - performance.now();
+    if (restMs <= 0) this.look().catch((error: unknown) => this.trouble(error));
+    else
+      this.wakeTimer ??= setTimeout(() => {
+        this.wakeTimer = undefined;
+        this.wake();
+      }, restMs);
+  }
+
   async stop(): Promise<void> {
     for (const timer of this.timers) clearInterval(timer);
+    clearTimeout(this.wakeTimer);
+    this.isOver = true;
     await Promise.all(this.turns.values());
     await this.o.broker.close();
   }
@@ -168,8 +192,7 @@ export class Bridge {
   }
 
   private open(): number {
-    const { machine } = this.o;
-    return machine.ids().filter((id) => machine.placeOf(id) !== "settled").length;
+    return this.o.machine.ids().filter((id) => !this.ended.has(id)).length;
   }
 
   private report(): void {
@@ -199,6 +222,9 @@ export class Bridge {
     } finally {
       this.isLooking = false;
     }
+    if (!this.isToLookAgain) return;
+    this.isToLookAgain = false;
+    this.wake();
   }
 
   private async lookAtHeld(): Promise<void> {
@@ -252,8 +278,17 @@ export class Bridge {
   /** Tells the ends of tasks that have settled. */
   private async lookAtTaken(): Promise<void> {
     const { machine, broker } = this.o;
+    const fromMs = performance.now();
+    if (fromMs < this.takenAtMs) return;
     for (const id of this.told.keys()) if (machine.note(id) === undefined) this.told.delete(id);
-    const settled = machine.ids().filter((id) => machine.placeOf(id) === "settled");
+    for (const id of this.ended) if (machine.note(id) === undefined) this.ended.delete(id);
+    const running = machine.ids().filter((id) => !this.ended.has(id));
+    const justEnded = running.filter((id) => machine.placeOf(id) === "settled");
+    for (const id of justEnded) this.ended.add(id);
+    const toMs = performance.now();
+    this.takenAtMs = toMs + REST_FACTOR * (toMs - fromMs);
+    if (justEnded.length > 0) broker.takeMore();
+    const settled = [...this.ended];
     if (settled.length === 0) return;
     const birth = await broker.birth();
     const nowMs = performance.now();
@@ -309,6 +344,7 @@ export class Bridge {
       return;
     }
     this.coming.add(id);
+    this.ended.delete(id);
     void this.inTurn(id, async () => {
       try {
         const job = this.decoded("job", () => decodeJob(bytes, id));

@@ -20,11 +20,17 @@ import { gatesOf } from "./gate-text.ts";
 import { clusterGate, targetOf } from "./protocol/dispatch.ts";
 import { readBridge } from "./tree/bridge-document.ts";
 
-/** Between two looks (ms): while tasks are on their way or wait for a machine, and else. */
+/**
+ * Between two looks (ms). While tasks wait for others to end the pause doubles with each look that finds none, from the first to the
+ * second; the third one is for a tree of which nothing is under way.
+ */
+const SOON_MS = 20;
 const LOOK_MS = 250;
 const REST_MS = 2000;
 /** A task that has started counts until it is seen to wait for its result, for at most so long (ms): its worker may have died. */
 const STARTED_MS_MAX = 5000;
+/** One that has no name after this time (ms) has settled already. */
+const NAMED_MS_MAX = 60;
 
 /** A look that takes long is made less often, so that all looks use at most a part of a core: one in so many. */
 const REST_FACTOR = 20;
@@ -55,7 +61,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
   private gates: ClosedGate[] = [];
   private lookAtMs = 0;
   private bridge: BridgeProcess | undefined;
-  /** The pause between two looks while tasks are on their way. */
+  /** The next pause while tasks wait for others to end. */
   private pauseMs = LOOK_MS;
 
   constructor({ env }: Pick<PartHost, "env">) {
@@ -102,12 +108,17 @@ class ClusterPart implements Part, StartLimit, StatusSource {
 
   work({ nowMs }: Tick): void {
     if (this.targets.size === 0 || nowMs < this.lookAtMs) return;
+    const all = [...this.targets.values()];
+    const before = all.map(underWay);
     const fromMs = performance.now();
     this.look(nowMs);
-    this.pauseMs = Math.max(LOOK_MS, REST_FACTOR * (performance.now() - fromMs));
-    const all = [...this.targets.values()];
-    const isAtWork = all.some(({ sent, startedMs, isFull }) => isFull || sent + startedMs.size > 0);
-    this.lookAtMs = nowMs + (isAtWork ? this.pauseMs : Math.max(this.pauseMs, REST_MS));
+    const leastMs = REST_FACTOR * (performance.now() - fromMs);
+    const hasRoom = all.some((target, at) => underWay(target) < (before[at] ?? 0));
+    this.pauseMs = Math.max(leastMs, hasRoom ? SOON_MS : Math.min(2 * this.pauseMs, LOOK_MS));
+    const isFull = all.some((target) => target.isFull);
+    const isAtWork = all.some((target) => underWay(target) > 0);
+    const wantedMs = isFull ? this.pauseMs : isAtWork ? LOOK_MS : REST_MS;
+    this.lookAtMs = nowMs + Math.max(leastMs, wantedMs);
   }
 
   nextMs(): number {
@@ -122,7 +133,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
     if (name === undefined || target === undefined) return true;
     // It waits for its result. One of another gate is let go: its agent is another one by now.
     if (of.gate === clusterGate(name)) return false;
-    target.isFull = target.sent + target.startedMs.size >= target.maySend;
+    target.isFull = underWay(target) >= target.maySend;
     if (target.isFull) this.lookAtMs = Math.min(this.lookAtMs, performance.now() + this.pauseMs);
     return !target.isFull;
   }
@@ -191,14 +202,34 @@ class ClusterPart implements Part, StartLimit, StatusSource {
       const target = at === -1 ? undefined : this.targets.get(file.slice(at + HOLD.length, -5));
       if (target === undefined) continue;
       target.sent += 1;
-      if (target.startedMs.size > 0) target.startedMs.delete(file.slice(0, file.indexOf("@")));
+      if (target.startedMs.size > 0) target.startedMs.delete(idOf(file));
     }
+    this.forgetSettled(files, nowMs);
+  }
+
+  /** Forgets those that have waited for their results and settled between two looks. */
+  private forgetSettled(files: readonly string[], nowMs: number): void {
+    let ids: ReadonlySet<string> | undefined;
+    for (const { startedMs } of this.targets.values())
+      for (const [id, atMs] of startedMs) {
+        if (nowMs - atMs <= NAMED_MS_MAX) continue;
+        ids ??= new Set(files.map(idOf));
+        if (!ids.has(id)) startedMs.delete(id);
+      }
   }
 }
 
 /** What a bridge says when all is well. */
 function isBeginning(line: string): boolean {
   return line.startsWith("bridge of ");
+}
+
+function idOf(file: string): string {
+  return file.slice(0, file.indexOf("@"));
+}
+
+function underWay({ sent, startedMs }: Target): number {
+  return sent + startedMs.size;
 }
 
 export const cluster: MakePart = (host) => new ClusterPart(host);

@@ -200,6 +200,8 @@ export class KeptBroker {
       onAsks: (take) => void this.answers.push({ machine, take }),
       results: (take) => listen("result", tree, () => 256, take),
       overs: (take) => listen("over", machine, () => 256, take),
+      // Its jobs wait for no timer.
+      takeMore: () => {},
       jobsFor: (target, room, take) => listen("job", target, room, take),
       close: () => Promise.resolve(),
     };

@@ -87,6 +87,8 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   /** When the stream of jobs was made: another time means that the servers have lost all. Undefined: it is to be found out. */
   private born: Promise<string> | undefined;
   private making: Promise<void> | undefined;
+  /** Those that wait for room. */
+  private readonly waiting = new Set<() => void>();
   private isClosing = false;
   private isOn = true;
 
@@ -270,25 +272,53 @@ export class NatsBroker implements OriginBroker, MachineBroker {
     return this.consume(targetConsumer(target), 1, room, take);
   }
 
+  /** There may be room for jobs now. */
+  takeMore(): void {
+    for (const go of this.waiting) go();
+    this.waiting.clear();
+  }
+
+  private async roomOrPause(): Promise<void> {
+    let go = (): void => {};
+    const told = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    this.waiting.add(go);
+    await Promise.race([told, pause(AGAIN_MS)]);
+    this.waiting.delete(go);
+  }
+
   private async consume(
     consumer: Consumer,
     tokens: number,
     room: () => number,
     take: (received: Received) => void,
   ): Promise<void> {
+    let pull: PullConsumer | undefined;
+    let pullBorn = "";
     while (!this.isClosing) {
       try {
         const max = room();
         const born = await this.birth();
         if (max <= 0) {
-          await pause(AGAIN_MS);
+          await this.roomOrPause();
           continue;
         }
-        const pull = await this.get(consumer);
+        if (pull === undefined || pullBorn !== born) {
+          pull = await this.get(consumer);
+          pullBorn = born;
+        }
         const messages = await pull.fetch({ max_messages: max, expires: FETCH_MS });
-        for await (const message of messages) take(received(message, tokens, born));
+        let count = 0;
+        for await (const message of messages) {
+          count++;
+          take(received(message, tokens, born));
+        }
+        // It may be silent because the servers have lost it.
+        if (count === 0) pull = undefined;
       } catch (error) {
         // The servers are away, or have lost the stream: it is made again.
+        pull = undefined;
         this.born = undefined;
         if (!this.isClosing) this.o.onTrouble(error);
         await pause(AGAIN_MS);

@@ -104,6 +104,7 @@ export class Machine {
   /** Noted before it is stopped: the end of a run that we have stopped must not be told as its result. */
   private async leave(id: string, note: Note, state: "left" | "over"): Promise<void> {
     const { tree } = this.o;
+    if (state === "over" && tree.placeOf(id) !== "unsettled") return this.forget(id);
     tree.saveNote(id, { ...note, state });
     if (tree.placeOf(id) === "unsettled") await tree.cancel(id);
     else if (state === "over") this.forget(id);

@@ -31,6 +31,7 @@ import { OriginFiles } from "../tree/origin-files.ts";
 import { pauseOf } from "../tree/pause.ts";
 import { PoolRoom } from "../tree/pool-room.ts";
 import { treeName } from "../tree/tree-name.ts";
+import { watchTrays } from "../tree/watch-trays.ts";
 import { type ClusterPlace, connectTo, placeOf } from "./place.ts";
 
 /** The same trouble is told again after this time (ms). */
@@ -138,8 +139,10 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
     tell,
   });
   bridge.start();
+  const unwatch = watchTrays(trays, () => bridge.wake());
   out.note(`bridge of ${tree.mailbox}: machine ${name}, tree ${treeId} (pid ${process.pid})`);
   await stopped;
+  unwatch();
   await bridge.stop();
   runs.close();
   telemetry.close();
