@@ -1,4 +1,5 @@
 /** Builds schemas, and checks that explain the first fault of a value in words a person can act on. */
+import { isObject } from "../core/json-object.ts";
 import { visible } from "../core/visible.ts";
 import {
   type TOptional,
@@ -24,11 +25,11 @@ export interface SchemaFault {
 
 /** Makes a check that returns the fault or undefined. The schema is compiled at the first use; many processes never use it. */
 export function compileCheck(schema: TSchema): (value: unknown) => SchemaFault | undefined {
-  let compiled: TypeCheck<TSchema> | undefined;
+  const whole = compileLater(schema);
+  const members = isOpen(schema) ? memberChecks(schema["properties"]) : undefined;
   return (value) => {
-    compiled ??= TypeCompiler.Compile(schema);
-    if (compiled.Check(value)) return undefined;
-    const first = compiled.Errors(value).First();
+    if (members === undefined ? whole().Check(value) : fitsOpen(value, members)) return undefined;
+    const first = whole().Errors(value).First();
     if (first === undefined) return { message: "does not fit the schema" };
     const place = first.path.slice(1).replaceAll("/", ".");
     const shown = visible(place.length > 200 ? `${place.slice(0, 197)}…` : place);
@@ -40,6 +41,32 @@ export function compileCheck(schema: TSchema): (value: unknown) => SchemaFault |
     const { value: found } = first;
     return { message: `${what}: ${expected}, found ${shapeOf(found)}`, found };
   };
+}
+
+type Compiled = () => TypeCheck<TSchema>;
+
+function compileLater(schema: TSchema): Compiled {
+  let compiled: TypeCheck<TSchema> | undefined;
+  return () => (compiled ??= TypeCompiler.Compile(schema));
+}
+
+/** Whether it is an object that must have no member and may have others than these. */
+function isOpen({ type, required, additionalProperties }: TSchema): boolean {
+  return type === "object" && required === undefined && additionalProperties === true;
+}
+
+/** A task may have eighty members and has five: to compile the checks of all takes a process 15 ms. */
+function memberChecks(properties: TProperties): ReadonlyMap<string, Compiled> {
+  return new Map(Object.entries(properties).map(([name, one]) => [name, compileLater(one)]));
+}
+
+function fitsOpen(value: unknown, members: ReadonlyMap<string, Compiled>): boolean {
+  if (!isObject(value)) return false;
+  for (const name in value) {
+    const member = value[name];
+    if (member !== undefined && members.get(name)?.().Check(member) === false) return false;
+  }
+  return true;
 }
 
 /** The type and size of a value. Its content is not shown: it may be a secret, and messages are kept in logs and records. */
