@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { failedLinesText } from "../core/batch.ts";
 import type { RemoteRun } from "../core/documents.ts";
-import { leaseOf } from "../core/names.ts";
+import { leaseOf, parseLease } from "../core/names.ts";
 import { headlineOf } from "../core/outcome.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeOwner, parseOwner } from "../host/identity.ts";
@@ -112,6 +112,8 @@ function mayHaveLeft(place: TaskPlace | undefined): boolean {
 export interface FoundLog {
   /** The folder of its newest run. */
   run: string | undefined;
+  /** Its newest run, when another machine has it, or had it. */
+  elsewhere: { machine: string; submission: string; attempt: number } | undefined;
   isSettled: boolean;
   isKnown: boolean;
   /** Its end in one line; undefined while it has not settled. */
@@ -125,12 +127,26 @@ export async function findLog(tree: StateTree, id: string): Promise<FoundLog> {
   const { place, record, run } = await lookUp(tree, isLine ? batch : id);
   // An earlier run of the batch may have run the line.
   const runs = isLine ? listRuns(tree, batch).map((dir) => join(dir, line)) : [];
+  const elsewhere = elsewhereOf(tree, place, record);
+  const own = elsewhere === undefined ? run : undefined;
   return {
-    run: isLine ? runs.findLast((dir) => isThere(dir)) : run,
+    run: isLine ? runs.findLast((dir) => isThere(dir)) : own,
+    elsewhere,
     isSettled: hasRecord(place),
     isKnown: place !== undefined,
     end: hasRecord(place) ? endText(record) : undefined,
   };
+}
+
+function elsewhereOf(
+  tree: StateTree,
+  place: TaskPlace | undefined,
+  record: JsonObject | undefined,
+): FoundLog["elsewhere"] {
+  const [run] = readRemoteRuns(tree, place === undefined ? [] : [place], Date.now()).values();
+  const { machine, lease } = run ?? record ?? {};
+  const parsed = typeof lease === "string" ? parseLease(lease) : undefined;
+  return typeof machine === "string" && parsed !== undefined ? { machine, ...parsed } : undefined;
 }
 
 function endText(record: JsonObject | undefined): string {

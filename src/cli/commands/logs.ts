@@ -2,8 +2,9 @@
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { StringDecoder } from "node:string_decoder";
+import { setTimeout as wait } from "node:timers/promises";
 import { sessionOfRun } from "../../agents/stream/session-file.ts";
-import { systemCode } from "../../core/errors.ts";
+import { messageOf, systemCode } from "../../core/errors.ts";
 import { parseRun } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { ChangeSignal } from "../../host/change-signal.ts";
@@ -14,11 +15,14 @@ import { findLog } from "../../view/know-task.ts";
 import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
+import type { RemoteLog } from "../shell/remote-log.ts";
 import { ConversationReader } from "../text/conversation-reader.ts";
 
 const CHUNK_BYTES = 64 * 1024;
 /** Longest time between two reads of a log that is followed. */
 const FOLLOW_MS = 200;
+/** The pause between two questions to another machine (ms). */
+const FOLLOW_ELSEWHERE_MS = 500;
 
 export const command = defineCommand({
   usage: "ID[#LINE]|NAME [-f] [--stderr] [--raw]",
@@ -26,6 +30,7 @@ export const command = defineCommand({
   args: { min: 1, max: 1 },
   details: [
     "Shows the output of the newest attempt; with #LINE, that of one line of a batch. On a terminal, colours are kept and all other control codes are shown as text. A file or pipe gets the bytes as they are.",
+    "Of a task that runs, or has run, at another machine, it reads the log there, through its bridge: see docs/cluster.md.",
     "NAME is an agent of the scope of the state tree: the task that it runs now, else the one that it ran last; with --follow, else its next one.",
     "Of a coding agent it shows the conversation, over all attempts, with local times: > what it was told, * a tool call, | the end of its result, ! what failed, + a changed file. --raw shows the lines of its program as they are, of the newest attempt.",
   ],
@@ -47,7 +52,7 @@ export const command = defineCommand({
     if (found.run === undefined && !found.isKnown) {
       throw noSuchTask(id, "logs");
     }
-    if (found.run === undefined && !ctx.options.follow) {
+    if (found.run === undefined && found.elsewhere === undefined && !ctx.options.follow) {
       ctx.out.note(
         `${id} has not run yet, or its logs are past their retention; --follow waits for it`,
       );
@@ -55,7 +60,8 @@ export const command = defineCommand({
     }
     const { stderr, raw } = ctx.options;
     const log = new TaskLog(ctx, { isStderr: stderr, isRaw: raw });
-    if (found.run === undefined || ctx.options.follow) await follow(tree, id, log);
+    if (found.elsewhere !== undefined) return showElsewhere(ctx, tree, id, log);
+    if (found.run === undefined || ctx.options.follow) return follow(ctx, tree, id, log);
     else {
       await log.showEarlier(listRuns(tree, id), found.run);
       await log.open(found.run);
@@ -66,7 +72,7 @@ export const command = defineCommand({
   },
 });
 
-type LogsContext = Context & { options: { follow: boolean } };
+type LogsContext = Context & { options: { follow: boolean; stderr: boolean } };
 
 /** The id that is named, or that of the task of an agent of this name. Undefined when that agent has not run yet, which is told. */
 async function idOf(ctx: LogsContext, named: string): Promise<string | undefined> {
@@ -96,11 +102,18 @@ async function idOf(ctx: LogsContext, named: string): Promise<string | undefined
   return named;
 }
 
-async function follow(tree: StateTree, id: string, log: TaskLog): Promise<void> {
+/** @returns the exit code */
+async function follow(
+  ctx: LogsContext,
+  tree: StateTree,
+  id: string,
+  log: TaskLog,
+): Promise<number> {
   let end: string | undefined;
   for (;;) {
     // Look up the task before reading its log, so that everything written before it settled is read.
     const found = await findLog(tree, id);
+    if (found.elsewhere !== undefined) return showElsewhere(ctx, tree, id, log);
     end = found.end;
     if (found.run !== undefined) {
       if (log.run === undefined) await log.showEarlier(listRuns(tree, id), found.run);
@@ -116,6 +129,63 @@ async function follow(tree: StateTree, id: string, log: TaskLog): Promise<void> 
     change.close();
   }
   await log.end(end);
+  return EXIT.ok;
+}
+
+/** Shows the log of the newest run, which another machine has or had; with --follow, until the task has settled. @returns the exit code */
+async function showElsewhere(
+  ctx: LogsContext,
+  tree: StateTree,
+  id: string,
+  log: TaskLog,
+): Promise<number> {
+  const { follow: isFollowed, stderr: isStderr } = ctx.options;
+  const { REMOTE_LOGS } = await import("../../app/remote-logs.ts");
+  const [open] = REMOTE_LOGS;
+  let copy: RemoteLog | undefined;
+  let of = "";
+  let isTold = false;
+  try {
+    for (;;) {
+      const found = await findLog(tree, id);
+      const { elsewhere } = found;
+      const isOver = !isFollowed || found.isSettled || !found.isKnown;
+      if (elsewhere !== undefined && open !== undefined) {
+        const { machine, submission, attempt } = elsewhere;
+        const now = `${machine} ${submission}.${attempt}`;
+        if (of !== now) {
+          await copy?.close();
+          copy = await open(ctx, { id, machine, submission, attempt }, isStderr);
+          of = now;
+        }
+        const state = await copy?.pull().catch((error: unknown) => {
+          if (isOver) throw error;
+          // It is asked again: what runs there goes on.
+          if (!isTold) ctx.out.note(safe(messageOf(error)));
+          isTold = true;
+          return "silent" as const;
+        });
+        if (state === "gone" && isOver) {
+          ctx.out.note(
+            `${safe(machine)} has no logs of it any more: they are past their retention`,
+          );
+          return EXIT.notFound;
+        }
+        if (copy !== undefined && (state === "is on" || state === "has ended")) {
+          isTold = false;
+          await log.open(copy.dir);
+          await log.drain(state === "is on");
+        }
+      }
+      if (isOver) {
+        await log.end(found.end);
+        return EXIT.ok;
+      }
+      await wait(FOLLOW_ELSEWHERE_MS);
+    }
+  } finally {
+    await copy?.close();
+  }
 }
 
 interface RunLog {

@@ -12,6 +12,7 @@ import {
   decodeBeat,
   decodeDrain,
   decodeJob,
+  decodeLogAsk,
   decodeReport,
   decodeResult,
   encodeMessage,
@@ -19,6 +20,7 @@ import {
 } from "./protocol/messages.ts";
 import { News } from "./protocol/news.ts";
 import { Origin } from "./protocol/origin.ts";
+import type { LocalLogs } from "./tree/local-logs.ts";
 import type { MachineFiles } from "./tree/machine-files.ts";
 import type { Held, OriginFiles } from "./tree/origin-files.ts";
 
@@ -63,6 +65,8 @@ export interface BridgeOptions {
   ackWaitMs: number;
   /** The name at the machine of the agent of a task. */
   agentOf: (task: Task) => string;
+  /** Of the runs that this machine has, or had, for others. */
+  logs: Pick<LocalLogs, "part">;
   /** What the other machines say of themselves. */
   machines: Machines;
   /** Tells what has changed. */
@@ -130,6 +134,15 @@ export class Bridge {
         this.trouble(error);
       }
       this.report();
+    });
+    broker.onLogAsks(async (bytes, asking) => {
+      const ask = this.decoded("question for a log", () => decodeLogAsk(bytes, asking));
+      try {
+        return ask && (await this.o.logs.part(ask));
+      } catch (error) {
+        this.trouble(error);
+        return undefined;
+      }
     });
     broker.onAsks((asking) => {
       if (this.o.serves.length === 0 && this.o.machine.ids().length === 0) return;

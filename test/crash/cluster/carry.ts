@@ -9,6 +9,7 @@ import { stateTree } from "../../../src/core/state-tree.ts";
 import { Telemetry } from "../../../src/journal/telemetry.ts";
 import { Bridge } from "../../../src/parts/cluster/bridge.ts";
 import { Machines } from "../../../src/parts/cluster/protocol/machines.ts";
+import { LocalLogs } from "../../../src/parts/cluster/tree/local-logs.ts";
 import { MachineFiles } from "../../../src/parts/cluster/tree/machine-files.ts";
 import { OriginCosts } from "../../../src/parts/cluster/tree/origin-costs.ts";
 import { OriginFiles } from "../../../src/parts/cluster/tree/origin-files.ts";
@@ -86,6 +87,7 @@ function start(name: string): void {
     drain: () => {},
     program: "",
     machines: new Machines(ACK_WAIT_MS),
+    logs: new LocalLogs(state),
     publish: () => {},
     ackWaitMs: ACK_WAIT_MS,
     agentOf: () => "coder",

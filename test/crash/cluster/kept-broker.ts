@@ -180,6 +180,8 @@ export class KeptBroker {
           if (job !== undefined) job.notBeforeMs = this.nowMs + this.ackWaitMs;
           this.save(this.quietPath);
         }),
+      onLogAsks: () => {},
+      askLog: () => Promise.reject(new Error("no log is read here")),
       birth: () => call(() => String(this.kept.birth)),
       ask: () =>
         call(() => {

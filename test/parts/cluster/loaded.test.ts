@@ -30,6 +30,7 @@ const partOf = (files: Set<string>): string[] =>
 test.each([
   ["cli/main.ts", []],
   ["cli/commands/status.ts", []],
+  ["cli/commands/logs.ts", []],
   ["index.ts", []],
   ["worker/entry.ts", ["runner"]],
   [

@@ -15,6 +15,7 @@ import {
   type Job,
 } from "../../../src/parts/cluster/protocol/messages.ts";
 import { RunsWriter, runsFile } from "../../../src/parts/cluster/runs-writer.ts";
+import { LocalLogs } from "../../../src/parts/cluster/tree/local-logs.ts";
 import { MachineFiles } from "../../../src/parts/cluster/tree/machine-files.ts";
 import { OriginCosts } from "../../../src/parts/cluster/tree/origin-costs.ts";
 import { OriginFiles } from "../../../src/parts/cluster/tree/origin-files.ts";
@@ -71,6 +72,7 @@ export function stubBridge(more: Partial<BridgeOptions> = {}) {
     ackWaitMs: 3000,
     agentOf: () => "coder",
     machines: new Machines(3000),
+    logs: new LocalLogs(tree),
     publish: (view) => runs.update(view, performance.now()),
     tell: () => {},
     ...more,

@@ -3,9 +3,12 @@ import { dispatchId } from "../protocol/dispatch.ts";
 import {
   type Beat,
   type Drain,
+  decodeLogPart,
   decodeReport,
   encodeMessage,
   type Job,
+  type LogAsk,
+  type LogPart,
   type MachineReport,
   type Result,
 } from "../protocol/messages.ts";
@@ -27,6 +30,8 @@ import {
   controlSubject,
   homeConsumer,
   inboxOf,
+  logAskSubject,
+  logSubject,
   MS_NS,
   machineConsumer,
   machineSubject,
@@ -243,6 +248,36 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   /** Calls back for what this machine is asked to do. */
   onControls(take: (bytes: Buffer) => void): void {
     void this.listen(controlSubject(this.o.name), ({ data }) => take(Buffer.from(data)));
+  }
+
+  /** Calls back when a tree asks for a part of a log, and sends the answer; undefined: there is none. */
+  onLogAsks(answer: (bytes: Buffer, tree: string) => Promise<LogPart | undefined>): void {
+    const { name, onTrouble } = this.o;
+    void this.listen(logAskSubject(name, "*.*"), ({ data, subject }) => {
+      const tree = readSubject(subject, 1)[1] ?? "";
+      answer(Buffer.from(data), tree)
+        .then((part) => {
+          if (part !== undefined) this.nc.publish(logSubject(tree, name), encodeMessage(part));
+        })
+        .catch(onTrouble);
+    });
+  }
+
+  /** Asks a machine for a part of a log. @throws when it does not answer */
+  async askLog(machine: string, ask: LogAsk): Promise<LogPart> {
+    const parts = this.nc.subscribe(logSubject(this.o.tree, machine));
+    const timer = setTimeout(() => parts.unsubscribe(), REQUEST_MS);
+    try {
+      this.nc.publish(logAskSubject(machine, this.o.tree), encodeMessage(ask));
+      for await (const { data } of parts) {
+        const part = decodeLogPart(Buffer.from(data));
+        if (part.request === ask.request) return part;
+      }
+    } finally {
+      clearTimeout(timer);
+      parts.unsubscribe();
+    }
+    throw new Error(`nothing came from it within ${REQUEST_MS / 1000} s`);
   }
 
   /** Calls back for each heartbeat about this tree. */

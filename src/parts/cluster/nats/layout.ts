@@ -6,6 +6,8 @@ import {
   controlSubject,
   homeConsumer,
   inboxOf,
+  logAskSubject,
+  logSubject,
   machineConsumer,
   machineSubject,
   overSubject,
@@ -59,12 +61,13 @@ export function permissionsOf({ name, serves, sends }: MachineRole): Permissions
       ...mayTake(targetConsumer(target)),
       resultSubject("*.*", target, name, ">"),
     ]),
-    ...(takes.length === 0 ? [] : [beatSubject("*.*", name)]),
+    ...(takes.length === 0 ? [] : [beatSubject("*.*", name), logSubject("*.*", name)]),
   ];
   if (sends.length > 0)
     publish.push(
       ...sends.map((target) => workSubject(target, `${name}.>`)),
       overSubject("*", `${name}.>`),
+      logAskSubject("*", `${name}.*`),
       // To see which of its jobs and results are there, and to take jobs back.
       ...[WORK, RESULT].map((stream) => `$JS.API.STREAM.INFO.${stream}`),
       ...["GET", "DELETE"].map((verb) => `$JS.API.STREAM.MSG.${verb}.${WORK}`),
@@ -75,6 +78,8 @@ export function permissionsOf({ name, serves, sends }: MachineRole): Permissions
     controlSubject(name),
     askSubject("*.*"),
     beatSubject(`${name}.*`, "*"),
+    logAskSubject(name, "*.*"),
+    logSubject(`${name}.*`, "*"),
   ];
   return { publish: [...new Set(publish)], subscribe };
 }

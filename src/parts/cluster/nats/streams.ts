@@ -84,6 +84,11 @@ export const overSubject = (machine: string, id: string): string => `mc.over.${m
 export const beatSubject = (tree: string, machine: string): string => `mc.beat.${tree}.${machine}`;
 export const askSubject = (tree: string): string => `mc.ask.${tree}`;
 
+/** Asks a machine for a part of a log of a run that it had for this tree; and what it answers. */
+export const logAskSubject = (machine: string, tree: string): string =>
+  `mc.want.${machine}.${tree}`;
+export const logSubject = (tree: string, machine: string): string => `mc.log.${tree}.${machine}`;
+
 export const machineSubject = (machine: string): string => `mc.machine.${machine}`;
 
 export const controlSubject = (machine: string): string => `mc.control.${machine}`;

@@ -18,6 +18,8 @@ export const MESSAGE_BYTES_MAX = 900_000;
 export const BEAT_DISPATCHES_MAX = 1000;
 /** A heartbeat has at most about this size (bytes). */
 const BEAT_BYTES_MAX = MESSAGE_BYTES_MAX / 2;
+/** So many bytes of a log travel at once. */
+export const LOG_BYTES_MAX = 128 * 1024;
 /** What a run says travels up to so many characters. */
 export const SAID_CHARS_MAX = 200;
 /** A run that lost its session has used two. */
@@ -113,6 +115,34 @@ export interface BeatEntry {
   target: string;
   /** Left out by a machine that does not know. */
   run?: RunNews;
+}
+
+/** What of a run may be read from another machine, as files in its folder. */
+export const LOG_FILES = ["stdout.log", "stderr.log", "events.jsonl", "session.json"] as const;
+export type LogFile = (typeof LOG_FILES)[number];
+
+/** Asks the machine of a dispatch for a part of a log. */
+export interface LogAsk {
+  /** The answer has the same. */
+  request: string;
+  dispatch: Dispatch;
+  file: LogFile;
+  /** Where the part begins (bytes); negative: so many bytes before the end. */
+  from: number;
+}
+
+/** A part of a log. */
+export interface LogPart {
+  request: string;
+  /** False when the machine has nothing of this run: it has not begun, or its logs are past their retention. */
+  is_found: boolean;
+  /** Nothing more will come. */
+  has_ended: boolean;
+  /** Of the file; and where this part begins in it (bytes). */
+  size: number;
+  from: number;
+  /** Base64, at most `LOG_BYTES_MAX` bytes of the file. */
+  data: string;
 }
 
 /** What a machine says of itself to all. */
@@ -237,8 +267,32 @@ const drainForm = formOf(
   Type.Object({ version: Type.Literal(VERSION), is_draining: Type.Boolean() }),
 );
 
+const Request = Type.String({ pattern: "^[a-z0-9]{1,32}$" });
+const logAskForm = formOf(
+  Type.Object({
+    version: Type.Literal(VERSION),
+    request: Request,
+    dispatch: DispatchSchema,
+    file: Type.Union(LOG_FILES.map((file) => Type.Literal(file))),
+    from: Type.Integer({ minimum: -Number.MAX_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
+  }),
+);
+const logPartForm = formOf(
+  Type.Object({
+    version: Type.Literal(VERSION),
+    request: Request,
+    is_found: Type.Boolean(),
+    has_ended: Type.Boolean(),
+    size: Tokens,
+    from: Tokens,
+    data: Type.String({ pattern: "^[A-Za-z0-9+/]*={0,2}$", maxLength: 2 * LOG_BYTES_MAX }),
+  }),
+);
+
+type Message = Job | Result | Beat | MachineReport | Drain | LogAsk | LogPart;
+
 /** @throws BadMessage when it is too large to travel */
-export function encodeMessage(message: Job | Result | Beat | MachineReport | Drain): Buffer {
+export function encodeMessage(message: Message): Buffer {
   const bytes = Buffer.from(JSON.stringify({ version: VERSION, ...message }), "utf8");
   if (bytes.length > MESSAGE_BYTES_MAX) throw new BadMessage(explainSize(bytes.length));
   return bytes;
@@ -309,6 +363,20 @@ export function decodeReport(bytes: Buffer, machine: string): MachineReport {
   return report;
 }
 
+/** @param tree which asks: a machine says nothing of the tasks of others. @throws BadMessage */
+export function decodeLogAsk(bytes: Buffer, tree: string): LogAsk {
+  const ask = logAskForm<LogAsk>(bytes);
+  const { dispatch } = ask;
+  checkTask(dispatch);
+  if (dispatch.tree !== tree) throw new BadMessage("it asks about a task of another tree");
+  return ask;
+}
+
+/** @throws BadMessage */
+export function decodeLogPart(bytes: Buffer): LogPart {
+  return logPartForm<LogPart>(bytes);
+}
+
 /** @throws BadMessage */
 export function decodeDrain(bytes: Buffer): Drain {
   return drainForm<Drain>(bytes);
@@ -346,11 +414,15 @@ function checkHead<T extends Job | Result>(message: T, id: string): T {
   return message;
 }
 
-function checkDispatch({ tree, task }: Dispatch, target: string): void {
+function checkDispatch(dispatch: Dispatch, target: string): void {
+  checkTask(dispatch);
+  checkTarget(target, "target");
+}
+
+function checkTask({ tree, task }: Dispatch): void {
   const fault = explainBadId(task);
   if (fault !== undefined) throw new BadMessage(`dispatch.task: ${fault}`);
   if (!isTree(tree)) throw new BadMessage("dispatch.tree is no name of a tree");
-  checkTarget(target, "target");
 }
 
 function checkTarget(text: string, member: string): void {

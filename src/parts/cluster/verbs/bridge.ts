@@ -24,6 +24,7 @@ import { StatusWriter } from "../status-writer.ts";
 import { bridgeWriter } from "../tree/bridge-document.ts";
 import { clusterDir } from "../tree/cluster-dir.ts";
 import { isDraining, setDraining } from "../tree/drain-file.ts";
+import { LocalLogs } from "../tree/local-logs.ts";
 import { LocalRuns } from "../tree/local-runs.ts";
 import { MachineFiles } from "../tree/machine-files.ts";
 import { OriginCosts } from "../tree/origin-costs.ts";
@@ -100,14 +101,9 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
   const remote = settings.agents.filter(({ kind }) => kind === "remote").map(targetOf);
   const targets = [...remote, ...Object.values(cluster.groups)];
   const machines = new Machines(cluster.ack_wait_ms);
+  const self = { version: program, machine: name, tree: treeId, servers: cluster.servers };
   const status = new StatusWriter({
-    self: () => ({
-      version: program,
-      machine: name,
-      tree: treeId,
-      servers: cluster.servers,
-      is_connected: broker.isConnected,
-    }),
+    self: () => ({ ...self, is_connected: broker.isConnected }),
     machines,
     targets,
     write: bridgeWriter(tree.dir),
@@ -123,6 +119,7 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
     origin,
     machine,
     machines,
+    logs: new LocalLogs(tree),
     publish: (view) => {
       status.update(view, performance.now(), Date.now());
       remoteRuns.update(view, performance.now());

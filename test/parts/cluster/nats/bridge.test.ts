@@ -190,6 +190,37 @@ test("how far a run is and what it says is seen at home", async () => {
   await atRest(pair);
 });
 
+test("its log is read at home, while it runs and later", async () => {
+  // More than travels at once.
+  const pair = await newPair(
+    'seq 1 60000; echo wrong >&2; until [ -e "$RUNS-end" ]; do sleep 0.05; done; echo "the end"',
+  );
+  const { a, b } = pair;
+  a.pool.drop("t", { agent: "far", prompt: "?" });
+  const followed = a.pool.spawn(["logs", "-f", "t"]);
+  await a.bridge();
+  const bridge = await b.bridge();
+  const numbers = Array.from({ length: 60_000 }, (_, n) => `${n + 1}\n`).join("");
+  await waitFor(() => followed.stdout() === numbers, { what: "what is followed" });
+  expect(await a.pool.run(["logs", "t"])).toMatchObject({ code: 0, stdout: numbers });
+  expect((await a.pool.run(["logs", "t", "--stderr"])).stdout).toBe("wrong\n");
+  fs.writeFileSync(join(b.pool.dir, "runs-end"), "");
+  expect((await followed.ended).exitCode).toBe(0);
+  expect(followed.stdout()).toBe(`${numbers}the end\n`);
+  await atRest(pair);
+  expect((await a.pool.run(["logs", "t"])).stdout).toBe(`${numbers}the end\n`);
+  bridge.child.kill("SIGKILL");
+  await bridge.ended;
+  const silent = await a.pool.run(["logs", "t"]);
+  expect(silent).toMatchObject({ code: 74, stdout: "" });
+  expect(silent.stderr).toContain(`the logs are at ${b.name}, which does not answer`);
+  await b.bridge();
+  fs.rmSync(join(b.pool.state, "runs"), { recursive: true });
+  const swept = await a.pool.run(["logs", "t"]);
+  expect(swept).toMatchObject({ code: 3, stdout: "" });
+  expect(swept.stderr).toContain(`${b.name} has no logs of it any more`);
+});
+
 test("tasks leave as far as machines have room, in their order, and none leaves for a machine that is drained", async () => {
   // A run ends when its file is there.
   const pair = await newPair('until [ -e "$RUNS-end" ]; do sleep 0.05; done');
@@ -270,6 +301,7 @@ test("rubbish at the servers is refused with a reason, and harms nothing", async
     nc.publish(`mc.over.b${count}.x.${turn}`, bytes);
     nc.publish("mc.machine.x", bytes);
     nc.publish(`mc.control.b${count}`, bytes);
+    nc.publish(`mc.want.b${count}.x.abcd2345`, bytes);
   }
   await nc.flush();
   a.pool.drop("t", { agent: "far", prompt: "?" });

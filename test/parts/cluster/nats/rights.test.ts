@@ -155,6 +155,10 @@ test("a machine can neither send nor answer, take, read or remove in the name of
     // The target of a result is that of the task which it settles.
     [box1, false, [`mc.result.${TREE}.cpu.box1.${ID}`, `mc.result.${TREE}.box2.box1.${ID}`]],
     [box1, false, ["mc.work.gpu.box1.x", "mc.machine.box2", "mc.control.box2", "mc.ask.desk.x"]],
+    [laptop, true, ["mc.want.box1.laptop.x"]],
+    [laptop, false, [`mc.want.box1.${TREE}`, `mc.log.${TREE}.laptop`]],
+    [box1, true, [`mc.log.${TREE}.box1`]],
+    [box1, false, [`mc.log.${TREE}.box2`, "mc.want.box2.box1.x"]],
     [box1, true, [`${api}.CONSUMER.MSG.NEXT.mc_work.target_gpu`]],
     [
       box1,
@@ -210,6 +214,8 @@ test("a machine can neither send nor answer, take, read or remove in the name of
     "_INBOX_box1.>",
     "mc.control.box1",
     "mc.beat.>",
+    "mc.want.box1.*.*",
+    "mc.log.desk.*.*",
     "$JS.>",
   ])
     expect([subject, await mayListen(box2, subject)]).toEqual([subject, false]);
