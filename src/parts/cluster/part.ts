@@ -18,7 +18,7 @@ import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import type { BridgeProcess } from "./bridge-process.ts";
 import { gatesOf } from "./gate-text.ts";
 import { clusterGate, targetOf } from "./protocol/dispatch.ts";
-import { readBridge } from "./tree/bridge-document.ts";
+import { BridgeReader, readBridge } from "./tree/bridge-document.ts";
 
 /**
  * Between two looks (ms). While tasks wait for others to end the pause doubles with each look that finds none, from the first to the
@@ -58,6 +58,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
   private readonly targetOfAgent = new Map<string, string>();
   /** The target of each group that is sent, whatever the agents of its tasks are. */
   private readonly targetOfGroup: ReadonlyMap<string, string>;
+  private readonly bridgeReader: BridgeReader;
   private gates: ClosedGate[] = [];
   private lookAtMs = 0;
   private bridge: BridgeProcess | undefined;
@@ -66,6 +67,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
 
   constructor({ env }: Pick<PartHost, "env">) {
     this.env = env;
+    this.bridgeReader = new BridgeReader(env.tree.dir);
     const { agents, cluster, groups } = env.settings;
     for (const agent of agents) {
       if (agent.kind !== "remote") continue;
@@ -173,9 +175,9 @@ class ClusterPart implements Part, StartLimit, StatusSource {
   }
 
   private look(nowMs: number): void {
-    const { alerts, tree, trays } = this.env;
+    const { alerts, trays } = this.env;
     try {
-      const bridge = readBridge(tree.dir, Date.now());
+      const bridge = this.bridgeReader.read(Date.now());
       this.count(trays.storage.list(trays.processing), nowMs);
       const gates = [...this.targets].flatMap(([name, target]) => {
         target.maySend = bridge?.targets[name]?.may_be_sent ?? 0;

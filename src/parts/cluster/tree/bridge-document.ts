@@ -76,12 +76,32 @@ export function bridgeWriter(stateDir: string): (told: Told) => void {
 
 /** Undefined when no bridge runs on this tree. @throws a system error when the document cannot be read */
 export function readBridge(stateDir: string, wallMs: number): BridgeDocument | undefined {
-  const path = bridgeDocumentPath(stateDir);
-  const written = fs.statSync(path, { throwIfNoEntry: false });
-  if (written === undefined || Math.abs(wallMs - written.mtimeMs) > STALE_MS) return undefined;
-  const document = loadDocument<BridgeDocument>(path);
-  if (document === undefined || !isSound(document)) return undefined;
-  return judgeOwner(document.owner) === "dead" ? undefined : document;
+  return new BridgeReader(stateDir).read(wallMs);
+}
+
+/** Reads it again and again, and parses it when it is another one: with a thousand machines that takes long. */
+export class BridgeReader {
+  private readonly path: string;
+  private document: BridgeDocument | undefined;
+  private readKey = "";
+
+  constructor(stateDir: string) {
+    this.path = bridgeDocumentPath(stateDir);
+  }
+
+  /** As `readBridge`. */
+  read(wallMs: number): BridgeDocument | undefined {
+    const written = fs.statSync(this.path, { throwIfNoEntry: false });
+    if (written === undefined || Math.abs(wallMs - written.mtimeMs) > STALE_MS) return undefined;
+    const key = `${written.ino} ${written.mtimeMs} ${written.size}`;
+    if (key !== this.readKey) {
+      const document = loadDocument<BridgeDocument>(this.path);
+      this.document = document !== undefined && isSound(document) ? document : undefined;
+      this.readKey = key;
+    }
+    const { document } = this;
+    return document === undefined || judgeOwner(document.owner) === "dead" ? undefined : document;
+  }
 }
 
 function isBegun(one: unknown): boolean {
