@@ -10,13 +10,22 @@ const QUEUE = "bench";
 /**
  * @param appendfsync `everysec` or `always`
  * @param addsOnly leaves out the workers
- * @returns {Promise<{rate: number}>} jobs/s that two worker processes process, or that addBulk takes
+ * @returns {Promise<{rate: number}>} jobs/s that the worker processes process, or that addBulk takes
  */
-export async function drainBullmq(dir, count, appendfsync, addsOnly = false) {
+export async function drainBullmq(
+  dir,
+  count,
+  appendfsync,
+  { addsOnly = false, processes = 2 } = {},
+) {
   const redis = await openRedis(dir, appendfsync);
   const { Queue } = await import("bullmq");
   const queue = new Queue(QUEUE, { connection: redis.connection });
-  const crew = new Crew("bullmq-worker.mjs", 2, { ...redis, queue: QUEUE, concurrency: 25 });
+  const crew = new Crew("bullmq-worker.mjs", processes, {
+    ...redis,
+    queue: QUEUE,
+    concurrency: 25,
+  });
   try {
     await Promise.all([crew.ready(), queue.waitUntilReady()]);
     const from = performance.now();
@@ -42,8 +51,8 @@ export async function drainBullmq(dir, count, appendfsync, addsOnly = false) {
  * @param pause resolves when the next may be added
  * @returns {Promise<number[]>} ms from before `add` to the start of its handler, of each
  */
-export async function pickUpBullmq(dir, times, pause) {
-  const redis = await openRedis(dir, "everysec");
+export async function pickUpBullmq(dir, times, pause, appendfsync = "everysec") {
+  const redis = await openRedis(dir, appendfsync);
   const { Queue } = await import("bullmq");
   const queue = new Queue(QUEUE, { connection: redis.connection });
   const settings = { ...redis, queue: QUEUE, concurrency: 8, keepsStarts: true };
