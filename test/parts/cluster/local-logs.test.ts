@@ -1,11 +1,12 @@
 /** Parts of the logs of runs that a machine has for others: bounded, by their place, and only for the tree that has the task. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { formatName, runOf } from "../../../src/core/names.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { ownerSequence } from "../../../src/host/identity.ts";
 import { openTrays } from "../../../src/mailbox/files/trays.ts";
+import { LogCopy } from "../../../src/parts/cluster/log-copy.ts";
 import {
   BadMessage,
   decodeLogAsk,
@@ -72,6 +73,41 @@ test("each part says where it is, and whether more will come", async () => {
 });
 
 const runOf0 = (dir: string): string => dir.split("/runs/")[1] ?? "";
+
+test("a copy has what the run has written so far, and grows with it", async () => {
+  const { tree, dir } = newTree();
+  const logs = new LocalLogs(tree);
+  const copyOf = (isStderr: boolean): LogCopy => {
+    const ask = (one: LogAsk): Promise<LogPart> =>
+      logs
+        .part(decodeLogAsk(encodeMessage(one), TREE))
+        .then(encodeMessage)
+        .then(decodeLogPart);
+    const copy = new LogCopy({ dispatch, isStderr, ask, note: (text) => expect.fail(text) });
+    onTestFinished(() => copy.remove());
+    return copy;
+  };
+  const [out, err] = [copyOf(false), copyOf(true)];
+  const write = (file: string, text: string): void => fs.appendFileSync(join(dir, file), text);
+  const expectSame = (copy: LogCopy, file: string): void =>
+    expect(fs.readFileSync(join(copy.dir, file), "utf8")).toBe(
+      fs.readFileSync(join(dir, file), "utf8"),
+    );
+  write("stderr.log", "wrong\n");
+  expect(await err.pull()).toBe("is on");
+  expectSame(err, "stderr.log");
+  expect(await out.pull()).toBe("is on");
+  expect(fs.readdirSync(out.dir)).toEqual([]);
+  write("session.json", JSON.stringify({ v: 1, kind: "claude" }));
+  for (const round of [1, 2]) {
+    write("events.jsonl", `${String(round).repeat(LOG_BYTES_MAX + 1)}\n`);
+    write("events.times", `${round}\n`);
+    expect(await out.pull()).toBe("is on");
+    for (const file of ["session.json", "events.jsonl", "events.times"]) expectSame(out, file);
+  }
+  out.remove();
+  expect(fs.existsSync(out.dir)).toBe(false);
+});
 
 test("what is no log is not read", async () => {
   const { tree, dir } = newTree();

@@ -118,7 +118,13 @@ export interface BeatEntry {
 }
 
 /** What of a run may be read from another machine, as files in its folder. */
-export const LOG_FILES = ["stdout.log", "stderr.log", "events.jsonl", "session.json"] as const;
+export const LOG_FILES = [
+  "stdout.log",
+  "stderr.log",
+  "events.jsonl",
+  "events.times",
+  "session.json",
+] as const;
 export type LogFile = (typeof LOG_FILES)[number];
 
 /** Asks the machine of a dispatch for a part of a log. */
