@@ -236,8 +236,11 @@ export class NatsBroker implements OriginBroker, MachineBroker {
     const timer = setTimeout(() => reports.unsubscribe(), REQUEST_MS);
     try {
       this.nc.publish(controlSubject(machine), encodeMessage(drain));
-      for await (const { data } of reports)
+      for await (const { data, subject } of reports) {
+        // See `listen`.
+        if (subject !== machineSubject(machine)) continue;
         if (decodeReport(Buffer.from(data), machine).is_draining === drain.is_draining) return;
+      }
     } finally {
       clearTimeout(timer);
       reports.unsubscribe();
@@ -269,7 +272,9 @@ export class NatsBroker implements OriginBroker, MachineBroker {
     const timer = setTimeout(() => parts.unsubscribe(), REQUEST_MS);
     try {
       this.nc.publish(logAskSubject(machine, this.o.tree), encodeMessage(ask));
-      for await (const { data } of parts) {
+      for await (const { data, subject } of parts) {
+        // See `listen`.
+        if (subject !== logSubject(this.o.tree, machine)) continue;
         const part = decodeLogPart(Buffer.from(data));
         if (part.request === ask.request) return part;
       }
