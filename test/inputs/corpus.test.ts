@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { errorName, resultName } from "../../src/core/names.ts";
 import type { ErrorRecord } from "../../src/core/task.ts";
-import { newPool, type Running, readJson } from "../support/pool.ts";
+import { hostKind } from "../../src/host/host-kind.ts";
+import { newPool, QUICK_CONFIG, type Running, readJson } from "../support/pool.ts";
 import { programPath } from "../support/programs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { timeLimitMs } from "../support/time-limit.ts";
@@ -47,8 +48,11 @@ describe("the corpus of inputs", () => {
     if (c.isPossible === false) process.stderr.write(`\nSKIPPED: ${titleOf(c)} needs root\n`);
 
   const loopDelayFile = join(tempDir(afterAll), "loop-delay");
+  // A portable host does not see that a file is still open, so a slow writer may pause no longer than this.
+  const settleMs = hostKind() === "proc" ? 300 : 1500;
   const pool = newPool({
     onEnd: afterAll,
+    config: QUICK_CONFIG.replace("settle_ms: 300", `settle_ms: ${settleMs}`),
     env: {
       LOOP_DELAY_FILE: loopDelayFile,
       NODE_OPTIONS: `--import ${programPath("report-loop-delay.mjs")}`,
