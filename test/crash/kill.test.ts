@@ -6,6 +6,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { parseName } from "../../src/core/names.ts";
 import { identityOf, parseOwner } from "../../src/host/identity.ts";
 import { checkState } from "../support/check-state.ts";
+import { onProc } from "../support/needs-proc.ts";
 import { newPool, type Pool, type Running } from "../support/pool.ts";
 import { programPath } from "../support/programs.ts";
 import { seededRandom } from "../support/seeded-random.ts";
@@ -104,7 +105,8 @@ it("the tasks of a killed worker run again within a second, and nothing of them 
   expect(pool.pids()).toEqual([]);
 });
 
-it("the process that replaces a killed worker does not start in the way of who takes over its tasks", async () => {
+// Elsewhere a process is dated to the second.
+onProc("the next worker does not start in the way of who takes over the tasks", async () => {
   const pool = newPool({ config: steeredConfig() });
   await pool.start(["--workers", "2", "--processes", "2"]);
   await waitFor(() => pool.workers().length === 2, { what: "two workers" });
