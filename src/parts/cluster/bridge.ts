@@ -32,8 +32,8 @@ const REST_FACTOR = 20;
 const ANSWER_MS = 2000;
 /** So many parts of `ack_wait` are between two renewals of a job, and between two heartbeats. */
 const BEATS_PER_WAIT = 6;
-/** A result without a receipt is told again after this time (ms). */
-const TELL_AGAIN_MS = 60_000;
+/** A result without a receipt is told again after this time, then after twice that, and so on up to the longest one (ms). */
+const TELL_AGAIN_MS = { first: 60_000, max: 3_600_000 };
 /** How often a machine says how it is (ms). */
 const REPORT_MS = 1000;
 /** How often a machine looks how far its runs are (ms). */
@@ -80,6 +80,8 @@ export interface BridgeView {
   held: readonly Held[];
   /** By dispatch: what the machine says that has it. */
   begun: ReadonlyMap<string, Begun>;
+  /** By tree: how many results are told again and again, without an answer. */
+  unanswered: ReadonlyMap<string, number>;
 }
 
 export class Bridge {
@@ -88,7 +90,7 @@ export class Bridge {
   private readonly machine: Machine;
   private readonly turns = new Map<string, Promise<void>>();
   /** When and to which servers each result was told. */
-  private readonly told = new Map<string, { atMs: number; birth: string }>();
+  private readonly told = new Map<string, { atMs: number; birth: string; againMs: number }>();
   private readonly timers: NodeJS.Timeout[] = [];
   /** Jobs that have come and are not noted yet. */
   private readonly coming = new Set<string>();
@@ -264,7 +266,7 @@ export class Bridge {
     await Promise.all(lost.map((id) => this.inTurn(id, () => this.origin.dropIfOver(id))));
     for (const id of this.begun.keys()) if (!waiting.has(id)) this.begun.delete(id);
     try {
-      this.o.publish({ held, begun: this.begun });
+      this.o.publish({ held, begun: this.begun, unanswered: this.unanswered() });
     } catch (error) {
       // What people see may be old on a full disk; tasks and results go on.
       this.trouble(error);
@@ -307,16 +309,29 @@ export class Bridge {
     const nowMs = performance.now();
     const due = settled.filter((id) => {
       const told = this.told.get(id);
-      return told === undefined || told.birth !== birth || nowMs - told.atMs >= TELL_AGAIN_MS;
+      return told === undefined || told.birth !== birth || nowMs - told.atMs >= told.againMs;
     });
     await Promise.all(
       due.map((id) =>
         this.inTurn(id, async () => {
           await this.machine.report(id);
-          this.told.set(id, { atMs: nowMs, birth });
+          const before = this.told.get(id);
+          const { first, max } = TELL_AGAIN_MS;
+          const againMs = before?.birth === birth ? Math.min(2 * before.againMs, max) : first;
+          this.told.set(id, { atMs: nowMs, birth, againMs });
         }),
       ),
     );
+  }
+
+  private unanswered(): Map<string, number> {
+    const counts = new Map<string, number>();
+    for (const [id, { againMs }] of this.told) {
+      const tree = this.o.machine.note(id)?.dispatch.tree;
+      if (tree === undefined || againMs === TELL_AGAIN_MS.first) continue;
+      counts.set(tree, (counts.get(tree) ?? 0) + 1);
+    }
+    return counts;
   }
 
   private async beatAndRenew(): Promise<void> {

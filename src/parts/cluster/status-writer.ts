@@ -36,10 +36,12 @@ export class StatusWriter {
     const targets = this.targetsOf(view, nowMs);
     const told = this.o.self();
     const begun = begunOf(view);
-    const text = JSON.stringify([targets, begun, told]);
+    const unanswered = Object.fromEntries(view.unanswered);
+    const text = JSON.stringify([targets, begun, unanswered, told]);
     if (text === this.written && sinceMs < WRITE_MS_MAX) return;
     const machines = this.machinesOf(view, nowMs, wallMs);
-    this.o.write({ ...told, at: new Date(wallMs).toISOString(), machines, targets, begun });
+    const at = new Date(wallMs).toISOString();
+    this.o.write({ ...told, at, machines, targets, begun, unanswered });
     this.written = text;
     this.writtenMs = nowMs;
   }

@@ -101,13 +101,15 @@ test("the document of a bridge is replaced when something has changed, and now a
   });
   const dispatch = { tree: "laptop.abcd2345", task: "t", submission: "s", attempt: 1 };
   const held = [{ id: "laptop.abcd2345.t.s.1", dispatch, target: "gpu" }];
-  status.update({ held, begun: new Map() }, 0, 0);
+  const unanswered = new Map([["gone.abcd2345", 2]]);
+  status.update({ held, begun: new Map(), unanswered: new Map() }, 0, 0);
   status.update(
     {
       held,
       begun: new Map([
         ["laptop.abcd2345.t.s.1", { machine: "box1", beganMs: null, run: undefined }],
       ]),
+      unanswered,
     },
     100,
     100,
@@ -120,12 +122,13 @@ test("the document of a bridge is replaced when something has changed, and now a
   const begun = new Map([
     ["laptop.abcd2345.t.s.1", { machine: "box1", beganMs: null, run: undefined }],
   ]);
-  status.update({ held, begun }, 300, 300);
-  status.update({ held, begun }, 600, 600);
+  status.update({ held, begun, unanswered }, 300, 300);
+  status.update({ held, begun, unanswered }, 600, 600);
   expect(written).toHaveLength(2);
   expect(written[1]).toMatchObject({ targets: { gpu: { begun: 1 } }, machines: [{ ours: 1 }] });
+  expect(written[1]?.unanswered).toEqual({ "gone.abcd2345": 2 });
   expect(written[1]?.begun).toEqual([{ id: "t", target: "gpu", machine: "box1" }]);
-  status.update({ held, begun }, 4000, 4000);
+  status.update({ held, begun, unanswered }, 4000, 4000);
   expect(written).toHaveLength(3);
 });
 

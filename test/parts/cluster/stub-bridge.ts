@@ -13,6 +13,7 @@ import {
   type Beat,
   encodeMessage,
   type Job,
+  type Result,
 } from "../../../src/parts/cluster/protocol/messages.ts";
 import { RunsWriter, runsFile } from "../../../src/parts/cluster/runs-writer.ts";
 import { LocalLogs } from "../../../src/parts/cluster/tree/local-logs.ts";
@@ -28,14 +29,16 @@ export function stubBridge(more: Partial<BridgeOptions> = {}) {
   const trays = openTrays(tree.mailbox, { durability: "process" });
   fs.mkdirSync(join(tree.dir, "analytics"), { recursive: true });
   const telemetry = new Telemetry(tree, "bridge", 1000, trays.clock);
-  /** The ids of the jobs that were sent, and the heartbeats. */
+  /** The ids of the jobs that were sent, of the results, and the heartbeats. */
   const published: string[] = [];
+  const results: string[] = [];
   const beats: { tree: string; beat: Beat }[] = [];
   let hear: (bytes: Buffer, sender: string) => void = () => {};
   const ready = async (): Promise<void> => {};
   const broker = {
     isConnected: true,
     publishJob: async ({ dispatch }: Job) => void published.push(dispatchId(dispatch)),
+    publishResult: async ({ dispatch }: Result) => void results.push(dispatchId(dispatch)),
     beat: (to: string, beat: Beat) => void beats.push({ tree: to, beat }),
     onBeats: (take: typeof hear) => {
       hear = take;
@@ -88,6 +91,8 @@ export function stubBridge(more: Partial<BridgeOptions> = {}) {
     machine,
     origin,
     published,
+    results,
+    broker,
     beats,
     /** A machine says what it has. */
     hear: (beat: Beat) => hear(encodeMessage(beat), beat.machine),

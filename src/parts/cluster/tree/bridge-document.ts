@@ -26,6 +26,8 @@ export interface BridgeDocument {
   targets: Readonly<Record<string, TargetEntry>>;
   /** The first tasks of this tree that a machine has. */
   begun: readonly BegunTask[];
+  /** By tree: results that this machine tells again and again, without an answer. A bridge of an older version does not say it. */
+  unanswered?: Readonly<Record<string, number>>;
 }
 
 export interface BegunTask {
@@ -110,7 +112,8 @@ function isBegun(one: unknown): boolean {
   );
 }
 
-function isSound({ owner, machines, targets, servers, begun }: BridgeDocument): boolean {
+function isSound(document: BridgeDocument): boolean {
+  const { owner, machines, targets, servers, begun, unanswered } = document;
   return (
     typeof owner === "string" &&
     Array.isArray(machines) &&
@@ -118,6 +121,8 @@ function isSound({ owner, machines, targets, servers, begun }: BridgeDocument): 
     Array.isArray(servers) &&
     Array.isArray(begun) &&
     begun.every(isBegun) &&
+    (unanswered === undefined ||
+      (isObject(unanswered) && Object.values(unanswered).every(Number.isFinite))) &&
     isObject(targets) &&
     Object.values(targets).every((one) => isObject(one) && Number.isFinite(one["may_be_sent"]))
   );

@@ -4,7 +4,7 @@ import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../../cli/shell/options.ts";
 import { ErrIo, messageOf } from "../../../core/errors.ts";
 import { stateTree } from "../../../core/state-tree.ts";
-import { ago, countText, safe, table } from "../../../text/render.ts";
+import { ago, counted, countText, safe, table } from "../../../text/render.ts";
 import { isTarget } from "../protocol/dispatch.ts";
 import { type BridgeDocument, type MachineEntry, readBridge } from "../tree/bridge-document.ts";
 import { isDraining, setDraining } from "../tree/drain-file.ts";
@@ -50,6 +50,8 @@ export const command = defineCommand({
   },
 });
 
+/** So many trees that do not answer are named. */
+const TREES_SHOWN = 5;
 const NO_BRIDGE = "no bridge runs on this state tree: mailchute bridge starts one";
 
 function list(ctx: Context, bridge: BridgeDocument | undefined): number {
@@ -116,6 +118,11 @@ function status(ctx: Context, stateDir: string, bridge: BridgeDocument | undefin
     line("bridge", `running, pid ${pid}, machine ${machine}, tree ${tree}, version ${version}`);
     line("servers", `${servers.join(", ")}${bridge.is_connected ? "" : " (not reached)"}`);
   }
+  const unanswered = Object.entries(bridge?.unanswered ?? {});
+  for (const [tree, count] of unanswered.slice(0, TREES_SHOWN))
+    line("unheard", `${counted(count, "result")} for ${tree}, which does not answer`);
+  if (unanswered.length > TREES_SHOWN)
+    line("unheard", `and of ${countText(unanswered.length - TREES_SHOWN)} more trees`);
   if (isOff) line("drained", "this machine takes no tasks of others: mailchute cluster resume");
   const targets = Object.entries(bridge?.targets ?? {});
   if (targets.length === 0) return bridge === undefined ? EXIT.failed : EXIT.ok;
