@@ -72,7 +72,7 @@ export interface Pool {
   /** Starts `mailchute run ARGS` and resolves when `supervisor.json` says that it runs. May be called again after an end. */
   start(args?: readonly string[]): Promise<Running>;
   /** Starts `mailchute ARGS --state …` and does not wait. */
-  spawn(args: readonly string[]): Running;
+  spawn(args: readonly string[], launcher?: string): Running;
   /** Runs `mailchute ARGS --state …` to its end. */
   run(
     args: readonly string[],
@@ -149,10 +149,10 @@ export function newPool(options: PoolOptions = {}): Pool {
   };
   onEnd(killAll);
 
-  const spawnIt = (args: readonly string[]): Running => {
+  const spawnIt = (args: readonly string[], launcher = options.launcher ?? LAUNCHER): Running => {
     const [verb = "", ...rest] = args;
     // `--` ends the options, so ours go before the caller's.
-    const words = [process.execPath, options.launcher ?? LAUNCHER, verb, "--state", state, ...rest];
+    const words = [process.execPath, launcher, verb, "--state", state, ...rest];
     const [program = "", ...others] = [...(options.prefix ?? []), ...words];
     const child = spawn(program, others, {
       cwd: dir,

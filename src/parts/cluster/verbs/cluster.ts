@@ -122,7 +122,7 @@ function status(ctx: Context, stateDir: string, bridge: BridgeDocument | undefin
   for (const [tree, count] of unanswered.slice(0, TREES_SHOWN))
     line("unheard", `${counted(count, "result")} for ${tree}, which does not answer`);
   if (unanswered.length > TREES_SHOWN)
-    line("unheard", `and of ${countText(unanswered.length - TREES_SHOWN)} more trees`);
+    line("unheard", `and results for ${counted(unanswered.length - TREES_SHOWN, "more tree")}`);
   if (isOff) line("drained", "this machine takes no tasks of others: mailchute cluster resume");
   const targets = Object.entries(bridge?.targets ?? {});
   if (targets.length === 0) return bridge === undefined ? EXIT.failed : EXIT.ok;

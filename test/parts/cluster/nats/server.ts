@@ -39,6 +39,10 @@ export class Server {
     return child !== undefined && child.exitCode === null && child.signalCode === null;
   }
 
+  get pid(): number | undefined {
+    return this.isRunning ? this.child?.pid : undefined;
+  }
+
   get url(): string {
     return `nats://127.0.0.1:${this.port}`;
   }

@@ -22,6 +22,8 @@ export interface StormEnd {
   machines: readonly Place[];
   ids: readonly string[];
   struck: readonly Struck[];
+  /** When bridges and servers had to wait for a processor. */
+  late: readonly Struck[];
   ackWaitMs: number;
 }
 
@@ -33,6 +35,11 @@ interface Run {
 
 /** How long after a fault it may still have made a run happen twice, beside `ack_wait` and the silence after it (ms). */
 const SLACK_MS = 5000;
+/** How often the storm looks who waits for a processor (ms), and for which part of `ack_wait` that makes renewals late. */
+export const LATE_LOOK_MS = 1000;
+const LATE_SHARE = 0.3;
+/** Times of files may be so much too early (ms). */
+const ROUNDED_MS = 20;
 
 export function checkStorm(end: StormEnd): { problems: string[]; runs: number; runsAgain: number } {
   const { origin, machines, ids } = end;
@@ -50,12 +57,13 @@ export function checkStorm(end: StormEnd): { problems: string[]; runs: number; r
     runsAgain += again.length - 1;
     problems.push(...unexplained(again, end));
   }
-  problems.push(...neverRun(byId, origin));
+  problems.push(...unfounded(end));
   return { problems, runs: runs.length, runsAgain };
 }
 
 /** The runs of a dispatch that no fault explains. */
-function unexplained(runs: readonly Run[], { struck, ackWaitMs }: StormEnd): string[] {
+function unexplained(runs: readonly Run[], end: StormEnd): string[] {
+  const { struck, ackWaitMs } = end;
   const inOrder = runs.toSorted((a, b) => a.atMs - b.atMs);
   return inOrder.slice(1).flatMap((run, at) => {
     const before = inOrder[at] as Run;
@@ -65,30 +73,57 @@ function unexplained(runs: readonly Run[], { struck, ackWaitMs }: StormEnd): str
         fromMs <= run.atMs &&
         toMs + 4 * ackWaitMs + SLACK_MS >= before.atMs,
     );
-    return isExplained
+    return isExplained || cameLate(before.machine, run.atMs, end)
       ? []
       : [`${run.id} ran at ${before.machine} and at ${run.machine}, and nothing had struck there`];
   });
 }
 
-/** What is said to have completed has run. */
-function neverRun(byId: ReadonlyMap<string, readonly Run[]>, origin: Place): string[] {
-  const tasks = new Set([...byId.keys()].map((id) => id.split(".")[2]));
-  return origin.pool
-    .results()
-    .filter(({ task_id }) => !tasks.has(task_id))
-    .map(({ task_id }) => `${task_id} has completed, and never ran`);
+/** Whether a machine, or the servers, had to wait for so long before this time that a renewal came too late. */
+function cameLate(machine: string, beforeMs: number, { late, ackWaitMs }: StormEnd): boolean {
+  const afterMs = beforeMs - ackWaitMs - LATE_LOOK_MS;
+  return [machine, "servers"].some((whose) => {
+    const parts = late.filter(({ whom }) => whom === whose);
+    const ms = parts.map(
+      ({ fromMs, toMs }) => Math.min(toMs, beforeMs) - Math.max(fromMs, afterMs),
+    );
+    return ms.reduce((sum, part) => sum + Math.max(0, part), 0) >= LATE_SHARE * ackWaitMs;
+  });
+}
+
+/** What is said to have completed at a machine has come to its end there before, and by that very run. */
+function unfounded({ dir, origin, machines }: StormEnd): string[] {
+  const ended = new Map(machines.flatMap(({ name }) => endsOf(dir, name)));
+  return origin.pool.results().flatMap(({ task_id, attempts, machine }) => {
+    const endMs = ended.get(`${machine} ${task_id} ${attempts}`);
+    // `completed_at` is in seconds.
+    const { mtimeMs } = fs.statSync(join(origin.pool.outbox, `${task_id}_result.json`));
+    if (endMs !== undefined && endMs <= mtimeMs + ROUNDED_MS) return [];
+    const why = endMs === undefined ? "that run has no end there" : "that run ended later";
+    return [`${task_id} has completed with run ${attempts} at ${machine}, and ${why}`];
+  });
+}
+
+/** The first end of each run of a task at a machine (ms). */
+function endsOf(dir: string, machine: string): [run: string, atMs: number][] {
+  const ends = linesOf(dir, machine).flatMap((line): [string, number][] => {
+    const [, id, at] = /^end (\S+) (\d+)$/.exec(line) ?? [];
+    // A name of a tree has a dot, too.
+    const [attempt, , task] = id?.split(".").reverse() ?? [];
+    return task === undefined ? [] : [[`${machine} ${task} ${attempt}`, Number(at)]];
+  });
+  return ends.toReversed();
+}
+
+function linesOf(dir: string, machine: string): string[] {
+  const path = join(dir, `${machine}.trace`);
+  return fs.existsSync(path) ? fs.readFileSync(path, "utf8").split("\n") : [];
 }
 
 function runsOf(dir: string, machine: string): Run[] {
-  const path = join(dir, `${machine}.trace`);
-  if (!fs.existsSync(path)) return [];
-  return fs
-    .readFileSync(path, "utf8")
-    .split("\n")
-    .flatMap((line) => {
-      const [, id, at] = /^start (\S+) (\d+)$/.exec(line) ?? [];
-      // A program that is killed leaves half a line.
-      return id === undefined ? [] : [{ machine, id, atMs: Number(at) }];
-    });
+  return linesOf(dir, machine).flatMap((line) => {
+    const [, id, at] = /^start (\S+) (\d+)$/.exec(line) ?? [];
+    // A program that is killed leaves half a line.
+    return id === undefined ? [] : [{ machine, id, atMs: Number(at) }];
+  });
 }

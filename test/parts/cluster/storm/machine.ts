@@ -1,6 +1,7 @@
 /** A machine of a storm: a state tree with its supervisor and its bridge, which are started again whenever they end, and its lines. */
 import fs from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { newPool, type Pool, type Running } from "../../../support/pool.ts";
 import type { OnEnd } from "../../../support/temp-dir.ts";
 import { CACHE } from "../nats/found.ts";
@@ -11,6 +12,7 @@ type Verb = "run" | "bridge";
 
 /** A pool that has ended is not started again before (ms): a supervisor that was refused would come again and again. */
 const AGAIN_MS = 300;
+const BROKEN_BRIDGE = fileURLToPath(new URL("broken-bridge.mjs", import.meta.url));
 
 export interface MachineOptions {
   name: string;
@@ -29,6 +31,7 @@ export class Machine {
   readonly lines: readonly Line[];
   readonly problems: string[] = [];
   starts = 0;
+  private readonly bridgeLauncher: string | undefined;
   private readonly running = new Map<Verb, Running>();
   /** Not started before (ms). */
   private readonly notBeforeMs = new Map<Verb, number>();
@@ -36,6 +39,8 @@ export class Machine {
   private constructor({ name, onEnd, ...o }: MachineOptions, lines: readonly Line[]) {
     this.name = name;
     this.lines = lines;
+    this.bridgeLauncher =
+      o.env?.["MAILCHUTE_STORM_BREAK"] === undefined ? undefined : BROKEN_BRIDGE;
     const config = `
 durability: process
 settle_ms: 300
@@ -92,7 +97,10 @@ ${o.config}
 
   private start(verb: Verb): Running {
     this.starts++;
-    const running = this.pool.spawn(verb === "run" ? ["run", "--no-live"] : [verb]);
+    const running =
+      verb === "run"
+        ? this.pool.spawn(["run", "--no-live"])
+        : this.pool.spawn(["bridge"], this.bridgeLauncher);
     // Not `ended`: workers that outlive it keep its output open.
     running.child.once("exit", (code, signal) => {
       this.running.delete(verb);

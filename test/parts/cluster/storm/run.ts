@@ -1,6 +1,6 @@
 /**
  * The command line of the storm: `npm run test:cluster -- [--tasks N] [--machines N] [--servers N] [--faults N] [--seed N] [--hold SECONDS]
- * [--min-ms N] [--max-ms N] [--ack-wait-ms N] [--seconds N]`.
+ * [--min-ms N] [--max-ms N] [--ack-wait-ms N] [--seconds N] [--break NAME]`. --break: with bridges that are broken as `broken.ts` says; the storm must then end with 1.
  */
 import { parseArgs } from "node:util";
 import { anySeed } from "../../../crash/chaos/chaos.ts";
@@ -15,7 +15,7 @@ export async function main(args: readonly string[]): Promise<number> {
     args: [...args],
     options: {
       tasks: { type: "string", default: "300" },
-      machines: { type: "string", default: "2" },
+      machines: { type: "string", default: "3" },
       servers: { type: "string", default: "1" },
       faults: { type: "string", default: "40" },
       seed: { type: "string" },
@@ -24,6 +24,7 @@ export async function main(args: readonly string[]): Promise<number> {
       "max-ms": { type: "string", default: "1500" },
       "ack-wait-ms": { type: "string", default: "6000" },
       seconds: { type: "string", default: "3600" },
+      break: { type: "string" },
     },
   });
   install();
@@ -50,6 +51,7 @@ export async function main(args: readonly string[]): Promise<number> {
       holdMs: Number(values.hold) * 1000,
       ackWaitMs: Number(values["ack-wait-ms"]),
       seconds: Number(values.seconds),
+      ...(values.break === undefined ? {} : { broken: values.break }),
       calmSeconds: 120 + Number(values.tasks) / 10,
       onEnd: (work) => ends.push(work),
       onProgress: (text) => console.log(text),
@@ -62,7 +64,8 @@ export async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-function report({ problems, faults, runs, runsAgain, starts, seconds, tasks }: StormResult): void {
+function report({ problems, faults, late, ...result }: StormResult): void {
+  const { runs, runsAgain, starts, seconds, tasks } = result;
   for (const problem of problems.slice(0, PROBLEMS_SHOWN)) console.log(`PROBLEM: ${problem}`);
   const sorted = [...faults].sort(([, a], [, b]) => b - a);
   const total = sorted.reduce((sum, [, count]) => sum + count, 0);
@@ -70,5 +73,7 @@ function report({ problems, faults, runs, runsAgain, starts, seconds, tasks }: S
   console.log(
     `${runs} runs, ${runsAgain} of them again; ${starts} starts of bridges and supervisors, ${seconds.toFixed(0)} s`,
   );
+  if (late > 0)
+    console.log(`a bridge or a server waited for a processor ${late} times: a slow machine`);
   console.log(`${tasks} tasks, ${total} faults, ${problems.length} problems`);
 }

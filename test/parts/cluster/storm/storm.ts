@@ -9,8 +9,9 @@ import { fileURLToPath } from "node:url";
 import { findVictims, signalTo, type Victim } from "../../../crash/chaos/victims.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
 import { type OnEnd, tempDir } from "../../../support/temp-dir.ts";
-import { checkStorm, type Struck } from "./check.ts";
+import { checkStorm, LATE_LOOK_MS, type Struck } from "./check.ts";
 import { type Fault, type FaultKind, faultsOf } from "./faults.ts";
+import { Lateness } from "./late.ts";
 import { Machine } from "./machine.ts";
 import { Servers } from "./servers.ts";
 
@@ -31,6 +32,8 @@ export interface StormOptions {
   seconds: number;
   /** Time after the last fault in which everything must have settled (s). */
   calmSeconds: number;
+  /** A name of `broken.ts`: bridges are broken so. */
+  broken?: string;
   onEnd: OnEnd;
   onProgress?: (progress: string) => void;
 }
@@ -43,6 +46,8 @@ export interface StormResult {
   runs: number;
   /** Runs of a dispatch that had been begun before. */
   runsAgain: number;
+  /** How often a bridge or a server had to wait for a processor. */
+  late: number;
   seconds: number;
   problems: string[];
 }
@@ -54,6 +59,12 @@ const NO_VICTIM_MS = 2000;
 /** How many tasks wait at most. */
 const AHEAD_MAX = 200;
 const RUN_MS_MAX = 300;
+/** One task in so many runs for longer than `ack_wait`, so that it must be renewed; the first run of one in so many fails. */
+const LONG_ONE_IN = 50;
+const FAILS_ONE_IN = 8;
+/** So many long runs, and so many first runs that fail, end before the first fault: then no fault explains what is wrong with them. */
+const LONG_BEFORE = 8;
+const FAILS_BEFORE = 8;
 /** The part of the faults that come before anything has settled. */
 const AHEAD = 0.1;
 const HANDLER = fileURLToPath(new URL("handler.mjs", import.meta.url));
@@ -73,7 +84,8 @@ function newMachine(at: number, dir: string, servers: Servers, o: StormOptions):
   const name = at === 0 ? "origin" : `m${at}`;
   const trace = tracePath(dir, name);
   const { ackWaitMs, onEnd } = o;
-  const common = { name, servers, ackWaitMs, onEnd };
+  const env = o.broken === undefined ? {} : { MAILCHUTE_STORM_BREAK: o.broken };
+  const common = { name, servers, ackWaitMs, onEnd, env };
   if (at === 0)
     return Machine.make({
       ...common,
@@ -86,7 +98,7 @@ agents:
   const script = `echo "start $MAILCHUTE_TASK_ID $(date +%s%3N)" >> "${trace}"; sleep 0.1; echo "end $MAILCHUTE_TASK_ID $(date +%s%3N)" >> "${trace}"`;
   return Machine.make({
     ...common,
-    env: { MAILCHUTE_STORM_TRACE: trace },
+    env: { ...env, MAILCHUTE_STORM_TRACE: trace },
     cluster: "slots: 16\n  accept: [coder, program]\n  serves: [any]",
     config: `workers: 8
 processes: 2
@@ -115,6 +127,9 @@ class Storm {
   private readonly undo: { atMs: number; act: () => void | Promise<void> }[] = [];
   private readonly problems: string[] = [];
   private readonly cutOff = new Set<Machine>();
+  private readonly late: Struck[] = [];
+  private readonly lateness = new Lateness();
+  private lateLookMs = 0;
   private dropped = 0;
   private hasWiped = false;
 
@@ -146,6 +161,7 @@ class Storm {
       machines: this.machines,
       ids: this.ids,
       struck: this.struck,
+      late: this.late,
       ackWaitMs: this.o.ackWaitMs,
     });
     return {
@@ -155,9 +171,15 @@ class Storm {
       starts: all.reduce((sum, { starts }) => sum + starts, 0),
       runs,
       runsAgain,
+      late: this.late.length,
       seconds: (performance.now() - startMs) / 1000,
       problems: [...this.problems, ...all.flatMap((one) => one.problems), ...problems],
     };
+  }
+
+  /** So many tasks settle before the first fault. */
+  private get beforeFaults(): number {
+    return Math.min(LONG_BEFORE + FAILS_BEFORE, this.o.tasks);
   }
 
   private get faultCount(): number {
@@ -187,7 +209,7 @@ class Storm {
       const nowMs = performance.now();
       this.work();
       const settled = this.origin.pool.settledCount();
-      if (settled > 0 && faultAtMs === Number.POSITIVE_INFINITY) faultAtMs = nowMs;
+      if (settled >= this.beforeFaults && faultAtMs === Number.POSITIVE_INFINITY) faultAtMs = nowMs;
       if (!this.hasWiped && settled >= this.ids.length / 2) await this.wipe();
       if (nowMs >= faultAtMs && this.faultCount < this.faultsDue(settled)) {
         const hasStruck = this.strike(fault);
@@ -217,15 +239,40 @@ class Storm {
 
   /** Drops tasks, and keeps all running. */
   private work(): void {
-    const max = this.origin.pool.settledCount() + AHEAD_MAX;
-    for (; this.dropped < Math.min(max, this.o.tasks); this.dropped++) {
-      const id = this.ids[this.dropped] ?? "";
-      const agent = this.chance.below(20) === 0 ? "out" : "far";
-      const ms = this.chance.below(RUN_MS_MAX);
-      this.origin.pool.drop(id, { agent, prompt: "?", payload: { ms } });
-    }
+    const settled = this.origin.pool.settledCount();
+    const max = settled < this.beforeFaults ? this.beforeFaults : settled + AHEAD_MAX;
+    for (; this.dropped < Math.min(max, this.o.tasks); this.dropped++) this.drop(this.dropped);
     for (const machine of [this.origin, ...this.machines]) machine.keep();
     this.undoDue();
+    this.noteLate();
+  }
+
+  private drop(at: number): void {
+    const { chance, beforeFaults, o } = this;
+    const isBefore = at < beforeFaults;
+    const agent = chance.below(20) === 0 && !isBefore ? "out" : "far";
+    const isLong = isBefore ? at < LONG_BEFORE : chance.below(LONG_ONE_IN) === 0;
+    const ms = isLong ? 2 * o.ackWaitMs : chance.below(RUN_MS_MAX);
+    const fails = isBefore ? !isLong : chance.below(FAILS_ONE_IN) === 0;
+    this.origin.pool.drop(this.ids[at] ?? "", { agent, prompt: "?", payload: { ms, fails } });
+  }
+
+  /** On a machine that is too slow beats come late: a run may then happen twice without a fault of ours. */
+  private noteLate(): void {
+    const nowMs = Date.now();
+    if (nowMs < this.lateLookMs) return;
+    this.lateLookMs = nowMs + LATE_LOOK_MS;
+    const all = [this.origin, ...this.machines].map(
+      (one) => [one.name, one.pidOf("bridge")] as const,
+    );
+    for (const [whom, pid] of [
+      ...all,
+      ...this.servers.all.map(({ pid }) => ["servers", pid] as const),
+    ]) {
+      const fromMs = pid === undefined ? undefined : this.lateness.since(pid, nowMs);
+      if (fromMs === undefined) continue;
+      this.late.push({ whom, fromMs, toMs: nowMs });
+    }
   }
 
   private undoDue(isAll = false): void {
