@@ -115,6 +115,8 @@ export class NatsBroker implements OriginBroker, MachineBroker {
       pingInterval: Math.max(1000, Math.floor(o.ackWaitMs / 6)),
       // What servers answer is for this machine alone: see `permissionsOf`.
       inboxPrefix: inboxOf(o.name),
+      // To note for each request where it was made would cost more than the request itself.
+      noAsyncTraces: true,
       ...(o.credentials === undefined ? {} : { authenticator: authenticator(nats, o.credentials) }),
       ...(o.tls === undefined ? {} : { tls: o.tls }),
     });

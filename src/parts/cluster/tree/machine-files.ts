@@ -1,5 +1,4 @@
 /** A machine that works for other trees, as files: its mailbox, and one note for each dispatch that it has taken. */
-import fs from "node:fs";
 import { join } from "node:path";
 import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../../../core/errors.ts";
 import { isObject } from "../../../core/json-object.ts";
@@ -9,16 +8,18 @@ import { loadDocument, replaceDocument } from "../../../host/documents.ts";
 import { listDir } from "../../../host/list-dir.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
 import { enqueueCommand } from "../../../mailbox/commands/command-queue.ts";
+import { createAnew, unlinkIfThere } from "../../../mailbox/files/steps.ts";
 import type { Trays } from "../../../mailbox/files/trays.ts";
 import { findRecord, findWaiting, isInFlight, locate } from "../../../mailbox/find/locate.ts";
 import { readSettled } from "../../../mailbox/find/settled-record.ts";
 import { retry } from "../../../mailbox/retry/retry.ts";
-import { submit } from "../../../mailbox/submit/submit.ts";
+import { type Submission, type SubmitOutcome, submitAll } from "../../../mailbox/submit/submit.ts";
 import type { End, Job, RunNews } from "../protocol/messages.ts";
 import type { MachineTree, Note, Place } from "../protocol/ports.ts";
 import { type Accept, acceptJob } from "../protocol/sent-task.ts";
 import { clusterDir } from "./cluster-dir.ts";
 import { endOfRecord } from "./ends.ts";
+import { Gathered } from "./gathered.ts";
 import type { LocalRuns } from "./local-runs.ts";
 import { RecentListings } from "./recent-listings.ts";
 
@@ -44,11 +45,13 @@ export class MachineFiles implements MachineTree {
   private readonly stagingDir: string;
   private readonly kept = new Map<string, KeptNote>();
   private readonly listings: RecentListings;
+  private readonly submitting: Gathered<Submission, SubmitOutcome[]>;
 
   /** Reads the notes of an earlier process. @throws a system error */
   constructor(place: MachinePlace) {
     this.p = place;
     this.listings = new RecentListings(place.trays);
+    this.submitting = new Gathered((tasks) => submitAll(place.trays, tasks));
     // The sweep reads it, too: what has a note there is kept.
     this.dir = stateTree(place.stateDir).jobs;
     this.stagingDir = join(clusterDir(place.stateDir), ".tmp");
@@ -75,7 +78,7 @@ export class MachineFiles implements MachineTree {
   }
 
   removeNote(id: string): void {
-    fs.rmSync(this.pathOf(id), { force: true });
+    unlinkIfThere(this.p.trays, this.pathOf(id));
     this.kept.delete(id);
     this.p.runs?.forget(id);
   }
@@ -103,11 +106,9 @@ export class MachineFiles implements MachineTree {
     const made = acceptJob(job, this.p.accept);
     if ("refused" in made) throw new Error(made.refused);
     const bytes = Buffer.from(`${made.text}\n`, "utf8");
-    try {
-      await submit(this.p.trays, { id, bytes });
-    } catch (error) {
-      if (!(error instanceof ErrTaskExists)) throw error;
-    }
+    const outcomes = await this.submitting.add({ id, bytes });
+    const mine = outcomes.find((one) => one.id === id);
+    if (mine?.outcome === "refused" && !(mine.error instanceof ErrTaskExists)) throw mine.error;
   }
 
   endOf(id: string): End | undefined {
@@ -148,7 +149,10 @@ export class MachineFiles implements MachineTree {
 
   private write(id: string, note: KeptNote): void {
     const { stagingDir, isDurable } = this;
-    replaceDocument(this.pathOf(id), note, { stagingDir, isDurable });
+    const path = this.pathOf(id);
+    // A new one replaces nothing, and is not acted on before it is whole: that saves the two renames of a replacement.
+    if (this.kept.has(id) || isDurable) replaceDocument(path, note, { stagingDir, isDurable });
+    else createAnew(this.p.trays, path, Buffer.from(`${JSON.stringify(note)}\n`));
     this.kept.set(id, note);
   }
 

@@ -36,6 +36,7 @@ import type { EndUsage, Job, Result } from "../protocol/messages.ts";
 import type { OriginTree, Standing } from "../protocol/ports.ts";
 import { sentFields } from "../protocol/sent-task.ts";
 import { costsOfEnd, outcomeOf, usageOf } from "./ends.ts";
+import { Gathered } from "./gathered.ts";
 import type { CostlyRun, OriginCosts } from "./origin-costs.ts";
 import { RecentListings } from "./recent-listings.ts";
 
@@ -53,6 +54,13 @@ export interface Held {
   target: string;
 }
 
+/** A settlement with its journal lines. */
+interface Ending {
+  settlement: Settlement;
+  begin: () => void;
+  record: () => void;
+}
+
 export interface OriginPlace {
   trays: Trays;
   settings: Settings;
@@ -66,6 +74,9 @@ export class OriginFiles implements OriginTree {
   private readonly p: OriginPlace;
   private readonly newOwner = ownerSequence();
   private readonly listings: RecentListings;
+  private readonly settling = new Gathered((endings: readonly Ending[]) =>
+    this.settleTogether(endings),
+  );
   private readonly runs = new WeakMap<Held, CostlyRun>();
   /** What `held` has found, by the name of the file. */
   private known: ReadonlyMap<string, Held> = new Map();
@@ -229,14 +240,17 @@ export class OriginFiles implements OriginTree {
     const settlement = this.settlementOf(own, outcome, decoded, result);
     const subject = this.subjectOf(own, decoded?.task.agent);
     const takenMs = trays.clock.wallMs();
-    // Its end is told under this lease, so its beginning is, too: where it ran is known only now.
-    const start = { hasBegun: true, details: { machine: result.machine } };
-    recordClaimed(telemetry, subject, takenMs, start);
-    telemetry.flush();
+    const ending: Ending = {
+      settlement,
+      begin: () => {
+        // Its end is told under this lease, so its beginning is, too: where it ran is known only now.
+        const start = { hasBegun: true, details: { machine: result.machine } };
+        recordClaimed(telemetry, subject, takenMs, start);
+      },
+      record: () => this.record(settlement, takenMs, outcome, usageOf(result.end)),
+    };
     for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, SETTLE_AGAIN_MS_MAX)) {
-      await settleAll(trays, [settlement], ([settled]) => {
-        if (settled !== undefined) this.record(settled, takenMs, outcome, usageOf(result.end));
-      });
+      await this.settling.add(ending);
       if (settlement.error === undefined) break;
       if (settlement.phase === "new" || settlement.phase === "staged") {
         recordReleased(telemetry, subject, takenMs);
@@ -252,6 +266,18 @@ export class OriginFiles implements OriginTree {
     if (settlement.recordAs !== undefined) recordConflict(telemetry, subject, settlement.recordAs);
     telemetry.flush();
     return settlement.outcome !== "fenced";
+  }
+
+  /** Many results come at once when many tasks are on their way. */
+  private async settleTogether(endings: readonly Ending[]): Promise<void> {
+    const { trays, telemetry } = this.p;
+    for (const { settlement, begin } of endings) if (settlement.phase === "new") begin();
+    telemetry.flush();
+    const records = new Map(endings.map(({ settlement, record }) => [settlement, record]));
+    await settleAll(trays, [...records.keys()], (published) => {
+      for (const settlement of published) records.get(settlement)?.();
+      telemetry.flush();
+    });
   }
 
   private settlementOf(
@@ -330,7 +356,6 @@ export class OriginFiles implements OriginTree {
     const { telemetry } = this.p;
     const subject = this.subjectOf(settled.claim, agent);
     recordSettled(telemetry, subject, details, settled.mayBeRecorded);
-    telemetry.flush();
   }
 
   private subjectOf({ name }: Claim, agent = "") {

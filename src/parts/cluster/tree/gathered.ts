@@ -1,0 +1,29 @@
+/** Does together what is asked for within one turn of the event loop: one listing, one write, one wait for the disk serve all of it. */
+
+export class Gathered<Item, Answer> {
+  private readonly act: (items: readonly Item[]) => Promise<Answer>;
+  private next: { items: Item[]; answer: Promise<Answer> } | undefined;
+
+  constructor(act: (items: readonly Item[]) => Promise<Answer>) {
+    this.act = act;
+  }
+
+  /** @returns what the act returns for all */
+  add(item: Item): Promise<Answer> {
+    this.next ??= this.begin();
+    this.next.items.push(item);
+    return this.next.answer;
+  }
+
+  private begin(): { items: Item[]; answer: Promise<Answer> } {
+    const items: Item[] = [];
+    const turn = new Promise<void>((resolve) => {
+      setImmediate(resolve);
+    });
+    const answer = turn.then(() => {
+      this.next = undefined;
+      return this.act(items);
+    });
+    return { items, answer };
+  }
+}
