@@ -6,6 +6,8 @@ const SAME_TIME_MS = 50;
 /** A value that took longer than this to read (ms) is kept for a multiple of that time, so that reading uses at most a twentieth of a core. */
 const DEAR_MS = 5;
 const REST_FACTOR = 20;
+/** And for so long at most: a process that was stopped while it read would else show old values for hours (ms). */
+const REST_MS_MAX = 10_000;
 
 let freshLooks = 0;
 
@@ -34,7 +36,7 @@ export class Kept<T> {
     this.stamp = stamp;
     const toMs = performance.now();
     const tookMs = toMs - fromMs;
-    this.againMs = tookMs > DEAR_MS ? toMs + REST_FACTOR * tookMs : 0;
+    this.againMs = tookMs > DEAR_MS ? toMs + Math.min(REST_FACTOR * tookMs, REST_MS_MAX) : 0;
     return this.value;
   }
 }

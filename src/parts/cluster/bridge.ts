@@ -20,14 +20,13 @@ import {
 } from "./protocol/messages.ts";
 import { News } from "./protocol/news.ts";
 import { Origin } from "./protocol/origin.ts";
+import { restAfter } from "./rest.ts";
 import type { LocalLogs } from "./tree/local-logs.ts";
 import type { MachineFiles } from "./tree/machine-files.ts";
 import type { Held, OriginFiles } from "./tree/origin-files.ts";
 
 /** How often the tree is looked at (ms). */
 const LOOK_MS = 200;
-/** To read the names of thousands of tasks takes long; it then rests for a multiple of that time. */
-const REST_FACTOR = 20;
 /** Within this time machines answer when they are asked (ms). */
 const ANSWER_MS = 2000;
 /** So many parts of `ack_wait` are between two renewals of a job, and between two heartbeats. */
@@ -248,7 +247,7 @@ export class Bridge {
     if (fromMs < this.heldAtMs) return;
     const held = origin.held();
     const toMs = performance.now();
-    this.heldAtMs = toMs + REST_FACTOR * (toMs - fromMs);
+    this.heldAtMs = toMs + restAfter(toMs - fromMs);
     if (!this.hasAdopted) {
       for (const { dispatch, target } of held) this.origin.adopt(dispatch, target);
       // Only we publish jobs of this tree: what is not held was cancelled while no bridge ran.
@@ -301,7 +300,7 @@ export class Bridge {
     const justEnded = running.filter((id) => machine.placeOf(id) === "settled");
     for (const id of justEnded) this.ended.add(id);
     const toMs = performance.now();
-    this.takenAtMs = toMs + REST_FACTOR * (toMs - fromMs);
+    this.takenAtMs = toMs + restAfter(toMs - fromMs);
     if (justEnded.length > 0) broker.takeMore();
     const settled = [...this.ended];
     if (settled.length === 0) return;

@@ -18,6 +18,7 @@ import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import type { BridgeProcess } from "./bridge-process.ts";
 import { gatesOf } from "./gate-text.ts";
 import { clusterGate, targetOf } from "./protocol/dispatch.ts";
+import { restAfter } from "./rest.ts";
 import { BridgeReader, readBridge } from "./tree/bridge-document.ts";
 
 /**
@@ -32,8 +33,6 @@ const STARTED_MS_MAX = 5000;
 /** One that has no name after this time (ms) has settled already. */
 const NAMED_MS_MAX = 60;
 
-/** A look that takes long is made less often, so that all looks use at most a part of a core: one in so many. */
-const REST_FACTOR = 20;
 /** In the name of each task that waits for its result, before its target. */
 const HOLD = `~hold-${CLUSTER_GATE}`;
 
@@ -114,7 +113,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
     const before = all.map(underWay);
     const fromMs = performance.now();
     this.look(nowMs);
-    const leastMs = REST_FACTOR * (performance.now() - fromMs);
+    const leastMs = restAfter(performance.now() - fromMs);
     const hasRoom = all.some((target, at) => underWay(target) < (before[at] ?? 0));
     this.pauseMs = Math.max(leastMs, hasRoom ? SOON_MS : Math.min(2 * this.pauseMs, LOOK_MS));
     const isFull = all.some((target) => target.isFull);

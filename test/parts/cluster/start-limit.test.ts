@@ -1,12 +1,13 @@
 /** A tree lets as many tasks leave as its bridge says, and the next ones as soon as others have settled. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { laneOf } from "../../../src/core/waiting-task.ts";
 import { openTrays } from "../../../src/mailbox/files/trays.ts";
 import { cluster } from "../../../src/parts/cluster/part.ts";
+import { REST_MS_MAX } from "../../../src/parts/cluster/rest.ts";
 import { bridgeWriter } from "../../../src/parts/cluster/tree/bridge-document.ts";
 import { clusterDir } from "../../../src/parts/cluster/tree/cluster-dir.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -57,7 +58,7 @@ function newPart() {
     for (const file of fs.readdirSync(trays.processing))
       if (file.startsWith(`${id}@`)) fs.rmSync(join(trays.processing, file));
   };
-  return { part, later, start, put, remove };
+  return { part, trays, later, start, put, remove };
 }
 
 test("what was sent and settled between two looks takes no room", () => {
@@ -101,4 +102,25 @@ test("it looks again soon after others have settled, and ever more seldom while 
   const beforeMs = performance.now();
   wait(300);
   expect(other.nextMs(0) - beforeMs).toBeGreaterThan(200);
+});
+
+test("a process that was stopped in the middle of a look goes on soon after it", () => {
+  const { trays, later, start } = newPart();
+  later(3000);
+  expect(start()).toHaveLength(MAY_BE_SENT);
+  let stoppedMs = 0;
+  const now = performance.now.bind(performance);
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => now() + stoppedMs);
+  const list = trays.storage.list.bind(trays.storage);
+  const look = vi.spyOn(trays.storage, "list").mockImplementation((dir) => {
+    stoppedMs = 3_600_000;
+    return list(dir);
+  });
+  later(300);
+  look.mockRestore();
+  expect(stoppedMs).toBeGreaterThan(0);
+  start();
+  later(REST_MS_MAX + 300);
+  expect(start()).toHaveLength(MAY_BE_SENT);
+  clock.mockRestore();
 });
