@@ -35,7 +35,7 @@ test.each([
   ["worker/entry.ts", ["runner"]],
   [
     "supervisor.ts",
-    ["gate-text", "part", "protocol/dispatch", "tree/bridge-document", "tree/cluster-dir"],
+    ["gate-text", "part", "protocol/dispatch", "rest", "tree/bridge-document", "tree/cluster-dir"],
   ],
   ["cli/commands/run.ts", []],
 ])("with %s comes only %j", (file, expected) => {
