@@ -109,12 +109,14 @@ export class Cluster {
   /** Waits until the tree knows that all machines have all their slots. */
   async ready(slots: number): Promise<void> {
     interface Known {
-      machines: { room: number; open: number }[];
+      machines: { name: string; room: number; open: number }[];
     }
     const path = join(this.origin.state, "cluster", "bridge.json");
     const isReady = (): boolean => {
       const { machines } = readJson<Known>(path) ?? { machines: [] };
-      const idle = machines.filter(({ room, open }) => room === slots && open === 0);
+      // The tree itself reports its slots, too.
+      const workers = machines.filter(({ name }) => this.machines.has(name));
+      const idle = workers.filter(({ room, open }) => room === slots && open === 0);
       return idle.length === this.machines.size;
     };
     await waitFor(isReady, { what: "machines that are ready", timeoutMs: 60_000 });
