@@ -91,7 +91,7 @@ export class Bridge {
   /** When and to which servers each result was told. */
   private readonly told = new Map<string, { atMs: number; birth: string; againMs: number }>();
   private readonly timers: NodeJS.Timeout[] = [];
-  /** Jobs that have come and are not noted yet. */
+  /** Jobs that have come and are not submitted yet. */
   private readonly coming = new Set<string>();
   /** By dispatch: what the machine has said that has it. */
   private readonly begun = new Map<string, Begun>();
@@ -202,7 +202,9 @@ export class Bridge {
 
   /** How many more jobs may come. */
   private room(): number {
-    return Math.max(0, this.slots() - this.open() - this.coming.size);
+    // One that is noted, and still being submitted, has its slot already.
+    const unnoted = [...this.coming].filter((id) => this.o.machine.note(id) === undefined);
+    return Math.max(0, this.slots() - this.open() - unnoted.length);
   }
 
   private open(): number {
@@ -296,6 +298,8 @@ export class Bridge {
     if (fromMs < this.takenAtMs) return;
     for (const id of this.told.keys()) if (machine.note(id) === undefined) this.told.delete(id);
     for (const id of this.ended) if (machine.note(id) === undefined) this.ended.delete(id);
+    // What has woken us is newer than the last listing, and wakes us once.
+    machine.listAnew();
     const running = machine.ids().filter((id) => !this.ended.has(id));
     const justEnded = running.filter((id) => machine.placeOf(id) === "settled");
     for (const id of justEnded) this.ended.add(id);

@@ -4,7 +4,7 @@ import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../../../c
 import { isObject } from "../../../core/json-object.ts";
 import { isId, parseName } from "../../../core/names.ts";
 import { stateTree } from "../../../core/state-tree.ts";
-import { loadDocument, replaceDocument } from "../../../host/documents.ts";
+import { loadDocument, removeDocument, replaceDocument } from "../../../host/documents.ts";
 import { listDir } from "../../../host/list-dir.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
 import { enqueueCommand } from "../../../mailbox/commands/command-queue.ts";
@@ -58,9 +58,11 @@ export class MachineFiles implements MachineTree {
     makeDirs(this.dir, 2);
     for (const file of listDir(this.dir)) {
       const id = file.endsWith(".json") ? file.slice(0, -5) : "";
-      const note = isId(id) ? loadDocument<KeptNote>(this.pathOf(id)) : undefined;
-      // What was not written whole was not acted on: see `saveNote`.
-      if (note !== undefined && isObject(note.dispatch)) this.kept.set(id, note);
+      if (!isId(id)) continue;
+      const note = loadDocument<KeptNote>(this.pathOf(id));
+      // What was not written whole was not acted on: see `write`.
+      if (note === undefined) removeDocument(this.pathOf(id));
+      else if (isObject(note.dispatch)) this.kept.set(id, note);
     }
   }
 
@@ -81,6 +83,11 @@ export class MachineFiles implements MachineTree {
     unlinkIfThere(this.p.trays, this.pathOf(id));
     this.kept.delete(id);
     this.p.runs?.forget(id);
+  }
+
+  /** The next `placeOf` sees what has happened until now. */
+  listAnew(): void {
+    this.listings.forget();
   }
 
   placeOf(id: string): Place {

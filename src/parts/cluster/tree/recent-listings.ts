@@ -33,6 +33,12 @@ export class RecentListings {
     return other.names.get(id) ?? [];
   }
 
+  /** The next answer comes from a new listing. */
+  forget(): void {
+    this.before = this.last;
+    this.last = undefined;
+  }
+
   private isRecent(listing: Listing | undefined, ms: number): listing is Listing {
     return listing !== undefined && this.trays.clock.monotonicMs() - listing.atMs <= ms;
   }
