@@ -1,13 +1,12 @@
 /** Keeps values that were read from a state tree until their files and directories have changed. Reads only. */
 import fs from "node:fs";
+import { type RestRule, restAfter } from "../core/rest.ts";
 
 /** Two changes within this time may leave the same file time (ms). */
 const SAME_TIME_MS = 50;
-/** A value that took longer than this to read (ms) is kept for a multiple of that time, so that reading uses at most a twentieth of a core. */
+/** A value that took longer than this to read (ms) is kept for a while. */
 const DEAR_MS = 5;
-const REST_FACTOR = 20;
-/** And for so long at most: a process that was stopped while it read would else show old values for hours (ms). */
-const REST_MS_MAX = 10_000;
+const REST: RestRule = { times: 20, mostMs: 10_000 };
 
 let freshLooks = 0;
 
@@ -36,7 +35,7 @@ export class Kept<T> {
     this.stamp = stamp;
     const toMs = performance.now();
     const tookMs = toMs - fromMs;
-    this.againMs = tookMs > DEAR_MS ? toMs + Math.min(REST_FACTOR * tookMs, REST_MS_MAX) : 0;
+    this.againMs = tookMs > DEAR_MS ? toMs + restAfter(tookMs, REST) : 0;
     return this.value;
   }
 }

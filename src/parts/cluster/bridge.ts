@@ -20,7 +20,7 @@ import {
 } from "./protocol/messages.ts";
 import { News } from "./protocol/news.ts";
 import { Origin } from "./protocol/origin.ts";
-import { restAfter } from "./rest.ts";
+import { restOfLook } from "./rest.ts";
 import type { LocalLogs } from "./tree/local-logs.ts";
 import type { MachineFiles } from "./tree/machine-files.ts";
 import type { Held, OriginFiles } from "./tree/origin-files.ts";
@@ -249,7 +249,7 @@ export class Bridge {
     if (fromMs < this.heldAtMs) return;
     const held = origin.held();
     const toMs = performance.now();
-    this.heldAtMs = toMs + restAfter(toMs - fromMs);
+    this.heldAtMs = toMs + restOfLook(toMs - fromMs);
     if (!this.hasAdopted) {
       for (const { dispatch, target } of held) this.origin.adopt(dispatch, target);
       // Only we publish jobs of this tree: what is not held was cancelled while no bridge ran.
@@ -304,7 +304,7 @@ export class Bridge {
     const justEnded = running.filter((id) => machine.placeOf(id) === "settled");
     for (const id of justEnded) this.ended.add(id);
     const toMs = performance.now();
-    this.takenAtMs = toMs + restAfter(toMs - fromMs);
+    this.takenAtMs = toMs + restOfLook(toMs - fromMs);
     if (justEnded.length > 0) broker.takeMore();
     const settled = [...this.ended];
     if (settled.length === 0) return;

@@ -18,7 +18,7 @@ import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import type { BridgeProcess } from "./bridge-process.ts";
 import { gatesOf } from "./gate-text.ts";
 import { clusterGate, targetOf } from "./protocol/dispatch.ts";
-import { restAfter } from "./rest.ts";
+import { restOfLook } from "./rest.ts";
 import { BridgeReader, readBridge } from "./tree/bridge-document.ts";
 
 /**
@@ -113,7 +113,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
     const before = all.map(underWay);
     const fromMs = performance.now();
     this.look(nowMs);
-    const leastMs = restAfter(performance.now() - fromMs);
+    const leastMs = restOfLook(performance.now() - fromMs);
     const hasRoom = all.some((target, at) => underWay(target) < (before[at] ?? 0));
     this.pauseMs = Math.max(leastMs, hasRoom ? SOON_MS : Math.min(2 * this.pauseMs, LOOK_MS));
     const isFull = all.some((target) => target.isFull);

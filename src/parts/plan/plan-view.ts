@@ -1,5 +1,6 @@
 /** Reads the plan for commands that show it: when a node is asked for, and again when the file has changed. Writes nothing. */
 import fs from "node:fs";
+import { type RestRule, restAfter } from "../../core/rest.ts";
 import type { RoadmapNode } from "../../core/roadmap.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -9,8 +10,7 @@ import { readUnlanded } from "../../view/landing.ts";
 import type { RoadmapDocument } from "./read/document.ts";
 import type { WaitingNode } from "./rules/next.ts";
 
-/** After each read the plan is not read again for this many times as long as the read took. */
-const READ_SHARE = 5;
+const READ_REST: RestRule = { times: 5, mostMs: 10_000 };
 
 class PlanView implements IdReader {
   private readonly tree: StateTree;
@@ -56,7 +56,7 @@ class PlanView implements IdReader {
     });
     this.waiting = new Map(waiting.map((one) => [one.node, one]));
     const endMs = performance.now();
-    this.againMs = endMs + READ_SHARE * (endMs - nowMs);
+    this.againMs = endMs + restAfter(endMs - nowMs, READ_REST);
   }
 
   ids(): string[] {

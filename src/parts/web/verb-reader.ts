@@ -1,10 +1,11 @@
 /** Reads what a verb of the command line prints as JSON, in this process, and not too often: so a page cannot differ from its command. */
 import type { Context } from "../../cli/shell/command-spec.ts";
+import { type RestRule, restAfter } from "../../core/rest.ts";
 import { runVerb } from "./run-verb.ts";
 
-/** Reading again may take this share of a core; and this one when it is known that something has changed. */
-const SHARE = 0.05;
-const NEWS_SHARE = 0.25;
+const REST: RestRule = { times: 20, mostMs: 60_000 };
+/** When it is known that something has changed. */
+const NEWS_REST: RestRule = { times: 4, mostMs: 10_000 };
 const KEPT_MAX = 50;
 
 type Json = Record<string, unknown>;
@@ -65,8 +66,8 @@ export class VerbReader {
     const note = (): void => {
       const doneMs = performance.now();
       const tookMs = doneMs - nowMs;
-      kept.untilMs = doneMs + Math.max(againMs, tookMs / SHARE);
-      kept.untilNewsMs = doneMs + tookMs / NEWS_SHARE;
+      kept.untilMs = doneMs + Math.max(againMs, restAfter(tookMs, REST));
+      kept.untilNewsMs = doneMs + restAfter(tookMs, NEWS_REST);
     };
     documents.then(note, note);
     return documents;

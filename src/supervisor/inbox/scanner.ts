@@ -4,6 +4,7 @@
  */
 import type { Backlog } from "../../core/backlog.ts";
 import { systemCode } from "../../core/errors.ts";
+import { type RestRule, restAfter } from "../../core/rest.ts";
 import type { Walk } from "../../mailbox/files/storage.ts";
 import { pathIn, type Trays } from "../../mailbox/files/trays.ts";
 import {
@@ -17,6 +18,7 @@ import {
 /** With this many tasks to choose from, starting them comes before finding more: a scan then gets short slices (ms). */
 const ENOUGH_TASKS = 10_000;
 const SHORT_SLICE_MS = 1;
+const SCAN_REST: RestRule = { times: 10, mostMs: 300_000 };
 /** How many names from the doorbell are kept; beyond that a scan is cheaper. */
 const HINTS_MAX = 4096;
 
@@ -174,7 +176,8 @@ export class InboxScanner {
       }
     }
     const nowMs = this.trays.clock.monotonicMs();
-    this.scanDueMs = nowMs + Math.max(this.sweepMs, 10 * (nowMs - this.scanStartedMs));
+    this.scanDueMs =
+      nowMs + Math.max(this.sweepMs, restAfter(nowMs - this.scanStartedMs, SCAN_REST));
     const gone: string[] = [];
     for (const task of this.backlog.unseen(this.files.scanCount)) {
       // A listing may miss a name that is being renamed, so only a direct look proves that a file is gone.

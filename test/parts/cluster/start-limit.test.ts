@@ -7,7 +7,7 @@ import { stateTree } from "../../../src/core/state-tree.ts";
 import { laneOf } from "../../../src/core/waiting-task.ts";
 import { openTrays } from "../../../src/mailbox/files/trays.ts";
 import { cluster } from "../../../src/parts/cluster/part.ts";
-import { REST_MS_MAX } from "../../../src/parts/cluster/rest.ts";
+import { LOOK_REST } from "../../../src/parts/cluster/rest.ts";
 import { bridgeWriter } from "../../../src/parts/cluster/tree/bridge-document.ts";
 import { clusterDir } from "../../../src/parts/cluster/tree/cluster-dir.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -120,7 +120,7 @@ test("a process that was stopped in the middle of a look goes on soon after it",
   look.mockRestore();
   expect(stoppedMs).toBeGreaterThan(0);
   start();
-  later(REST_MS_MAX + 300);
+  later(LOOK_REST.mostMs + 300);
   expect(start()).toHaveLength(MAY_BE_SENT);
   clock.mockRestore();
 });

@@ -1,0 +1,13 @@
+/** How long a look rests, so that looks take a bounded share of a core however long each is. Pure. */
+
+export interface RestRule {
+  /** As many times as long as the look took. */
+  times: number;
+  /** At most this long (ms): a process that was stopped in the middle of a look would else do nothing for minutes afterwards. */
+  mostMs: number;
+}
+
+/** @param tookMs the time that the look has taken @returns ms */
+export function restAfter(tookMs: number, { times, mostMs }: RestRule): number {
+  return Math.min(times * tookMs, mostMs);
+}
