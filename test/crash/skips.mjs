@@ -4,8 +4,8 @@
  * in the middle; after a retry of the root all are done.
  *
  *   --tasks N      in each graph (default 10000)     --shapes A,B   of star, chain, random (default: all)
- *   --limit-ms N   the longest time from the failure to the last skip (default 1000, with random dependencies 1250: docs/tasks.md); it
- *                  is held against the first part only, and only a machine that has nothing else to do holds it
+ *   --limit-ms N   the longest time from the failure to the last skip (default 1000); it is held against the first part only, and
+ *                  only a machine that has nothing else to do holds it
  *   --dir DIR      where the trees stand (default: /dev/shm)
  *
  * It ends with 1 when something is lost, doubled, or later than the limit.
@@ -22,12 +22,12 @@ const { values } = parseArgs({
   options: {
     tasks: { type: "string", default: "10000" },
     shapes: { type: "string", default: "star,chain,random" },
-    "limit-ms": { type: "string" },
+    "limit-ms": { type: "string", default: "1000" },
     dir: { type: "string", default: "/dev/shm" },
   },
 });
 const count = Number(values.tasks);
-const limitOf = (shape) => Number(values["limit-ms"] ?? (shape === "random" ? 1250 : 1000));
+const limitMs = Number(values["limit-ms"]);
 const faults = [];
 
 function check(isGood, text) {
@@ -133,8 +133,8 @@ for (const shape of values.shapes.split(",")) {
   await until(() => failedCount(pool) === count + 1, "the last skip");
   const ms = spanMs(pool);
   check(
-    ms <= limitOf(shape),
-    `${shape}: ${count} tasks are skipped in ${ms.toFixed(0)} ms (limit ${limitOf(shape)})`,
+    ms <= limitMs,
+    `${shape}: ${count} tasks are skipped in ${ms.toFixed(0)} ms (limit ${limitMs})`,
   );
   await pool.stop();
   checkAll(pool, shape);
