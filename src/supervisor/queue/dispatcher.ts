@@ -127,9 +127,9 @@ export class Dispatcher {
       : 0;
     const taken = this.take(Math.min(room + otherRoom, launchesMax), which);
     if (taken.length === 0 && chosen.length === 0) return false;
-    const [dropped, waiting] = [[], []] as [WaitingTask[], WaitingTask[]];
-    for (const task of taken) (task.tray === "inbox" ? dropped : waiting).push(task);
-    const accepted = this.acceptAll(dropped);
+    // Before any is accepted: that changes its tray.
+    const waiting = taken.filter((task) => task.tray === "processing");
+    const accepted = this.acceptAll(taken.filter((task) => task.tray === "inbox"));
     const ready = waiting.flatMap((task) => this.letGo(task) ?? []);
     chosen.push(...ready, ...accepted);
     const toOffer: WaitingTask[] = [];
@@ -366,7 +366,7 @@ export class Dispatcher {
       this.unaccepted.delete(task.file);
       this.inFlight.set(foldId(task.id), task.id);
       this.env.facts.emit("task:accepted", task.id, task.file);
-      // Not a copy: a spread costs more than all else here.
+      // Not a copy: a spread gives each of them a hidden class of its own.
       task.file = formatName(name);
       task.tray = "processing";
       accepted.push(task);
