@@ -47,7 +47,8 @@ export const command = defineCommand({
     const { trays } = await openMailbox(ctx);
     const skipped = failed ? await readSkipped(trays) : undefined;
     const ids = skipped === undefined ? [...new Set(ctx.positionals)] : failedIds(trays, skipped);
-    const options = skipped === undefined ? {} : { skipped: () => Promise.resolve(skipped) };
+    const options =
+      skipped === undefined ? {} : { skipped: () => Promise.resolve(skipped), leavesLate: true };
     const retried: string[] = [];
     const reopened = new Set<string>();
     const refused: { id: string; error: ErrorReport }[] = [];
@@ -89,7 +90,7 @@ export const command = defineCommand({
 /** Tasks that were skipped while the others were put back. */
 async function retryLate(trays: Trays, reopened: Set<string>): Promise<void> {
   const late = [...(await readSkipped(trays)).values()].flat();
-  for (const id of late) {
+  for (const { id } of late) {
     try {
       for (const one of [id, ...(await retry(trays, id))]) reopened.add(one);
     } catch (error) {
@@ -119,7 +120,7 @@ function failedIds(trays: Trays, skipped: SkippedTasks): string[] {
     if (name.endsWith("_error.json") && isId(id)) ids.add(id);
     return true;
   });
-  const left = new Set([...skipped.values()].flat());
+  const left = new Set([...skipped.values()].flat().map(({ id }) => id));
   const first = [...ids].filter((id) => !left.has(id)).sort();
   const after = first.flatMap((id) => skippedAfter(skipped, id));
   return [...new Set([...first, ...after, ...left])];

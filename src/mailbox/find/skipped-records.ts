@@ -1,14 +1,23 @@
 /** Finds the tasks that were skipped because of another one, directly or through others. Reads only. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { decodeRecord } from "../../codec/records.ts";
+import type { Skip } from "../../core/dependencies.ts";
 import { foldId, isId, parseErrorName } from "../../core/names.ts";
 import { SKIPPED_MARKS } from "../../core/skipped.ts";
 import { readIfThere } from "../files/steps.ts";
 import { pathIn, type Trays } from "../files/trays.ts";
 import { duplicateIn, skipIn } from "./failures.ts";
 
-/** The ids of skipped tasks, by the folded id of the dependency that had failed. */
-export type SkippedTasks = ReadonlyMap<string, readonly string[]>;
+/** A skipped task. See `Skip`. */
+export interface SkippedTask {
+  id: string;
+  /** Folded. */
+  root: string;
+  depth: number;
+}
+
+/** Skipped tasks, by the folded id of the dependency that had failed. */
+export type SkippedTasks = ReadonlyMap<string, readonly SkippedTask[]>;
 
 const WALK_NAMES = 256;
 /** The search lets other work of the process go on after about this long (ms). */
@@ -17,7 +26,9 @@ const SLICE_MS = 8;
 /** Reads the records in `failed/`. @param beat called between two slices of a long search @throws a system error */
 export async function readSkipped(trays: Trays, beat?: () => void): Promise<SkippedTasks> {
   const { clock, storage } = trays;
-  const found = new Map<string, string[]>();
+  const found = new Map<string, SkippedTask[]>();
+  // Many have one root: its text is kept once.
+  const roots = new Map<string, string>();
   const duplicates: { id: string; of: string }[] = [];
   let untilMs = clock.monotonicMs() + SLICE_MS;
   const walk = storage.walk(trays.failed);
@@ -27,9 +38,13 @@ export async function readSkipped(trays: Trays, beat?: () => void): Promise<Skip
         const id = parseErrorName(name);
         const why = id === undefined || !isId(id) ? undefined : readWhy(trays, name);
         if (id === undefined || why === undefined) continue;
-        const { cause, of } = why;
+        const { skip, of } = why;
         if (of !== undefined) duplicates.push({ id, of });
-        if (cause !== undefined) addTo(found, cause, [id]);
+        if (skip !== undefined) {
+          const root = foldId(skip.root);
+          if (!roots.has(root)) roots.set(root, root);
+          addTo(found, skip.cause, [{ id, root: roots.get(root) ?? root, depth: skip.depth }]);
+        }
         if (clock.monotonicMs() < untilMs) continue;
         beat?.();
         await nextTurn();
@@ -43,15 +58,15 @@ export async function readSkipped(trays: Trays, beat?: () => void): Promise<Skip
   return found;
 }
 
-/** The skipped tasks that follow from this one, the nearest first. */
+/** The ids of the skipped tasks that follow from this one, the nearest first. */
 export function skippedAfter(skipped: SkippedTasks, id: string): string[] {
   const found: string[] = [];
   const known = new Set([foldId(id)]);
   const addBelow = (one: string): void => {
     for (const next of skipped.get(foldId(one)) ?? []) {
-      if (known.has(foldId(next))) continue;
-      known.add(foldId(next));
-      found.push(next);
+      if (known.has(foldId(next.id))) continue;
+      known.add(foldId(next.id));
+      found.push(next.id);
     }
   };
   addBelow(id);
@@ -59,11 +74,25 @@ export function skippedAfter(skipped: SkippedTasks, id: string): string[] {
   return found;
 }
 
-function addTo(found: Map<string, string[]>, cause: string, ids: readonly string[]): void {
-  if (ids.length === 0) return;
+/** The ids of the skipped tasks that are further from this root than `depth`, the nearest first: also when one between them was put back. */
+export function skippedBelow(skipped: SkippedTasks, root: string, depth: number): string[] {
+  const key = foldId(root);
+  return [...skipped.values()]
+    .flat()
+    .filter((one) => one.root === key && one.depth > depth)
+    .sort((a, b) => a.depth - b.depth)
+    .map(({ id }) => id);
+}
+
+function addTo(
+  found: Map<string, SkippedTask[]>,
+  cause: string,
+  tasks: readonly SkippedTask[],
+): void {
+  if (tasks.length === 0) return;
   const before = found.get(foldId(cause));
-  if (before === undefined) found.set(foldId(cause), [...ids]);
-  else before.push(...ids);
+  if (before === undefined) found.set(foldId(cause), [...tasks]);
+  else before.push(...tasks);
 }
 
 const MARKS = SKIPPED_MARKS.map((mark) => Buffer.from(mark));
@@ -72,13 +101,13 @@ const MARKS = SKIPPED_MARKS.map((mark) => Buffer.from(mark));
 function readWhy(
   trays: Trays,
   name: string,
-): { cause: string | undefined; of: string | undefined } | undefined {
+): { skip: Skip | undefined; of: string | undefined } | undefined {
   try {
     const bytes = readIfThere(trays, pathIn(trays.failed, name));
     // Most records are of other failures, and to decode one costs more than to search it.
     if (bytes === undefined || !MARKS.some((mark) => bytes.includes(mark))) return undefined;
     const record = decodeRecord(bytes)?.record;
-    return record && { cause: skipIn(record)?.cause, of: duplicateIn(record) };
+    return record && { skip: skipIn(record), of: duplicateIn(record) };
   } catch {
     return undefined;
   }

@@ -10,7 +10,13 @@ import { newMarker } from "../claim/claim.ts";
 import { moved, readWithFacts, touchIfThere, unlinkIfThere } from "../files/steps.ts";
 import { pathIn, type Trays } from "../files/trays.ts";
 import { isFailed, skipIn } from "../find/failures.ts";
-import { readSkipped, type SkippedTasks, skippedAfter } from "../find/skipped-records.ts";
+import { isBeingRetried } from "../find/locate.ts";
+import {
+  readSkipped,
+  type SkippedTasks,
+  skippedAfter,
+  skippedBelow,
+} from "../find/skipped-records.ts";
 import {
   dropSkipMarker,
   explainForeignRecord,
@@ -22,6 +28,8 @@ import {
 export interface PutBackOptions {
   /** The skipped tasks, read after the record had left its tray. Left out: they are looked for. */
   skipped?: () => Promise<SkippedTasks>;
+  /** The caller looks for those that are skipped in the meantime. */
+  leavesLate?: boolean;
   /** Called for each task that waits again. */
   onReopened?: (id: string) => void;
 }
@@ -29,26 +37,52 @@ export interface PutBackOptions {
 /** How many are put back at once. With `process` other work of the process goes on after each slice, with `power` they share a wait for the disk. */
 const AT_ONCE_MAX = { process: 32, power: 256 };
 
-/** @param marker of the retry @throws a system error: the marker stays, and recovery tries again */
+/**
+ * @param marker of the retry @param record in it
+ * @throws a system error: the marker stays, and recovery tries again
+ */
 export async function putSkippedBack(
   trays: Trays,
   marker: ProcessingName,
-  { skipped, onReopened }: PutBackOptions,
+  record: DecodedRecord["record"],
+  { skipped, leavesLate = false, onReopened }: PutBackOptions,
 ): Promise<void> {
   // Recovery looks for old markers: a fresh time shows that a process is at work.
   const beat = (): void => touchIfThere(trays, join(trays.processing, formatName(marker)));
-  const all = await (skipped?.() ?? readSkipped(trays, beat));
-  // The nearest first: one that waits again below a failed one would be skipped again at once.
-  const ids = skippedAfter(all, marker.id);
+  const { root, depth } = skipIn(record) ?? { root: marker.id, depth: 0 };
+  // The retry of the root finds them all.
+  const isUnderRoot = depth > 0 && isBeingRetried(trays, root);
+  for (let search = skipped; ; search = undefined) {
+    const all = await (search?.() ?? readSkipped(trays, beat));
+    // The nearest first: one that waits again below a failed one would be skipped again at once. A retry that died here has put some back
+    // already, and only their root leads to the others.
+    const others = isUnderRoot ? [] : skippedBelow(all, root, depth);
+    const ids = new Set([...skippedAfter(all, marker.id), ...others]);
+    const count = await putBackAll(trays, [...ids], beat, onReopened);
+    // What was skipped after the search, because of one that was not put back yet, is found by the next one.
+    if (count === 0 || leavesLate) return;
+  }
+}
+
+/** @returns how many were put back */
+async function putBackAll(
+  trays: Trays,
+  ids: readonly string[],
+  beat: () => void,
+  onReopened: PutBackOptions["onReopened"],
+): Promise<number> {
   const max = AT_ONCE_MAX[trays.durability];
+  let count = 0;
   for (let at = 0; at < ids.length; at += max) {
     if (at > 0) {
       beat();
       await nextTurn();
     }
     const taken = ids.slice(at, at + max).flatMap((id) => take(trays, id) ?? []);
+    count += taken.length;
     for (const id of await publishAll(trays, taken)) onReopened?.(id);
   }
+  return count;
 }
 
 /** A record that was taken out of its tray. Its name is a marker, from which recovery finishes the retry. */

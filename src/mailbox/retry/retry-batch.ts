@@ -94,7 +94,7 @@ export async function finishRetryBatch(
   // This may be a later record, if another retry and its run came in between.
   const settled = prefixOf({ id: marker.id, submission: submissionOf(record.lease) });
   if (isBeingSettled(trays, settled)) return "later";
-  if (record.status === "failed") await putSkippedBack(trays, marker, options);
+  if (record.status === "failed") await putSkippedBack(trays, marker, record, options);
   const dir = record.status === "completed" ? trays.outbox : trays.failed;
   const batch = join(dir, settledBatchName(marker.id, submissionOf(record.lease)));
   const results = join(dir, resultsName(marker.id));

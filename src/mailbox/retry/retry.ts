@@ -251,7 +251,8 @@ export async function finishRetry(
   } else if (decoded?.taskText !== undefined) {
     if (explainForeignRecord(trays, found.facts.uid) !== undefined)
       return keepAside(trays, marker, decoded?.record, "foreign");
-    if (decoded.record.status === "failed") await putSkippedBack(trays, marker, options);
+    const { record } = decoded;
+    if (record.status === "failed") await putSkippedBack(trays, marker, record, options);
     const staged = stageRetry(trays, marker, decoded.taskText);
     // A power cut must not bring the record back beside the task's new record.
     if (trays.durability === "power")
