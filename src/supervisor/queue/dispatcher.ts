@@ -109,6 +109,11 @@ export class Dispatcher {
     return this.settledIds.has(id);
   }
 
+  /** Call it before this id, which is not taken, leaves the inbox: a refused file may have the name of its record. */
+  freeRefused(id: string): void {
+    if (this.refused.delete(id)) freeRefusedId(this.trays, id);
+  }
+
   /** Runs one round. @param launchesMax the largest number of new tasks @returns true when there may be more to do at once */
   select(launchesMax = Number.POSITIVE_INFINITY, which: Choice = { kind: "all" }): boolean {
     this.startAlone();
@@ -356,7 +361,7 @@ export class Dispatcher {
       const name = names[index];
       if (name === undefined) return;
       try {
-        if (this.refused.delete(task.id)) freeRefusedId(this.trays, task.id);
+        this.freeRefused(task.id);
         if (!accept(this.trays, name)) return;
       } catch (error) {
         if (systemCode(error) === "ENOENT") return;

@@ -4,8 +4,10 @@
  */
 import { type Skip, skipOf, skipText } from "../../core/dependencies.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
+import type { EventSubject } from "../../core/events.ts";
 import { foldId, leaseOf } from "../../core/names.ts";
 import { duplicateText } from "../../core/skipped.ts";
+import { tellConflict } from "../../journal/alerts.ts";
 import { recordConflict, recordSettled } from "../../journal/settled.ts";
 import type { Claim } from "../../mailbox/claim/claim.ts";
 import { requeue } from "../../mailbox/claim/requeue.ts";
@@ -49,6 +51,10 @@ interface Skipped {
 
 function isDuplicate(why: Skip | Duplicate): why is Duplicate {
   return "of" in why;
+}
+
+function subjectOf({ name }: Claim): EventSubject {
+  return { task_id: name.id, agent_id: NO_AGENT, attempt: name.attempt, lease: leaseOf(name) };
 }
 
 export class Skipper implements Service {
@@ -219,6 +225,7 @@ export class Skipper implements Service {
       facts.emit("task:duplicate", `${id}.json`);
       return undefined;
     }
+    dispatcher.freeRefused(id);
     const claim = claimToSkip(trays, id, this.newOwner());
     backlog.remove(id);
     facts.emit("inbox:taken", `${id}.json`);
@@ -298,9 +305,22 @@ export class Skipper implements Service {
         if (faults.length > 0) throw faults[0];
       });
     });
+    for (const { settlement } of slice) this.noteUnsettled(settlement);
     const failed = slice.filter(({ settlement }) => settlement.error !== undefined);
     this.unfinished.push(...failed);
     if (failed[0] !== undefined) this.goOnLater(failed[0].settlement.error);
+  }
+
+  /** Another process took the task, or the record has another name: what depends on the task is looked at anew. */
+  private noteUnsettled({ outcome, phase, claim, recordAs }: Settlement): void {
+    if (phase !== "done" || outcome === "settled") return;
+    const { id } = claim.name;
+    this.failures.delete(foldId(id));
+    if (recordAs !== undefined) {
+      recordConflict(this.env.telemetry, subjectOf(claim), recordAs);
+      tellConflict(this.env.alerts, id, recordAs);
+    }
+    this.lookAt(id);
   }
 
   /** A duplicate has its record also after the task that has its key was put back. */
@@ -311,13 +331,7 @@ export class Skipper implements Service {
   }
 
   private record(settlement: Settlement, why: Skip | Duplicate): void {
-    const { name } = settlement.claim;
-    const subject = {
-      task_id: name.id,
-      agent_id: NO_AGENT,
-      attempt: name.attempt,
-      lease: leaseOf(name),
-    };
+    const { claim, mayBeRecorded } = settlement;
     const details = {
       isCompleted: false,
       acquiredAtMs: 0,
@@ -327,11 +341,9 @@ export class Skipper implements Service {
         ? { error: duplicateText(why.of), kind: "duplicate_key", of: why.of }
         : { error: skipText(why), kind: "dependency_failed", skip: why }),
     };
-    recordSettled(this.env.telemetry, subject, details, settlement.mayBeRecorded);
-    if (settlement.recordAs !== undefined)
-      recordConflict(this.env.telemetry, subject, settlement.recordAs);
+    recordSettled(this.env.telemetry, subjectOf(claim), details, mayBeRecorded);
     if (!isDuplicate(why)) this.untold.set(why.root, (this.untold.get(why.root) ?? 0) + 1);
-    this.env.facts.emit("task:skipped", name.id, isDuplicate(why));
+    this.env.facts.emit("task:skipped", claim.name.id, isDuplicate(why));
   }
 
   /** One line for each root, however many tasks were skipped for it. */

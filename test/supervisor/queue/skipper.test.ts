@@ -84,6 +84,21 @@ it("a task that comes later is skipped, too, and so is what waits for a cancelle
   expect(stderr).toContain("5 put back");
 });
 
+it("a task whose id a refused file had is skipped under its own name, and runs after a retry", async () => {
+  const pool = newPool();
+  pool.drop("lint", { title: 1 });
+  await pool.start();
+  await waitFor(() => failedIn(pool).includes(errorName("lint")), { what: "the refusal" });
+  pool.drop("lint", after("build"));
+  pool.drop("build", failing(pool));
+  await waitFor(() => pool.events().some(({ event }) => event === "skipped"), { what: "the skip" });
+  await pool.stop();
+  expect(await pool.error("lint")).toMatchObject({ kind: "dependency_failed" });
+  mend(pool);
+  await pool.run(["retry", "build"]);
+  expect((await drain(pool)).stdout.trim()).toBe("2 completed, 0 failed");
+});
+
 it("a node of the plan that has failed skips nothing: the plan may open it again", async () => {
   const pool = newPool();
   const plan =
