@@ -50,6 +50,8 @@ const SUBJECT_IS_FULL = 10077;
 const CALMLY = { checkAPI: false } as const;
 /** How long one request may take (ms). */
 const REQUEST_MS = 5000;
+/** A renewal has this part of `ack_wait`: two that begin one after the other fail in time for the run to be stopped, see `Machine.renew`. */
+const RENEWAL_PART = 0.25;
 /** How long one request for messages waits at the server (ms), and the pause after one that failed. */
 const FETCH_MS = 5000;
 const AGAIN_MS = 250;
@@ -190,7 +192,11 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   }
 
   async renew(lease: string): Promise<void> {
-    if (!(await this.tellOfLease(lease, IN_PROGRESS))) await this.nc.rtt();
+    const renewed = this.tellOfLease(lease, IN_PROGRESS).then(async (isThere) => {
+      if (!isThere) await this.nc.rtt();
+    });
+    // Not by the time of its requests alone: it may have to ask first which servers they are.
+    await within(Math.min(REQUEST_MS, RENEWAL_PART * this.o.ackWaitMs), renewed);
   }
 
   async finishJob(lease: string): Promise<void> {
@@ -484,6 +490,19 @@ function received(message: StreamMsg, tokens: number, born: string): Received {
       later: async () => message.nak(LATER_MS),
     },
   };
+}
+
+/** @throws when it takes longer than that (ms); what comes of it later is ignored */
+async function within(ms: number, work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${ms / 1000} s`)), ms);
+  });
+  try {
+    await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 async function pause(ms: number): Promise<void> {

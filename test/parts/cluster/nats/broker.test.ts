@@ -6,6 +6,7 @@ import { dispatchId } from "../../../../src/parts/cluster/protocol/dispatch.ts";
 import type { Job, Result } from "../../../../src/parts/cluster/protocol/messages.ts";
 import { endOfFile, tempDir } from "../../../support/temp-dir.ts";
 import { waitFor } from "../../../support/wait-for.ts";
+import { Line } from "../storm/line.ts";
 import { CACHE } from "./found.ts";
 import { Server } from "./server.ts";
 
@@ -27,9 +28,13 @@ const fresh = () => {
   return { tree: `o${count}.tree0000`, target: `target-${count}` };
 };
 
-async function connect(name: string, tree = `${name}.nothing0`): Promise<NatsBroker> {
+async function connect(
+  name: string,
+  tree = `${name}.nothing0`,
+  url = server.url,
+): Promise<NatsBroker> {
   const broker = await NatsBroker.connect(loadNats(CACHE), {
-    servers: [server.url],
+    servers: [url],
     name,
     tree,
     replicas: 1,
@@ -140,6 +145,40 @@ describe("a job", () => {
     expect(performance.now() - renewedMs).toBeGreaterThan(ACK_WAIT_MS - 200);
     // The first lease still renews it: a bridge that is started anew has no other one.
     await a.renew(first.lease);
+  });
+
+  test("is not renewed by a machine that is cut off, which knows it in time to stop its run", async () => {
+    const { tree, target } = fresh();
+    const origin = await connect(`o${count}`, tree);
+    const line = await Line.to(server.port);
+    onTestFinished(() => line.close());
+    const a = await connect("a", undefined, line.url);
+    const atA = jobsAt(a, target);
+    await origin.publishJob(jobOf(tree, target));
+    const { lease } = await waitFor(() => atA[0], { what: "the job" });
+    await a.renew(lease);
+    line.cut();
+    // Also when the client has given up the connection, and asks anew which servers they are.
+    const takenMs: number[] = [];
+    await waitFor(
+      async () => {
+        const fromMs = performance.now();
+        await expect(a.renew(lease)).rejects.toThrow();
+        takenMs.push(performance.now() - fromMs);
+        return !a.isConnected && takenMs.length > 4;
+      },
+      { what: "a lost connection" },
+    );
+    expect(Math.max(...takenMs)).toBeLessThan(0.6 * ACK_WAIT_MS);
+    line.mend(true);
+    await waitFor(
+      () =>
+        a.renew(lease).then(
+          () => true,
+          () => false,
+        ),
+      { what: "a renewal" },
+    );
   });
 
   test("that a machine gives back comes again soon, and one that is done never", async () => {
