@@ -3,7 +3,9 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { newPool, type Pool } from "../../support/pool.ts";
-import { checkStorm, type Struck } from "./storm/check.ts";
+import { checkStorm, type Span, type Struck } from "./storm/check.ts";
+import { Pace } from "./storm/pace.ts";
+import { tracePath } from "./storm/trace.ts";
 
 const ACK_WAIT_MS = 3000;
 const FIRST_MS = 1_000_000;
@@ -11,17 +13,20 @@ const FIRST_MS = 1_000_000;
 interface End {
   origin: Pool;
   machine: Pool;
-  /** Lines of the runs of the machines. */
-  runs: [machine: string, id: string, atMs: number][];
+  /** Runs of the machines. The last time is that of the last sign of life of one that has no end. */
+  runs: [machine: string, id: string, atMs: number, lastMs?: number][];
   struck: Struck[];
-  late: Struck[];
+  late: Span[];
 }
 
 function problemsOf(change: (end: End) => void): string[] {
   const end: End = { origin: newPool(), machine: newPool(), runs: [], struck: [], late: [] };
   change(end);
-  for (const [machine, id, atMs] of end.runs)
-    fs.appendFileSync(join(end.origin.dir, `${machine}.trace`), `start ${id} ${atMs}\nend ${id}`);
+  for (const [at, [machine, id, atMs, lastMs]] of end.runs.entries()) {
+    const on = lastMs === undefined ? "" : `on ${id} ${lastMs} ${at}\n`;
+    const lines = `start ${id} ${atMs} ${at}\n${on}end ${id}\n`;
+    fs.appendFileSync(tracePath(end.origin.dir, machine), lines);
+  }
   const machines = ["m1", "m2"].map((name) => ({ name, pool: end.machine }));
   const { problems } = checkStorm({
     dir: end.origin.dir,
@@ -46,8 +51,20 @@ test("a run that happened twice is a problem, unless what struck its first machi
   const whenStruck = (whom: string, fromMs: number, toMs: number): string[] =>
     problemsOf(({ runs, struck }) => {
       runs.push(...TWICE);
-      struck.push({ whom, fromMs, toMs });
+      struck.push({ kind: "kill a bridge", whom, fromMs, toMs });
     });
+  const workerKilled = (...of: End["runs"]): string[] =>
+    problemsOf(({ runs, struck }) => {
+      runs.push(...of);
+      struck.push({ kind: "kill a worker", whom: "m1", fromMs: FIRST_MS, toMs: FIRST_MS });
+    });
+  expect(workerKilled(...TWICE)).toEqual(unexplained);
+  expect(
+    workerKilled(
+      ["m1", "origin.tree0001.t.s.1", FIRST_MS],
+      ["m1", "origin.tree0001.t.s.1", FIRST_MS + 5000],
+    ),
+  ).toEqual([]);
   expect(whenStruck("m2", FIRST_MS, FIRST_MS + 1000)).toEqual(unexplained);
   expect(whenStruck("m1", FIRST_MS + 6000, FIRST_MS + 7000)).toEqual(unexplained);
   expect(whenStruck("m1", 0, FIRST_MS - 100_000)).toEqual(unexplained);
@@ -64,7 +81,58 @@ test("a run that happened twice is a problem, unless what struck its first machi
   expect(whenStruck("servers", FIRST_MS + 1000, FIRST_MS + 1000)).toEqual([]);
 });
 
-test("so is a task that is lost, failed, or has completed without a run, and what is left at a machine", () => {
+test("two runs of a task at a time are a problem, unless the machine of the first could not stop it", () => {
+  const first = "origin.tree0001.t.s.1";
+  const second = "origin.tree0001.t.s.2";
+  const runs: End["runs"] = [
+    ["m1", first, FIRST_MS, FIRST_MS + 9000],
+    ["m2", second, FIRST_MS + 7000, FIRST_MS + 8000],
+  ];
+  const problem = `${second} began at m2 while ${first} still ran at m1, for 2000 ms, and nothing explains it`;
+  const when = (...struck: Struck[]): string[] =>
+    problemsOf((end) => {
+      end.runs.push(...runs);
+      end.struck.push(...struck);
+    });
+  const of = (kind: Struck["kind"], whom: string, fromMs: number, toMs: number): Struck => {
+    const ms = { fromMs: FIRST_MS + fromMs, toMs: FIRST_MS + toMs };
+    return { kind, whom, ...ms };
+  };
+  expect(when()).toEqual([problem]);
+  expect(when(of("stop a machine", "m1", 1000, 8000))).toEqual([]);
+  expect(when(of("kill a bridge", "m1", 1000, 1000))).toEqual([]);
+  expect(when(of("kill a server", "servers", -7000, -6000))).toEqual([]);
+  // It has to stop what it runs before another one may begin it.
+  expect(when(of("cut a machine off", "m1", 1000, 8000))).toEqual([problem]);
+  expect(when(of("kill a worker", "m1", 1000, 1000))).toEqual([problem]);
+  expect(when(of("stop a machine", "m2", 1000, 8000))).toEqual([problem]);
+  expect(when(of("stop a machine", "origin", 1000, 8000))).toEqual([problem]);
+  // Too late, and too early.
+  expect(when(of("stop a machine", "m1", 7500, 8000))).toEqual([problem]);
+  expect(when(of("stop a machine", "m1", -40_000, -9000))).toEqual([problem]);
+  runs[0] = ["m1", first, FIRST_MS, FIRST_MS + 7000];
+  expect(when()).toEqual([]);
+  runs[0] = ["m2", first, FIRST_MS, FIRST_MS + 7001];
+  expect(when()).toEqual([problem.replaceAll("m1", "m2").replace("2000 ms", "1 ms")]);
+});
+
+test("a storm fails when nothing settles for long, and when it takes too long", () => {
+  const times = { holdMs: 30_000, ackWaitMs: 6000, leaseMs: 3000 };
+  const pace = new Pace({ tasks: 100, faults: 20, minutes: 10, ...times }, 0);
+  expect(pace.stallMs).toBe(117_000);
+  expect(pace.whyFailed("0", 116_000)).toBeUndefined();
+  expect(pace.whyFailed("1", 117_000)).toBeUndefined();
+  expect(pace.whyFailed("1", 233_999)).toBeUndefined();
+  expect(pace.whyFailed("1", 234_000)).toBe("nothing has settled for 117 s");
+  expect(pace.whyFailed("2", 599_999)).toBeUndefined();
+  expect(pace.whyFailed("3", 600_000)).toBe("not over within 10 minutes");
+  expect(pace.faultsDue(0, 0)).toBe(2);
+  expect(pace.faultsDue(50, 0)).toBe(12);
+  expect(pace.faultsDue(0, 240_000)).toBe(12);
+  expect(pace.faultsDue(95, 0)).toBe(20);
+});
+
+test("a task that is lost, failed, or has completed without a run is a problem, and so is what is left at a machine", () => {
   const inState = (path: string, value: object) => (end: End) =>
     fs.writeFileSync(join(end.origin.state, "mailbox", path), JSON.stringify(value));
   const failed = inState("failed/t_error.json", { task_id: "t", status: "failed", error: "why" });
@@ -75,8 +143,8 @@ test("so is a task that is lost, failed, or has completed without a run, and wha
   expect(problemsOf(never)).toContain(unfounded);
   const withTrace = (machine: string, attempt: number, endMs: number) => (end: End) => {
     never(end);
-    const line = `start origin.tree0001.t.s.${attempt} 1\nend origin.tree0001.t.s.${attempt} ${endMs}\n`;
-    fs.appendFileSync(join(end.origin.dir, `${machine}.trace`), line);
+    const line = `start origin.tree0001.t.s.${attempt} 1 7\nend origin.tree0001.t.s.${attempt} ${endMs} 7\n`;
+    fs.appendFileSync(tracePath(end.origin.dir, machine), line);
   };
   expect(problemsOf(withTrace("m1", 1, 2))).toContain(unfounded);
   expect(problemsOf(withTrace("m2", 2, 2))).toContain(unfounded);

@@ -13,6 +13,17 @@ type Method = (this: any, ...args: any[]) => Promise<void>;
 
 export const BROKEN: Readonly<Record<string, () => void>> = {
   "no renewal": () => replace(Machine.prototype, "renew", () => async () => {}),
+  "no stop": () => {
+    // One that is cut off goes on with what it runs.
+    replace(
+      Machine.prototype,
+      "leave",
+      (own) =>
+        async function (id, note, state) {
+          if (state === "over") await own.call(this, id, note, state);
+        },
+    );
+  },
   "no fence": () => {
     breakBridges("any result settles the run that waits");
     replace(

@@ -1,14 +1,22 @@
-/** What must be true after a storm: each task has one settlement, and a run has happened twice only where a fault explains it. */
+/** What must be true after a storm: each task has one settlement; a run has happened twice, or beside another one of its task, only where a fault explains it. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { checkState } from "../../../support/check-state.ts";
 import type { Pool } from "../../../support/pool.ts";
+import type { FaultKind } from "./faults.ts";
+import { findOverlaps } from "./overlaps.ts";
+import { grouped, type Run, readRuns } from "./trace.ts";
 
-/** A machine, or "servers", was struck from then on, and well again at the end of that time. */
-export interface Struck {
+/** A time of a machine, or of the "servers" (epoch ms). */
+export interface Span {
   whom: string;
   fromMs: number;
   toMs: number;
+}
+
+/** It was struck from then on, and well again at the end of that time. */
+export interface Struck extends Span {
+  kind: FaultKind;
 }
 
 export interface Place {
@@ -23,14 +31,17 @@ export interface StormEnd {
   ids: readonly string[];
   struck: readonly Struck[];
   /** When bridges and servers had to wait for a processor. */
-  late: readonly Struck[];
+  late: readonly Span[];
   ackWaitMs: number;
 }
 
-interface Run {
-  machine: string;
-  id: string;
-  atMs: number;
+export interface StormCheck {
+  problems: string[];
+  runs: number;
+  /** Runs of a dispatch that had been begun before. */
+  runsAgain: number;
+  /** How many runs went on beside another one of their task, by the kind of fault that explains it. */
+  overlaps: ReadonlyMap<string, number>;
 }
 
 /** How long after a fault it may still have made a run happen twice, beside `ack_wait` and the silence after it (ms). */
@@ -41,7 +52,7 @@ const LATE_SHARE = 0.3;
 /** Times of files may be so much too early (ms). */
 const ROUNDED_MS = 20;
 
-export function checkStorm(end: StormEnd): { problems: string[]; runs: number; runsAgain: number } {
+export function checkStorm(end: StormEnd): StormCheck {
   const { origin, machines, ids } = end;
   const problems = checkState(origin.pool.state, ids, { hadCrashes: true, mayRepeat: true });
   for (const { recordFile, error } of origin.pool.errors())
@@ -49,31 +60,32 @@ export function checkStorm(end: StormEnd): { problems: string[]; runs: number; r
   for (const { name, pool } of machines)
     for (const dir of [pool.inbox, pool.processing])
       for (const file of fs.readdirSync(dir)) problems.push(`${name}: ${file} is left over`);
-  const runs = machines.flatMap((machine) => runsOf(end.dir, machine.name));
-  const byId = new Map<string, Run[]>();
-  for (const run of runs) byId.set(run.id, [...(byId.get(run.id) ?? []), run]);
+  const runs = machines.flatMap((machine) => readRuns(end.dir, machine.name));
   let runsAgain = 0;
-  for (const again of byId.values()) {
+  for (const again of grouped(runs, ({ id }) => id)) {
     runsAgain += again.length - 1;
     problems.push(...unexplained(again, end));
   }
-  problems.push(...unfounded(end));
-  return { problems, runs: runs.length, runsAgain };
+  const overlaps = findOverlaps(runs, end, (machine, beforeMs) => cameLate(machine, beforeMs, end));
+  problems.push(...overlaps.problems, ...unfounded(runs, end));
+  return { problems, runs: runs.length, runsAgain, overlaps: overlaps.explained };
 }
 
 /** The runs of a dispatch that no fault explains. */
 function unexplained(runs: readonly Run[], end: StormEnd): string[] {
   const { struck, ackWaitMs } = end;
-  const inOrder = runs.toSorted((a, b) => a.atMs - b.atMs);
+  const inOrder = runs.toSorted((a, b) => a.startMs - b.startMs);
   return inOrder.slice(1).flatMap((run, at) => {
     const before = inOrder[at] as Run;
     const isExplained = struck.some(
-      ({ whom, fromMs, toMs }) =>
+      ({ whom, kind, fromMs, toMs }) =>
         (whom === before.machine || whom === "servers") &&
-        fromMs <= run.atMs &&
-        toMs + 4 * ackWaitMs + SLACK_MS >= before.atMs,
+        // What shared a process with others that died gets one more run there, alone in a process.
+        (kind !== "kill a worker" || run.machine === before.machine) &&
+        fromMs <= run.startMs &&
+        toMs + 4 * ackWaitMs + SLACK_MS >= before.startMs,
     );
-    return isExplained || cameLate(before.machine, run.atMs, end)
+    return isExplained || cameLate(before.machine, run.startMs, end)
       ? []
       : [`${run.id} ran at ${before.machine} and at ${run.machine}, and nothing had struck there`];
   });
@@ -92,8 +104,13 @@ function cameLate(machine: string, beforeMs: number, { late, ackWaitMs }: StormE
 }
 
 /** What is said to have completed at a machine has come to its end there before, and by that very run. */
-function unfounded({ dir, origin, machines }: StormEnd): string[] {
-  const ended = new Map(machines.flatMap(({ name }) => endsOf(dir, name)));
+function unfounded(runs: readonly Run[], { origin }: StormEnd): string[] {
+  const ended = new Map<string, number>();
+  for (const { machine, id, task, endMs } of runs) {
+    if (endMs === undefined) continue;
+    const key = `${machine} ${task} ${id.split(".").at(-1)}`;
+    ended.set(key, Math.min(endMs, ended.get(key) ?? endMs));
+  }
   return origin.pool.results().flatMap(({ task_id, attempts, machine }) => {
     const endMs = ended.get(`${machine} ${task_id} ${attempts}`);
     // `completed_at` is in seconds.
@@ -101,29 +118,5 @@ function unfounded({ dir, origin, machines }: StormEnd): string[] {
     if (endMs !== undefined && endMs <= mtimeMs + ROUNDED_MS) return [];
     const why = endMs === undefined ? "that run has no end there" : "that run ended later";
     return [`${task_id} has completed with run ${attempts} at ${machine}, and ${why}`];
-  });
-}
-
-/** The first end of each run of a task at a machine (ms). */
-function endsOf(dir: string, machine: string): [run: string, atMs: number][] {
-  const ends = linesOf(dir, machine).flatMap((line): [string, number][] => {
-    const [, id, at] = /^end (\S+) (\d+)$/.exec(line) ?? [];
-    // A name of a tree has a dot, too.
-    const [attempt, , task] = id?.split(".").reverse() ?? [];
-    return task === undefined ? [] : [[`${machine} ${task} ${attempt}`, Number(at)]];
-  });
-  return ends.toReversed();
-}
-
-function linesOf(dir: string, machine: string): string[] {
-  const path = join(dir, `${machine}.trace`);
-  return fs.existsSync(path) ? fs.readFileSync(path, "utf8").split("\n") : [];
-}
-
-function runsOf(dir: string, machine: string): Run[] {
-  return linesOf(dir, machine).flatMap((line) => {
-    const [, id, at] = /^start (\S+) (\d+)$/.exec(line) ?? [];
-    // A program that is killed leaves half a line.
-    return id === undefined ? [] : [{ machine, id, atMs: Number(at) }];
   });
 }

@@ -12,6 +12,8 @@ type Verb = "run" | "bridge";
 
 /** A pool that has ended is not started again before (ms): a supervisor that was refused would come again and again. */
 const AGAIN_MS = 300;
+/** After this time the task of a process that is gone is taken back (ms). */
+export const LEASE_MS = 3000;
 const BROKEN_BRIDGE = fileURLToPath(new URL("broken-bridge.mjs", import.meta.url));
 
 export interface MachineOptions {
@@ -47,7 +49,7 @@ settle_ms: 300
 sweep_ms: 500
 grace_ms: 500
 heartbeat_ms: 300
-lease_ttl_ms: 3000
+lease_ttl_ms: ${LEASE_MS}
 retention: {outbox_days: 100, failed_days: 100}
 retry: {max_attempts: 1000, backoff_ms: 20, backoff_max_ms: 200}
 cluster:

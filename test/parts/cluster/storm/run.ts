@@ -1,6 +1,6 @@
 /**
  * The command line of the storm: `npm run test:cluster -- [--tasks N] [--machines N] [--servers N] [--faults N] [--seed N] [--hold SECONDS]
- * [--min-ms N] [--max-ms N] [--ack-wait-ms N] [--seconds N] [--break NAME]`. --break: with bridges that are broken as `broken.ts` says; the storm must then end with 1.
+ * [--min-ms N] [--max-ms N] [--ack-wait-ms N] [--minutes N] [--break NAME]`. --minutes: it must be over by then, and ends its faults before; 60 without it. --break: with bridges that are broken as `broken.ts` says; the storm must then end with 1.
  */
 import { parseArgs } from "node:util";
 import { anySeed } from "../../../crash/chaos/chaos.ts";
@@ -23,7 +23,7 @@ export async function main(args: readonly string[]): Promise<number> {
       "min-ms": { type: "string", default: "200" },
       "max-ms": { type: "string", default: "1500" },
       "ack-wait-ms": { type: "string", default: "6000" },
-      seconds: { type: "string", default: "3600" },
+      minutes: { type: "string", default: "60" },
       break: { type: "string" },
     },
   });
@@ -50,9 +50,8 @@ export async function main(args: readonly string[]): Promise<number> {
       maxMs: Number(values["max-ms"]),
       holdMs: Number(values.hold) * 1000,
       ackWaitMs: Number(values["ack-wait-ms"]),
-      seconds: Number(values.seconds),
+      minutes: Number(values.minutes),
       ...(values.break === undefined ? {} : { broken: values.break }),
-      calmSeconds: 120 + Number(values.tasks) / 10,
       onEnd: (work) => ends.push(work),
       onProgress: (text) => console.log(text),
     });
@@ -64,16 +63,28 @@ export async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-function report({ problems, faults, late, ...result }: StormResult): void {
+function report({ problems, faults, late, overlaps, ...result }: StormResult): void {
   const { runs, runsAgain, starts, seconds, tasks } = result;
   for (const problem of problems.slice(0, PROBLEMS_SHOWN)) console.log(`PROBLEM: ${problem}`);
-  const sorted = [...faults].sort(([, a], [, b]) => b - a);
-  const total = sorted.reduce((sum, [, count]) => sum + count, 0);
-  console.log(sorted.map(([kind, count]) => `${kind} ${count}`).join(", "));
+  const total = sumOf(faults);
+  console.log(inOrder(faults));
   console.log(
     `${runs} runs, ${runsAgain} of them again; ${starts} starts of bridges and supervisors, ${seconds.toFixed(0)} s`,
+  );
+  const beside = sumOf(overlaps);
+  console.log(
+    `${beside} runs beside another one of their task that a fault explains${beside === 0 ? "" : `: ${inOrder(overlaps)}`}`,
   );
   if (late > 0)
     console.log(`a bridge or a server waited for a processor ${late} times: a slow machine`);
   console.log(`${tasks} tasks, ${total} faults, ${problems.length} problems`);
+}
+
+function sumOf(counts: ReadonlyMap<string, number>): number {
+  return [...counts.values()].reduce((sum, count) => sum + count, 0);
+}
+
+function inOrder(counts: ReadonlyMap<string, number>): string {
+  const sorted = [...counts].sort(([, a], [, b]) => b - a);
+  return sorted.map(([kind, count]) => `${kind} ${count}`).join(", ");
 }

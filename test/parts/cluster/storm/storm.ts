@@ -9,11 +9,13 @@ import { fileURLToPath } from "node:url";
 import { findVictims, signalTo, type Victim } from "../../../crash/chaos/victims.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
 import { type OnEnd, tempDir } from "../../../support/temp-dir.ts";
-import { checkStorm, LATE_LOOK_MS, type Struck } from "./check.ts";
+import { checkStorm, LATE_LOOK_MS, type Span, type StormCheck, type Struck } from "./check.ts";
 import { type Fault, type FaultKind, faultsOf } from "./faults.ts";
 import { Lateness } from "./late.ts";
-import { Machine } from "./machine.ts";
+import { LEASE_MS, Machine } from "./machine.ts";
+import { Pace } from "./pace.ts";
 import { Servers } from "./servers.ts";
+import { readRuns, tracePath } from "./trace.ts";
 
 export interface StormOptions {
   seed: number;
@@ -28,32 +30,28 @@ export interface StormOptions {
   /** The longest that something stands still, or is cut off (ms). */
   holdMs: number;
   ackWaitMs: number;
-  /** The faults end after this time even if there were fewer (s). */
-  seconds: number;
-  /** Time after the last fault in which everything must have settled (s). */
-  calmSeconds: number;
+  /** It must be over within this time; the faults end before that even if there were fewer. */
+  minutes: number;
   /** A name of `broken.ts`: bridges are broken so. */
   broken?: string;
   onEnd: OnEnd;
   onProgress?: (progress: string) => void;
 }
 
-export interface StormResult {
+export interface StormResult extends StormCheck {
   dir: string;
   tasks: number;
   faults: Map<FaultKind, number>;
   starts: number;
-  runs: number;
-  /** Runs of a dispatch that had been begun before. */
-  runsAgain: number;
   /** How often a bridge or a server had to wait for a processor. */
   late: number;
   seconds: number;
-  problems: string[];
 }
 
 const PAUSE_MS = 25;
-const TELL_MS = 10_000;
+/** How often it tells how far it is (ms): a long one less often. */
+const TELL_MS = { short: 10_000, long: 60_000 };
+const LONG_TASKS = 1000;
 /** A fault without a victim is given up after this time (ms). */
 const NO_VICTIM_MS = 2000;
 /** How many tasks wait at most. */
@@ -65,8 +63,10 @@ const FAILS_ONE_IN = 8;
 /** So many long runs, and so many first runs that fail, end before the first fault: then no fault explains what is wrong with them. */
 const LONG_BEFORE = 8;
 const FAILS_BEFORE = 8;
-/** The part of the faults that come before anything has settled. */
-const AHEAD = 0.1;
+/** The next so many run long, too. The first fault cuts off a machine that has begun one of them, until that would have ended. */
+const LONG_AT_CUT = 8;
+/** Names of results are listed again after so many times as long as that took. */
+const LIST_REST = 10;
 const HANDLER = fileURLToPath(new URL("handler.mjs", import.meta.url));
 
 export async function runStorm(o: StormOptions): Promise<StormResult> {
@@ -95,7 +95,7 @@ agents:
   - {name: far, kind: remote, where: any, as: coder}
   - {name: out, kind: remote, where: any, as: program}`,
     });
-  const script = `echo "start $MAILCHUTE_TASK_ID $(date +%s%3N)" >> "${trace}"; sleep 0.1; echo "end $MAILCHUTE_TASK_ID $(date +%s%3N)" >> "${trace}"`;
+  const script = `note() { echo "$1 $MAILCHUTE_TASK_ID $(date +%s%3N) $$" >> "${trace}"; }; note start; sleep 0.1; note end`;
   return Machine.make({
     ...common,
     env: { ...env, MAILCHUTE_STORM_TRACE: trace },
@@ -108,10 +108,6 @@ agents:
   });
 }
 
-export function tracePath(dir: string, machine: string): string {
-  return join(dir, `${machine}.trace`);
-}
-
 class Storm {
   private readonly dir: string;
   private readonly servers: Servers;
@@ -121,17 +117,23 @@ class Storm {
   private readonly ids: string[];
   private readonly chance: ReturnType<typeof seededRandom>;
   private readonly counts = new Map<FaultKind, number>();
-  /** What was struck, other than supervisors and workers, and how long it lasted: only that may make a run happen twice. */
+  /** What was struck, and how long it lasted: only that may make a run happen twice. */
   private readonly struck: Struck[] = [];
   /** What is to be undone, and when (ms). */
   private readonly undo: { atMs: number; act: () => void | Promise<void> }[] = [];
   private readonly problems: string[] = [];
   private readonly cutOff = new Set<Machine>();
-  private readonly late: Struck[] = [];
+  private readonly late: Span[] = [];
   private readonly lateness = new Lateness();
   private lateLookMs = 0;
   private dropped = 0;
   private hasWiped = false;
+  private readonly pace: Pace;
+  /** When the first fault is over; undefined before it (monotonic ms). */
+  private firstCutToMs: number | undefined;
+  private settledCount = 0;
+  private listAtMs = 0;
+  private tellAtMs = 0;
 
   constructor(
     dir: string,
@@ -147,15 +149,17 @@ class Storm {
     this.o = o;
     this.ids = Array.from({ length: o.tasks }, (_, n) => `t${String(n).padStart(6, "0")}`);
     this.chance = seededRandom(o.seed);
+    this.pace = new Pace({ ...o, leaseMs: LEASE_MS }, performance.now());
   }
 
   async run(): Promise<StormResult> {
     const startMs = performance.now();
-    await this.storm();
-    await this.calm();
+    this.o.onProgress?.(this.pace.limits);
+    const failed = (await this.storm()) ?? (await this.calm());
+    if (failed !== undefined) this.problems.push(`${failed}: ${this.whatIsLeft()}`);
     const all = [this.origin, ...this.machines];
     for (const { pool } of all) await pool.killAll();
-    const { problems, runs, runsAgain } = checkStorm({
+    const check = checkStorm({
       dir: this.dir,
       origin: this.origin,
       machines: this.machines,
@@ -165,15 +169,14 @@ class Storm {
       ackWaitMs: this.o.ackWaitMs,
     });
     return {
+      ...check,
       dir: this.dir,
       tasks: this.ids.length,
       faults: this.counts,
       starts: all.reduce((sum, { starts }) => sum + starts, 0),
-      runs,
-      runsAgain,
       late: this.late.length,
       seconds: (performance.now() - startMs) / 1000,
-      problems: [...this.problems, ...all.flatMap((one) => one.problems), ...problems],
+      problems: [...this.problems, ...all.flatMap((one) => one.problems), ...check.problems],
     };
   }
 
@@ -182,36 +185,48 @@ class Storm {
     return Math.min(LONG_BEFORE + FAILS_BEFORE, this.o.tasks);
   }
 
+  /** Longer than `ack_wait`, so that it must be renewed (ms). */
+  private get longMs(): number {
+    return 2 * this.o.ackWaitMs;
+  }
+
   private get faultCount(): number {
     return [...this.counts.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** How many there may have been by now: in proportion to what has settled, so that there is work until the last one. */
-  private faultsDue(settled: number): number {
-    const { faults, tasks } = this.o;
-    return Math.min(faults, faults * AHEAD + (faults * settled) / tasks);
+  /** How many tasks have settled, as far as is known. */
+  private settled(): number {
+    const fromMs = performance.now();
+    if (fromMs < this.listAtMs) return this.settledCount;
+    this.settledCount = this.origin.pool.settledCount();
+    const toMs = performance.now();
+    this.listAtMs = toMs + LIST_REST * (toMs - fromMs);
+    return this.settledCount;
   }
 
-  private async storm(): Promise<void> {
-    const { seed, minMs, maxMs, holdMs, seconds } = this.o;
-    const faults = faultsOf(seed, { minMs, maxMs, holdMs });
-    const next = (): Fault => faults.next().value as Fault;
+  /** @returns why it has failed */
+  private async storm(): Promise<string | undefined> {
+    const { seed, minMs, maxMs, holdMs, faults } = this.o;
+    const endless = faultsOf(seed, { minMs, maxMs, holdMs });
+    const next = (): Fault => endless.next().value as Fault;
     let fault = next();
-    const startMs = performance.now();
-    let faultAtMs = Number.POSITIVE_INFINITY;
+    let faultAtMs = 0;
     let giveUpAtMs = 0;
-    let tellAtMs = startMs + TELL_MS;
-    const isOver = (): boolean =>
-      performance.now() - startMs >= seconds * 1000 ||
-      this.origin.pool.settledCount() >= this.ids.length ||
-      (this.faultCount >= this.o.faults && this.hasWiped);
-    while (!isOver()) {
+    for (;;) {
       const nowMs = performance.now();
       this.work();
-      const settled = this.origin.pool.settledCount();
-      if (settled >= this.beforeFaults && faultAtMs === Number.POSITIVE_INFINITY) faultAtMs = nowMs;
-      if (!this.hasWiped && settled >= this.ids.length / 2) await this.wipe();
-      if (nowMs >= faultAtMs && this.faultCount < this.faultsDue(settled)) {
+      const settled = this.settled();
+      const share = this.pace.share(settled, nowMs);
+      const mayStrike = settled >= this.beforeFaults && this.isFirstCutOver(nowMs);
+      if (mayStrike && !this.hasWiped && share >= 0.5) await this.wipe();
+      if (share >= 1 || (this.faultCount >= faults && this.hasWiped)) break;
+      const failed = this.pace.whyFailed(String(settled), nowMs);
+      if (failed !== undefined) return failed;
+      if (
+        mayStrike &&
+        nowMs >= faultAtMs &&
+        this.faultCount < this.pace.faultsDue(settled, nowMs)
+      ) {
         const hasStruck = this.strike(fault);
         if (hasStruck) this.count(fault.kind);
         if (giveUpAtMs === 0) giveUpAtMs = nowMs + NO_VICTIM_MS;
@@ -222,24 +237,49 @@ class Storm {
           giveUpAtMs = 0;
         } else faultAtMs = nowMs + PAUSE_MS;
       }
-      if (nowMs >= tellAtMs) {
-        tellAtMs = nowMs + TELL_MS;
-        this.tell(settled);
-      }
       await wait(PAUSE_MS);
     }
     if (!this.hasWiped) this.problems.push("it ended before the servers lost their disks");
+    if (this.firstCutToMs === undefined && this.ids.length > this.beforeFaults)
+      this.problems.push("no machine was cut off during a long run");
+    return undefined;
+  }
+
+  /**
+   * Cuts off a machine that has begun a long run, and does nothing else until that would have ended: there is no other reason to find that it
+   * went on beside the next one.
+   */
+  private isFirstCutOver(nowMs: number): boolean {
+    const ids = new Set(this.ids.slice(this.beforeFaults, this.beforeFaults + LONG_AT_CUT));
+    if (this.firstCutToMs === undefined && ids.size > 0) {
+      const machine = this.machines.find(({ name }) =>
+        readRuns(this.dir, name).some(({ task, endMs }) => ids.has(task) && endMs === undefined),
+      );
+      if (machine === undefined) return false;
+      const holdMs = this.longMs;
+      this.cut(machine, { holdMs, isLost: false });
+      this.count("cut a machine off");
+      this.firstCutToMs = nowMs + holdMs;
+    }
+    return nowMs >= (this.firstCutToMs ?? 0);
   }
 
   private tell(settled: number): void {
+    const nowMs = performance.now();
+    if (nowMs < this.tellAtMs) return;
+    const { short, long } = TELL_MS;
+    this.tellAtMs = nowMs + (this.o.tasks > LONG_TASKS ? long : short);
+    const minutes = this.pace.minutes(nowMs);
+    const rate = minutes > 0 ? (settled / minutes / 60).toFixed(1) : "0";
     this.o.onProgress?.(
-      `${this.faultCount} faults, ${this.dropped} dropped, ${settled} settled, ${this.undo.length} struck now`,
+      `minute ${minutes.toFixed(1)}: ${this.faultCount} faults, ${this.dropped} dropped, ${settled} settled (${rate}/s), ${this.undo.length} struck now`,
     );
   }
 
   /** Drops tasks, and keeps all running. */
   private work(): void {
-    const settled = this.origin.pool.settledCount();
+    const settled = this.settled();
+    this.tell(settled);
     const max = settled < this.beforeFaults ? this.beforeFaults : settled + AHEAD_MAX;
     for (; this.dropped < Math.min(max, this.o.tasks); this.dropped++) this.drop(this.dropped);
     for (const machine of [this.origin, ...this.machines]) machine.keep();
@@ -248,12 +288,13 @@ class Storm {
   }
 
   private drop(at: number): void {
-    const { chance, beforeFaults, o } = this;
+    const { chance, beforeFaults } = this;
     const isBefore = at < beforeFaults;
-    const agent = chance.below(20) === 0 && !isBefore ? "out" : "far";
-    const isLong = isBefore ? at < LONG_BEFORE : chance.below(LONG_ONE_IN) === 0;
-    const ms = isLong ? 2 * o.ackWaitMs : chance.below(RUN_MS_MAX);
-    const fails = isBefore ? !isLong : chance.below(FAILS_ONE_IN) === 0;
+    const agent = chance.below(20) === 0 && at >= beforeFaults + LONG_AT_CUT ? "out" : "far";
+    const isAtCut = !isBefore && at < beforeFaults + LONG_AT_CUT;
+    const isLong = isAtCut || (isBefore ? at < LONG_BEFORE : chance.below(LONG_ONE_IN) === 0);
+    const ms = isLong ? this.longMs : chance.below(RUN_MS_MAX);
+    const fails = isBefore ? !isLong : !isAtCut && chance.below(FAILS_ONE_IN) === 0;
     this.origin.pool.drop(this.ids[at] ?? "", { agent, prompt: "?", payload: { ms, fails } });
   }
 
@@ -286,7 +327,7 @@ class Storm {
 
   private async wipe(): Promise<void> {
     this.hasWiped = true;
-    this.note("servers", 0);
+    this.note("all servers lose their disks", "servers", 0);
     await this.servers.wipe();
     this.count("all servers lose their disks");
   }
@@ -295,9 +336,9 @@ class Storm {
     this.counts.set(kind, (this.counts.get(kind) ?? 0) + 1);
   }
 
-  private note(whom: string, holdMs: number): void {
+  private note(kind: FaultKind, whom: string, holdMs: number): void {
     const fromMs = Date.now();
-    this.struck.push({ whom, fromMs, toMs: fromMs + holdMs });
+    this.struck.push({ kind, whom, fromMs, toMs: fromMs + holdMs });
   }
 
   /** @returns false when there is no victim now */
@@ -306,33 +347,24 @@ class Storm {
     const machine = all[Math.floor(fault.victim * all.length)] as Machine;
     switch (fault.kind) {
       case "kill a bridge":
-        return this.signal(machine, [machine.pidOf("bridge")], "SIGKILL", 0);
+        return this.signal(machine, [machine.pidOf("bridge")], "SIGKILL", fault.kind, 0);
       case "kill a supervisor":
-        return isSignalled(machine.pidOf("run"), "SIGKILL");
+        return this.signal(machine, [machine.pidOf("run")], "SIGKILL", fault.kind, 0);
       case "kill a worker": {
         const workers = findVictims(machine.pool.dir).filter(({ role }) => role === "worker");
         const victim = workers[Math.floor((fault.victim * 1e6) % workers.length)];
-        return isSignalled(victim?.pid, "SIGKILL");
+        return this.signal(machine, [victim?.pid], "SIGKILL", fault.kind, 0);
       }
       case "kill a machine": {
         machine.rest(fault.holdMs);
-        return this.signal(machine, pidsOf(machine), "SIGKILL", fault.holdMs);
+        return this.signal(machine, pidsOf(machine), "SIGKILL", fault.kind, fault.holdMs);
       }
       case "stop a bridge":
-        return this.signal(machine, [machine.pidOf("bridge")], "SIGSTOP", fault.holdMs);
+        return this.signal(machine, [machine.pidOf("bridge")], "SIGSTOP", fault.kind, fault.holdMs);
       case "stop a machine":
-        return this.signal(machine, pidsOf(machine), "SIGSTOP", fault.holdMs);
-      case "cut a machine off": {
-        if (this.cutOff.has(machine)) return false;
-        this.cutOff.add(machine);
-        for (const line of machine.lines) line.cut();
-        this.note(machine.name, fault.holdMs);
-        this.later(fault.holdMs, () => {
-          this.cutOff.delete(machine);
-          for (const line of machine.lines) line.mend(fault.isLost);
-        });
-        return true;
-      }
+        return this.signal(machine, pidsOf(machine), "SIGSTOP", fault.kind, fault.holdMs);
+      case "cut a machine off":
+        return this.cut(machine, fault);
       case "kill a server":
       case "kill most servers":
       case "stop a server":
@@ -342,13 +374,25 @@ class Storm {
     }
   }
 
+  private cut(machine: Machine, { holdMs, isLost }: Pick<Fault, "holdMs" | "isLost">): boolean {
+    if (this.cutOff.has(machine)) return false;
+    this.cutOff.add(machine);
+    for (const line of machine.lines) line.cut();
+    this.note("cut a machine off", machine.name, holdMs);
+    this.later(holdMs, () => {
+      this.cutOff.delete(machine);
+      for (const line of machine.lines) line.mend(isLost);
+    });
+    return true;
+  }
+
   private strikeServers({ kind, victim, holdMs }: Fault): boolean {
     const alive = this.servers.all.filter(({ isRunning }) => isRunning);
     // The others go on.
     if (alive.length < this.servers.all.length) return false;
     const count = kind === "kill most servers" ? Math.ceil((alive.length + 1) / 2) : 1;
     const first = Math.floor(victim * alive.length);
-    this.note("servers", holdMs);
+    this.note(kind, "servers", holdMs);
     for (let at = 0; at < count; at++) {
       const server = alive[(first + at) % alive.length];
       if (kind === "stop a server") {
@@ -368,11 +412,12 @@ class Storm {
     { name }: Machine,
     pids: readonly (number | undefined)[],
     signal: "SIGKILL" | "SIGSTOP",
+    kind: FaultKind,
     holdMs: number,
   ): boolean {
     const struck = pids.filter((pid) => isSignalled(pid, signal)) as number[];
     if (struck.length === 0) return false;
-    this.note(name, holdMs);
+    this.note(kind, name, holdMs);
     if (signal === "SIGSTOP")
       this.later(holdMs, () => {
         for (const pid of struck) signalTo({ pid }, "SIGCONT");
@@ -384,24 +429,17 @@ class Storm {
     this.undo.push({ atMs: performance.now() + ms, act });
   }
 
-  /** No more faults: everything must come to its end. */
-  private async calm(): Promise<void> {
+  /** No more faults: everything must come to its end. @returns why it does not */
+  private async calm(): Promise<string | undefined> {
     this.undoDue(true);
     for (const server of this.servers.all) if (!server.isRunning) await server.start();
-    const deadlineMs = performance.now() + this.o.calmSeconds * 1000;
-    let tellAtMs = performance.now() + TELL_MS;
     for (;;) {
       this.work();
-      const settled = this.origin.pool.settledCount();
-      if (settled >= this.ids.length && this.isAtRest()) return;
-      if (performance.now() > deadlineMs) {
-        this.problems.push(`not at rest within ${this.o.calmSeconds} s: ${this.whatIsLeft()}`);
-        return;
-      }
-      if (performance.now() >= tellAtMs) {
-        tellAtMs += TELL_MS;
-        this.tell(settled);
-      }
+      const settled = this.settled();
+      if (settled >= this.ids.length && this.isAtRest()) return undefined;
+      const notes = this.machines.reduce((sum, machine) => sum + notesOf(machine).length, 0);
+      const failed = this.pace.whyFailed(`${settled} ${notes}`, performance.now());
+      if (failed !== undefined) return failed;
       await wait(10 * PAUSE_MS);
     }
   }
