@@ -55,6 +55,20 @@ function gateOf({ name, agents, sent, isFull, bridge }: TargetState): ClosedGate
   return { ...gate, agents: who, why, tasks, do: "wait; mailchute cluster ls", is_well: true };
 }
 
+/** What goes on while nothing more is sent: the servers and machines have these. Undefined when they have none. */
+export function goesOnText({
+  name,
+  sent,
+  bridge,
+}: Pick<TargetState, "name" | "sent" | "bridge">): string | undefined {
+  if (sent === 0) return undefined;
+  const tasks = sent === 1 ? "1 task that was sent" : `${sent} tasks that were sent`;
+  const goesOn = `${tasks} for ${name} before ${sent === 1 ? "goes" : "go"} on`;
+  if (bridge === undefined) return goesOn;
+  const begun = Math.min(sent, bridge.targets[name]?.begun ?? 0);
+  return begun === sent ? goesOn : `${goesOn}: machines have ${begun} of them, and take the others`;
+}
+
 function sentText(sent: number, begun: number): string {
   return sent === 0 ? "" : `; ${sent} sent, ${Math.min(sent, begun)} of them begun`;
 }

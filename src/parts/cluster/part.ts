@@ -16,10 +16,10 @@ import type {
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import type { BridgeProcess } from "./bridge-process.ts";
-import { gatesOf } from "./gate-text.ts";
+import { gatesOf, goesOnText } from "./gate-text.ts";
 import { clusterGate, targetOf } from "./protocol/dispatch.ts";
 import { restOfLook } from "./rest.ts";
-import { BridgeReader, readBridge } from "./tree/bridge-document.ts";
+import { type BridgeDocument, BridgeReader, readBridge } from "./tree/bridge-document.ts";
 
 /**
  * Between two looks (ms). While tasks wait for others to end the pause doubles with each look that finds none, from the first to the
@@ -60,7 +60,9 @@ class ClusterPart implements Part, StartLimit, StatusSource {
   private readonly bridgeReader: BridgeReader;
   private gates: ClosedGate[] = [];
   private lookAtMs = 0;
-  private bridge: BridgeProcess | undefined;
+  private bridgeProcess: BridgeProcess | undefined;
+  /** As the last look has seen it. */
+  private bridge: BridgeDocument | undefined;
   /** The next pause while tasks wait for others to end. */
   private pauseMs = LOOK_MS;
 
@@ -150,24 +152,33 @@ class ClusterPart implements Part, StartLimit, StatusSource {
     return { gates: this.gates };
   }
 
+  goesOn(): string[] {
+    if (this.targets.size === 0) return [];
+    this.look(performance.now());
+    const { bridge } = this;
+    return [...this.targets].flatMap(
+      ([name, { sent }]) => goesOnText({ name, sent, bridge }) ?? [],
+    );
+  }
+
   async finish(limitMs: number): Promise<void> {
-    await this.bridge?.end(limitMs);
+    await this.bridgeProcess?.end(limitMs);
   }
 
   close(): void {
-    this.bridge?.close();
+    this.bridgeProcess?.close();
   }
 
   private async startBridge(): Promise<void> {
     const { tree, alerts } = this.env;
     try {
       const { BridgeProcess } = await import("./bridge-process.ts");
-      this.bridge = new BridgeProcess({
+      this.bridgeProcess = new BridgeProcess({
         stateDir: tree.dir,
         isThere: () => readBridge(tree.dir, Date.now()) !== undefined,
         tell: (line) => (isBeginning(line) ? alerts.notice(line) : alerts.report(line, line)),
       });
-      this.bridge.start();
+      this.bridgeProcess.start();
     } catch (error) {
       alerts.report("bridge", `the bridge cannot be started: ${messageOf(error)}`);
     }
@@ -177,6 +188,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
     const { alerts, trays } = this.env;
     try {
       const bridge = this.bridgeReader.read(Date.now());
+      this.bridge = bridge;
       this.count(trays.storage.list(trays.processing), nowMs);
       const gates = [...this.targets].flatMap(([name, target]) => {
         target.maySend = bridge?.targets[name]?.may_be_sent ?? 0;

@@ -3,14 +3,16 @@ import type { CommandHandler } from "./command-context.ts";
 import { steer, tellOnce } from "./steer.ts";
 
 export const pause: CommandHandler = (context, inHand) => {
-  tellOnce(context, inHand, "paused: nothing starts before `mailchute resume`");
+  const goesOn = context.parts.statuses.flatMap((status) => status.goesOn?.() ?? []).join("; ");
+  const but = goesOn === "" ? "" : `; ${goesOn}`;
+  tellOnce(context, inHand, `paused: nothing starts before \`mailchute resume\`${but}`);
   steer(context, inHand, "paused", () => {
     if (context.control.current.paused) return undefined;
     const now = new Date(context.env.trays.clock.wallMs()).toISOString();
     const launched = context.parts.unbegun();
     return { paused: true, paused_at: now, paused_by: inHand.command.id, launched };
   });
-  return { paused: true };
+  return { paused: true, ...(goesOn === "" ? {} : { goes_on: goesOn }) };
 };
 
 export const resume: CommandHandler = (context, inHand) => {

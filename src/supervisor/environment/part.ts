@@ -110,6 +110,8 @@ export interface StatusSource {
   unmatched?(max: number): string[];
   /** The tasks it would start, best first. */
   wouldRun?(): string[];
+  /** What goes on although the pool is paused, one sentence each, for people. */
+  goesOn?(): string[];
 }
 
 export interface PartReport {
