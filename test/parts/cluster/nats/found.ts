@@ -1,10 +1,10 @@
 /** Finds a NATS server and the packages that speak to it. They do not come with `npm ci`: `npm run test:nats` installs the packages. */
-import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { PACKAGES } from "../../../../src/parts/cluster/nats/packages.ts";
 import { unpackDebianPackage } from "../../../support/debian-package.ts";
+import { installPackages } from "../../../support/install-packages.ts";
 
 /** The folder around `node_modules` with the packages. */
 export const CACHE =
@@ -23,17 +23,5 @@ export function findServer(): string | undefined {
 export default function install(): void {
   if (findServer() === undefined)
     throw new Error("there is no NATS server: apt-get install nats-server");
-  const isThere = ([name, version]: [string, string]): boolean => {
-    const path = join(CACHE, "node_modules", name, "package.json");
-    if (!fs.existsSync(path)) return false;
-    return (JSON.parse(fs.readFileSync(path, "utf8")) as { version: string }).version === version;
-  };
-  if (Object.entries(PACKAGES).every(isThere)) return;
-  fs.mkdirSync(CACHE, { recursive: true });
-  fs.writeFileSync(join(CACHE, "package.json"), '{"private":true}\n');
-  const wanted = Object.entries(PACKAGES).map(([name, version]) => `${name}@${version}`);
-  execFileSync("npm", ["install", "--no-audit", "--no-fund", "--save-exact", ...wanted], {
-    cwd: CACHE,
-    stdio: "inherit",
-  });
+  installPackages(CACHE, PACKAGES);
 }

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { createRequire } from "node:module";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { areInstalled } from "../../../support/install-packages.ts";
 
 export const PACKAGES = { "playwright-core": "1.65.1", "axe-core": "4.14.1" };
 
@@ -16,15 +17,7 @@ export function findChromium(): string | undefined {
   return folders.map((dir) => join(dir, "chromium")).find((path) => fs.existsSync(path));
 }
 
-export function isInstalled(name: string, version: string): boolean {
-  const path = join(CACHE, "node_modules", name, "package.json");
-  if (!fs.existsSync(path)) return false;
-  return (JSON.parse(fs.readFileSync(path, "utf8")) as { version: string }).version === version;
-}
-
 /** Both the browser and the packages are here. */
-export const HAS_BROWSER =
-  findChromium() !== undefined &&
-  Object.entries(PACKAGES).every(([name, version]) => isInstalled(name, version));
+export const HAS_BROWSER = findChromium() !== undefined && areInstalled(CACHE, PACKAGES);
 
 export const fromCache = createRequire(join(CACHE, "package.json"));
