@@ -324,6 +324,29 @@ test("a whole command line in one word is accepted, with a hint at sh -c", async
     expect((await cli(["enqueue", "--", ...argv])).stderr, argv.join(" ")).toBe("");
 });
 
+test("a task for which no agent is configured is accepted, with a warning", async () => {
+  const cli = newCli();
+  put(cli, "config.yaml", "agents: [{name: coder, kind: claude, capabilities: [code]}]\n");
+  const enqueue = async (...args: string[]): Promise<string> => {
+    const told = await cli(["enqueue", "--prompt", "x", ...args]);
+    expect(told.code).toBe(0);
+    return told.stderr;
+  };
+  const waits = "so the task waits until one is";
+  expect(await enqueue("--agent", "codre")).toContain(
+    `no agent "codre" is configured, ${waits}; did you mean coder?`,
+  );
+  expect(await enqueue()).toContain(`no default agent is configured, ${waits}`);
+  expect(await enqueue("--cap", "paint")).toContain(
+    `no agent has the capabilities paint, ${waits}`,
+  );
+  for (const args of [
+    ["--agent", "coder"],
+    ["--cap", "code"],
+  ])
+    expect(await enqueue(...args)).toBe("");
+});
+
 test("--after with an id that neither a tray nor the plan knows is accepted, with a warning", async () => {
   const cli = newCli();
   put(cli, "roadmap.yaml", "nodes:\n  - { id: deploy-eu, exec: [make] }\n");

@@ -156,17 +156,28 @@ async function warningsFor(
   const { options, rest } = ctx;
   const hasLimits = options.limit.length > 0 || options.weight !== undefined;
   const isInherited = options["inherit-env"];
-  if (rest?.length !== 1 && options.after.length === 0 && !hasLimits && !isInherited) return [];
-  const { warnOfLeftOut, warnOfLimits, warnOfShell, warnOfUnknown } = await import(
+  const hasProgram = rest !== undefined || options.shell !== undefined;
+  const isPlain = options.after.length === 0 && !hasLimits && !isInherited;
+  if (hasProgram && rest?.length !== 1 && isPlain) return [];
+  const { warnOfAgent, warnOfLeftOut, warnOfLimits, warnOfShell, warnOfUnknown } = await import(
     "../enqueue/warnings.ts"
   );
   const cwd = resolve(ctx.cwd, options.cwd ?? ".");
   return [
+    ...(hasProgram ? [] : warnOfAgent(agentWantedBy(options), settings.agents)),
     ...warnOfShell(rest, cwd, ctx.env["PATH"]),
     ...warnOfLimits(options, settings),
     ...(isInherited ? warnOfLeftOut(ctx.env) : []),
     ...(options.after.length === 0 ? [] : await warnOfUnknown(tree, options.after)),
   ];
+}
+
+function agentWantedBy({ agent, cap, type }: EnqueueContext["options"]) {
+  return {
+    capabilities: cap,
+    ...(agent === undefined ? {} : { agent }),
+    ...(type === undefined ? {} : { type }),
+  };
 }
 
 /** The state of the task or batch that already has this id. */

@@ -2,7 +2,9 @@
 import fs from "node:fs";
 import { delimiter, resolve } from "node:path";
 import { openIdReaders } from "../../app/id-readers.ts";
+import { matchAgent } from "../../core/matching.ts";
 import { foldId } from "../../core/names.ts";
+import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { suggest } from "../../core/suggest.ts";
 import { type LimitSource, TaskLimits } from "../../core/task-limits.ts";
@@ -50,6 +52,19 @@ export async function warnOfUnknown(tree: StateTree, ids: readonly string[]): Pr
     const hint = near === undefined ? "" : `; did you mean ${near}?`;
     return `--after ${id}: no task and no node of the plan has this id, so this one waits until there is one${hint}`;
   });
+}
+
+/** Warns of a task for which the settings have no agent. */
+export function warnOfAgent(
+  wanted: Parameters<typeof matchAgent>[0],
+  agents: Settings["agents"],
+): string[] {
+  const match = matchAgent(wanted, agents);
+  if (match.agent !== undefined) return [];
+  const names = agents.map(({ name }) => name);
+  const near = wanted.agent === undefined ? undefined : suggest(wanted.agent, names);
+  const hint = near === undefined ? "" : `; did you mean ${near}?`;
+  return [`${match.reason}, so the task waits until one is${hint}`];
 }
 
 /** Warns of limits that the settings do not have, and of a weight that does not fit its group. */
