@@ -54,6 +54,8 @@ const AGENTS = "test/agents/real/*.test.ts";
 const WEB = "test/parts/web/browser/*.test.ts";
 /** The cluster with real NATS servers, with the packages that speak to them installed first: `npm run test:nats`. */
 const NATS = "test/parts/cluster/nats/*.test.ts";
+/** The MCP server with the client of the protocol's own kit, installed first: `npm run test:mcp`. */
+const MCP = "test/parts/mcp/sdk/*.test.ts";
 /** A container without an engine, as root: `npm run test:container`. */
 const CONTAINER = "test/container/*.test.ts";
 
@@ -85,6 +87,7 @@ export default defineConfig({
             WEB,
             CONTAINER,
             NATS,
+            MCP,
             GIT_KILLS,
             DEBIAN_CRON,
             ...SEARCHES,
@@ -121,6 +124,15 @@ export default defineConfig({
           name: "nats",
           include: [NATS],
           globalSetup: "test/parts/cluster/nats/found.ts",
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "mcp",
+          include: [MCP],
+          globalSetup: "test/parts/mcp/sdk/install.ts",
           isolate: false,
         },
       },

@@ -3,33 +3,37 @@ import { spawn } from "node:child_process";
 import { pathInPackage } from "../../host/package.ts";
 
 export interface Said {
-  isOk: boolean;
-  /** What it printed, also on stderr. */
-  text: string;
+  /** Its exit code; null when it was ended, or could not start. */
+  code: number | null;
+  stdout: string;
+  stderr: string;
+  /** There was more than is kept. */
+  isCut: boolean;
 }
 
-const CHARS_MAX = 50_000;
+export interface Kept {
+  bytesMax: number;
+  /** Which end of a longer output is kept. */
+  end: "first" | "last";
+}
+
 /** No verb takes longer: `wait` is told when to end. */
 const LIMIT_MS = 120_000;
 /** Tables are made for a terminal, which would be narrow. */
 const COLUMNS = "200";
 
-/** Never rejects. @param env of the verb @param signal ends it */
+/** Never rejects. @param env of the verb @param signal ends it @param kept what of each stream is kept */
 export async function runVerb(
   argv: readonly string[],
   env: NodeJS.ProcessEnv,
   signal: AbortSignal,
+  kept: Kept,
 ): Promise<Said> {
   return await new Promise((resolve) => {
-    const parts: Buffer[] = [];
-    let chars = 0;
-    const end = (isOk: boolean, more = ""): void => {
-      const text = `${Buffer.concat(parts).toString()}${more}`.trimEnd();
-      resolve({ isOk, text: chars > CHARS_MAX ? `${text}\n(cut: there is more)` : text });
-    };
-    const take = (chunk: Buffer): void => {
-      if (chars <= CHARS_MAX) parts.push(chunk.subarray(0, CHARS_MAX - chars));
-      chars += chunk.length;
+    const [out, err] = [new KeptOutput(kept), new KeptOutput(kept)];
+    const end = (code: number | null, more = ""): void => {
+      const [stdout, stderr] = [out.text(), `${err.text()}${more}`];
+      resolve({ code, stdout, stderr, isCut: out.isCut || err.isCut });
     };
     try {
       const child = spawn(process.execPath, [pathInPackage("bin/mailchute.js"), ...argv], {
@@ -38,13 +42,54 @@ export async function runVerb(
         signal,
         timeout: LIMIT_MS,
       });
-      child.stdout.on("data", take);
-      child.stderr.on("data", take);
-      child.on("error", (error) => end(false, error.message));
-      child.on("close", (code) => end(code === 0));
+      child.stdout.on("data", (chunk: Buffer) => out.add(chunk));
+      child.stderr.on("data", (chunk: Buffer) => err.add(chunk));
+      child.on("error", (error) => end(null, error.message));
+      child.on("close", (code) => end(code));
     } catch (error) {
       // A text with a NUL character, or too long for an argument.
-      end(false, error instanceof Error ? error.message : String(error));
+      end(null, error instanceof Error ? error.message : String(error));
     }
   });
+}
+
+/** One end of a stream, however long the stream is. */
+class KeptOutput {
+  private readonly kept: Kept;
+  private readonly parts: Buffer[] = [];
+  private partsBytes = 0;
+  private bytes = 0;
+
+  constructor(kept: Kept) {
+    this.kept = kept;
+  }
+
+  get isCut(): boolean {
+    return this.bytes > this.kept.bytesMax;
+  }
+
+  add(chunk: Buffer): void {
+    const { bytesMax, end } = this.kept;
+    this.bytes += chunk.length;
+    if (end === "first" && this.partsBytes >= bytesMax) return;
+    this.parts.push(chunk);
+    this.partsBytes += chunk.length;
+    if (end === "first") return;
+    for (let first = this.parts[0]; first !== undefined; first = this.parts[0]) {
+      if (this.partsBytes - first.length < bytesMax) return;
+      this.parts.shift();
+      this.partsBytes -= first.length;
+    }
+  }
+
+  /** Says what is missing, if anything is. */
+  text(): string {
+    const { bytesMax, end } = this.kept;
+    const all = Buffer.concat(this.parts);
+    if (!this.isCut) return all.toString();
+    const note = `(cut: the ${end} ${bytesMax} of ${this.bytes} bytes)`;
+    return end === "first"
+      ? `${all.subarray(0, bytesMax).toString()}\n${note}\n`
+      : `${note}\n${all.subarray(-bytesMax).toString()}`;
+  }
 }

@@ -1,32 +1,45 @@
 /**
- * The Model Context Protocol over standard input and output: JSON-RPC, one object a line. It offers tools, and nothing else. Each call
- * is carried out by `run`; calls may overlap, and are answered as they end.
+ * The Model Context Protocol over standard input and output: JSON-RPC, one object a line. It offers tools, and the results of tasks as
+ * resources. Each call is carried out by `run`; calls may overlap, and are answered as they end.
  */
 import { isObject } from "../../core/json-object.ts";
-import type { Said } from "./run-verb.ts";
+import {
+  type Answer,
+  fail,
+  type Id,
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  isId,
+  METHOD_NOT_FOUND,
+  PARSE_ERROR,
+  parseMessage,
+  REFUSED,
+} from "./json-rpc.ts";
+import { listResults, RESULT_TEMPLATE, type RunJson, readResult } from "./results.ts";
+import type { Kept, Said } from "./run-verb.ts";
 import type { Args, Tool } from "./tools.ts";
 
 /** The newest first. */
-const VERSIONS = ["2025-06-18", "2025-03-26", "2024-11-05"] as const;
+const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
 const CALLS_MAX = 8;
+const CALLS_TEXT = `${CALLS_MAX} calls run: wait for one of them`;
 /** Tasks that one client may make within an hour. */
 const TASKS_MAX = 30;
 const HOUR_MS = 60 * 60 * 1000;
-
-const PARSE_ERROR = -32_700;
-const INVALID_REQUEST = -32_600;
-const METHOD_NOT_FOUND = -32_601;
-const INVALID_PARAMS = -32_602;
-
-type Id = string | number;
-type Answer = { result: object } | { error: { code: number; message: string } };
+/** A model reads it. */
+const TEXT_BYTES_MAX = 50_000;
+/** A program reads it. */
+const DOCUMENT_BYTES_MAX = 8 * 1024 * 1024;
 
 export interface McpHost {
   tools: readonly Tool[];
   version: string;
   /** What the model is told about this server. */
   instructions: string;
-  run: (tool: Tool, args: Args, signal: AbortSignal) => Promise<Said>;
+  /** The agent that the client is; undefined: that of the run around the server. */
+  name: string | undefined;
+  /** Carries out a verb of the command line. */
+  run: (argv: readonly string[], signal: AbortSignal, kept: Kept) => Promise<Said>;
   /** Writes one line. */
   write: (line: string) => Promise<void>;
   nowMs: () => number;
@@ -45,7 +58,7 @@ export class McpServer {
   /** Resolves when the line is answered, if it has an answer. @throws when the answer cannot be written */
   async take(line: string): Promise<void> {
     if (line.trim() === "") return;
-    const request = parse(line);
+    const request = parseMessage(line);
     if (request === undefined) return await this.send(null, fail(PARSE_ERROR, "this is no JSON"));
     const { id, method, params } = request;
     if (typeof method !== "string" || !(id === undefined || isId(id)))
@@ -66,6 +79,12 @@ export class McpServer {
         return { result: { tools: this.host.tools.map(({ spec }) => spec) } };
       case "tools/call":
         return await this.call(id, params);
+      case "resources/list":
+        return await this.look(id, listResults);
+      case "resources/templates/list":
+        return { result: { resourceTemplates: [RESULT_TEMPLATE] } };
+      case "resources/read":
+        return await this.look(id, (run) => readResult(params["uri"], run));
       default:
         return fail(METHOD_NOT_FOUND, `there is no method ${method}`);
     }
@@ -75,7 +94,7 @@ export class McpServer {
     const { instructions, version } = this.host;
     return {
       protocolVersion: VERSIONS.find((one) => one === wanted) ?? VERSIONS[0],
-      capabilities: { tools: {} },
+      capabilities: { tools: {}, resources: {} },
       serverInfo: { name: "mailchute", version },
       instructions,
     };
@@ -86,14 +105,33 @@ export class McpServer {
     if (tool === undefined) return fail(INVALID_PARAMS, `there is no tool ${String(name)}`);
     const fault = tool.check(args);
     // The model reads this, and can call again.
-    if (fault !== undefined) return told({ isOk: false, text: fault.message });
+    if (fault !== undefined) return told(fault.message, true);
     const limit = this.explainLimit(tool);
-    if (limit !== undefined) return told({ isOk: false, text: limit });
+    if (limit !== undefined) return told(limit, true);
+    const argv = [tool.verb, ...tool.words(args as Args, this.host.name)];
+    const kept = { bytesMax: TEXT_BYTES_MAX, end: tool.keeps } as const;
+    return await this.carryOut(id, async (signal) => {
+      const { code, stdout, stderr } = await this.host.run(argv, signal, kept);
+      const isOk = code !== null && tool.okCodes.includes(code);
+      return told(`${stdout}${stderr}`.trimEnd(), !isOk);
+    });
+  }
+
+  private async look(id: Id, at: (run: RunJson) => Promise<Answer>): Promise<Answer> {
+    if (this.calls.size >= CALLS_MAX) return fail(REFUSED, CALLS_TEXT);
+    const kept = { bytesMax: DOCUMENT_BYTES_MAX, end: "first" } as const;
+    return await this.carryOut(
+      id,
+      async (signal) => await at((argv) => this.host.run([...argv, "--json"], signal, kept)),
+    );
+  }
+
+  private async carryOut(id: Id, work: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
     if (this.calls.has(id)) return fail(INVALID_REQUEST, "this id is in use");
     const call = new AbortController();
     this.calls.set(id, call);
     try {
-      return told(await this.host.run(tool, args as Args, call.signal));
+      return await work(call.signal);
     } finally {
       this.calls.delete(id);
     }
@@ -101,7 +139,7 @@ export class McpServer {
 
   /** Counts the call if it may be made. */
   private explainLimit({ makesTask }: Tool): string | undefined {
-    if (this.calls.size >= CALLS_MAX) return `${CALLS_MAX} calls run: wait for one of them`;
+    if (this.calls.size >= CALLS_MAX) return CALLS_TEXT;
     if (!makesTask) return undefined;
     const nowMs = this.host.nowMs();
     this.madeAtMs = this.madeAtMs.filter((atMs) => nowMs - atMs < HOUR_MS);
@@ -116,23 +154,6 @@ export class McpServer {
   }
 }
 
-function parse(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isObject(value) ? value : {};
-  } catch {
-    return undefined;
-  }
-}
-
-function isId(value: unknown): value is Id {
-  return typeof value === "string" || Number.isInteger(value);
-}
-
-function fail(code: number, message: string): Answer {
-  return { error: { code, message } };
-}
-
-function told({ isOk, text }: Said): Answer {
-  return { result: { content: [{ type: "text", text }], isError: !isOk } };
+function told(text: string, isError: boolean): Answer {
+  return { result: { content: [{ type: "text", text }], isError } };
 }

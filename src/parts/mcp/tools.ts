@@ -2,6 +2,7 @@
  * The tools of the MCP server: each is a verb of the command line, so it has the same checks and the same effect. Those that start
  * programs or steer the pool are there only when a person allows them.
  */
+import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { compileCheck, optional } from "../../codec/schema.ts";
 import { type TProperties, type TSchema, Type } from "../../codec/typebox.ts";
 
@@ -16,6 +17,10 @@ export interface Tool {
   /** It makes a task, of which there is a limit. */
   makesTask: boolean;
   verb: string;
+  /** Exit codes of the verb with which it has done what was asked. */
+  okCodes: readonly number[];
+  /** Which end of a long answer is kept. */
+  keeps: "first" | "last";
   /** What is wrong with these arguments; undefined: nothing. */
   check: (args: unknown) => { message: string } | undefined;
   /** The words after the verb. @param name under which a client speaks that is no run */
@@ -32,6 +37,9 @@ const WAIT_S_MAX = 50;
 
 const Id = Type.String({ pattern: "^[^-\\u0000][^\\u0000]*$", maxLength: 256 });
 const Text = Type.String({ minLength: 1, maxLength: 65_536, pattern: "^[^\\u0000]*$" });
+const Texts = Type.Array(Text, { minItems: 1, maxItems: 100 });
+const TIME = "^[0-9][0-9A-Za-z:.-]*$";
+const STATUSES = "open, blocked, needs_human, done or failed";
 const Ids = Type.Array(Id, { minItems: 1, maxItems: 100 });
 
 interface Draft {
@@ -39,17 +47,20 @@ interface Draft {
   optional?: TProperties;
   group?: Group;
   makesTask?: boolean;
+  okCodes?: readonly number[];
+  keeps?: Tool["keeps"];
   words?: Tool["words"];
 }
 
 function tool(name: string, verb: string, description: string, draft: Draft = {}): Tool {
   const { group, input = {}, makesTask = false, words = () => [] } = draft;
+  const { okCodes = [EXIT.ok], keeps = "first" } = draft;
   const schema = Type.Object(
     { ...input, ...optional(draft.optional ?? {}) },
     { additionalProperties: false },
   );
   const spec = { name, description, inputSchema: schema };
-  return { spec, group, makesTask, verb, check: compileCheck(schema), words };
+  return { spec, group, makesTask, verb, okCodes, keeps, check: compileCheck(schema), words };
 }
 
 /** A text that begins with a dash is no option: so it does not begin with one. */
@@ -85,14 +96,33 @@ export const TOOLS: readonly Tool[] = [
     input: { id: Id },
     words: ({ id }) => [text(id)],
   }),
-  tool("log", "logs", "The output of a task, or the conversation of a coding agent's task.", {
-    input: { id: Id },
-    words: ({ id }) => [text(id)],
-  }),
+  tool(
+    "log",
+    "logs",
+    "The output of a task, or the conversation of a coding agent's task: the last of it when it is long.",
+    { input: { id: Id }, keeps: "last", words: ({ id }) => [text(id)] },
+  ),
   tool("wait", "wait", `Waits until tasks have ended, at most ${WAIT_S_MAX} seconds.`, {
     input: { ids: Ids },
     optional: { seconds: Type.Integer({ minimum: 1, maximum: WAIT_S_MAX }) },
     words: ({ ids, seconds = WAIT_S_MAX }) => [...list(ids), `--timeout=${String(seconds)}s`],
+  }),
+  tool("report", "report", "What happened, what waits for a person, and what to do next.", {
+    optional: {
+      since: Type.String({
+        description: "a time such as 22:00, or a duration such as 12h",
+        pattern: TIME,
+      }),
+    },
+    words: (args) => given(args, ["since"]),
+  }),
+  tool("plan", "roadmap", "The plan as a tree with its statuses, or the part below one node.", {
+    optional: { id: Id },
+    words: ({ id }) => ["show", ...(id === undefined ? [] : [text(id)])],
+  }),
+  tool("plan_next", "roadmap", "The nodes that would start now, and why the others wait.", {
+    okCodes: [EXIT.ok, EXIT.notFound],
+    words: () => ["next", "--explain"],
   }),
   tool("agents", "agents", "The agents of this scope, and their unread mail."),
   tool("why", "agents", "When an agent was woken and by whom, and why its mail waits.", {
@@ -180,6 +210,31 @@ export const TOOLS: readonly Tool[] = [
     input: { ids: Ids },
     group: "control",
     words: ({ ids }) => list(ids),
+  }),
+  tool("plan_add", "node", "Adds a task to the plan. Prints its id.", {
+    input: { id: Id, title: Text },
+    optional: { prompt: Text, agent: Id, parent: Id, after: Ids, acceptance: Texts },
+    group: "control",
+    makesTask: true,
+    words: (args) => [
+      "add",
+      text(args["id"]),
+      ...given(args, ["title", "prompt", "agent", "parent", "after", "acceptance"]),
+    ],
+  }),
+  tool("plan_status", "node", "Changes the status of a node of the plan.", {
+    input: { id: Id, status: Type.String({ description: STATUSES, pattern: "^[a-z_]+$" }) },
+    group: "control",
+    words: ({ id, status }) => ["set-status", text(id), text(status)],
+  }),
+  tool("plan_reset", "roadmap", "Opens done and failed nodes of the plan again.", {
+    optional: {
+      ids: Type.Array(Id, { maxItems: 100, description: "all nodes if left out" }),
+      failed: Type.Boolean({ description: "true: only failed ones" }),
+      downstream: Type.Boolean({ description: "true: also what depends on them" }),
+    },
+    group: "control",
+    words: (args) => ["reset", ...list(args["ids"]), ...given(args, ["failed", "downstream"])],
   }),
   tool("pause", "pause", "Nothing new starts.", { group: "control", words: () => ["--wait"] }),
   tool("resume", "resume", "Tasks start again.", { group: "control", words: () => ["--wait"] }),

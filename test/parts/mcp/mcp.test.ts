@@ -64,7 +64,7 @@ it("programs and control are there when a person allows them, and not otherwise"
     expect(refused).toMatchObject({ error: { code: -32_602 } });
   }
   const more = start("--allow", "exec,control", "--as", "pat");
-  expect(namesOf(await more.request("tools/list"))).toHaveLength(few.length + 8);
+  expect(namesOf(await more.request("tools/list"))).toHaveLength(few.length + 11);
   const argv = ["echo", "--json", "--"];
   await more.call("enqueue_program", { argv, cwd: pool.dir });
   expect(tasks()).toMatchObject([{ exec: argv, cwd: pool.dir }]);

@@ -3,23 +3,25 @@ import { describe, expect, it } from "vitest";
 import { SHARED_OPTIONS } from "../../../src/cli/shell/options.ts";
 import { parseArguments } from "../../../src/cli/shell/parse.ts";
 import { loadCommand, REGISTRY } from "../../../src/cli/shell/registry.ts";
+import type { Kept, Said } from "../../../src/parts/mcp/run-verb.ts";
 import { McpServer } from "../../../src/parts/mcp/server.ts";
 import { type Args, TOOLS } from "../../../src/parts/mcp/tools.ts";
 
 /** A server whose calls end when the test says so. */
 function newServer() {
   const lines: Record<string, unknown>[] = [];
-  const calls: { name: string; signal: AbortSignal; end: () => void }[] = [];
+  const calls: { argv: readonly string[]; kept: Kept; end: (said?: Partial<Said>) => void }[] = [];
   let nowMs = 0;
   const server = new McpServer({
     tools: TOOLS,
     version: "1.2.3",
     instructions: "hello",
-    run: async ({ spec }, _args, signal) =>
+    name: "pat",
+    run: async (argv, signal, kept) =>
       await new Promise((resolve) => {
-        const end = (): void => resolve({ isOk: true, text: `done ${spec.name}` });
-        signal.addEventListener("abort", () => resolve({ isOk: false, text: "aborted" }));
-        calls.push({ name: spec.name, signal, end });
+        const said = { code: 0, stdout: `done ${argv[0]}`, stderr: "", isCut: false };
+        signal.addEventListener("abort", () => resolve({ ...said, code: null }));
+        calls.push({ argv, kept, end: (more) => resolve({ ...said, ...more }) });
       }),
     write: async (line) => {
       expect(line).toMatch(/^[^\n]+\n$/);
@@ -40,8 +42,8 @@ function newServer() {
 describe("the protocol", () => {
   it.each([
     ["2025-03-26", "2025-03-26"],
-    ["1999-01-01", "2025-06-18"],
-    [undefined, "2025-06-18"],
+    ["1999-01-01", "2025-11-25"],
+    [undefined, "2025-11-25"],
   ])("a client that speaks %s is answered in %s", async (protocolVersion, spoken) => {
     const { send, lines } = newServer();
     await send({ id: 1, method: "initialize", params: { protocolVersion } });
@@ -52,7 +54,7 @@ describe("the protocol", () => {
         id: 1,
         result: {
           protocolVersion: spoken,
-          capabilities: { tools: {} },
+          capabilities: { tools: {}, resources: {} },
           serverInfo: { name: "mailchute", version: "1.2.3" },
           instructions: "hello",
         },
@@ -64,7 +66,7 @@ describe("the protocol", () => {
     const { server, send, call, lines } = newServer();
     for (const line of ["", "  ", "{", "[]", "7", '{"id": {}, "method": "ping"}', '{"id": 1}'])
       await server.take(line);
-    await send({ id: "a", method: "resources/list" });
+    await send({ id: "a", method: "prompts/list" });
     await call(2, "rm");
     await send({ id: 3, method: "tools/call" });
     await send({ id: 4, method: "ping" });
@@ -140,13 +142,104 @@ describe("the protocol", () => {
   });
 });
 
+describe("what a verb says", () => {
+  it.each([
+    ["status", { code: 0 }, false],
+    ["status", { code: 3 }, true],
+    ["status", { code: null }, true],
+    ["plan_next", { code: 3 }, false],
+    ["plan_next", { code: 78 }, true],
+  ])("of %s with %j counts as an error: %s", async (name, said, isError) => {
+    const { call, calls, lines } = newServer();
+    const called = call(1, name);
+    calls[0]?.end({ ...said, stdout: "out\n", stderr: "err\n" });
+    await called;
+    const content = [{ type: "text", text: "out\nerr" }];
+    expect(lines).toMatchObject([{ id: 1, result: { content, isError } }]);
+  });
+
+  it("is kept from its beginning, and that of a log from its end", async () => {
+    const { call, calls } = newServer();
+    const both = [call(1, "status"), call(2, "log", { id: "a" })];
+    expect(calls.map(({ kept }) => kept)).toEqual([
+      { bytesMax: 50_000, end: "first" },
+      { bytesMax: 50_000, end: "last" },
+    ]);
+    for (const { end } of calls) end();
+    await Promise.all(both);
+  });
+});
+
+describe("a result", () => {
+  const read = (send: (message: object) => Promise<void>, uri: unknown): Promise<void> =>
+    send({ id: 1, method: "resources/read", params: { uri } });
+  const document = (known: object): Partial<Said> => ({ stdout: JSON.stringify(known) });
+  const error = { message: "no task", hint: "look" };
+
+  it.each([
+    [
+      document({ record: { output: "x" } }),
+      { result: { contents: [{ text: expect.anything() }] } },
+    ],
+    [document({ state: "waiting", record: null }), { error: { code: -32_002 } }],
+    [{ code: 3, stderr: JSON.stringify({ error }) }, { error: { message: "no task: look" } }],
+    [{ code: null, stderr: "no memory\n" }, { error: { code: -32_002, message: "no memory" } }],
+    [{ isCut: true, stdout: "{" }, { error: { code: -32_000 } }],
+  ])("of which `show` says %j", async (said, answer) => {
+    const { send, calls, lines } = newServer();
+    const called = read(send, "mailchute://results/a%20b");
+    expect(calls[0]?.argv).toEqual(["show", "a b", "--json"]);
+    calls[0]?.end(said);
+    await called;
+    expect(lines).toMatchObject([{ id: 1, ...answer }]);
+  });
+
+  it.each([
+    undefined,
+    7,
+    "file:///etc/passwd",
+    "mailchute://results/",
+    "mailchute://results/-x",
+    "mailchute://results/%",
+    "mailchute://results/a%00",
+  ])("is not read at %j", async (uri) => {
+    const { send, calls, lines } = newServer();
+    await read(send, uri);
+    expect(calls).toEqual([]);
+    expect(lines).toMatchObject([{ error: { code: -32_602 } }]);
+  });
+
+  it("is listed when its task is done or has failed, and not when eight calls run", async () => {
+    const { send, call, calls, lines } = newServer();
+    const listed = send({ id: "a", method: "resources/list" });
+    for (const id of ["b c", "d"]) {
+      const one = calls.pop();
+      expect(one?.argv.slice(0, 1)).toEqual(["ls"]);
+      one?.end(document({ tasks: [{ id, title: null, state: "done" }] }));
+      await new Promise(setImmediate);
+    }
+    await listed;
+    const resources = [{ uri: "mailchute://results/b%20c", title: "b c" }, { name: "d" }];
+    expect(lines).toMatchObject([{ id: "a", result: { resources } }]);
+    const eight = Array.from({ length: 8 }, (_, n) => call(n, "status"));
+    await send({ id: "e", method: "resources/list" });
+    expect(lines.at(-1)).toMatchObject({ id: "e", error: { code: -32_000 } });
+    for (const one of calls) one.end();
+    await Promise.all(eight);
+  });
+});
+
 describe("a tool", () => {
   const full: Args = {
+    acceptance: ["--x"],
+    after: ["a", "b"],
     agent: "coder",
     ack: true,
     argv: ["sh", "--help"],
     context: "c",
     cwd: "/tmp",
+    downstream: true,
+    failed: true,
     id: "a",
     ids: ["a", "b"],
     last: 3,
@@ -154,11 +247,14 @@ describe("a tool", () => {
     mentions: "june",
     name: "kid",
     needs_human: true,
+    parent: "p",
     prompt: "--prompt",
     question: "-?",
     reply_to: "m1",
     seconds: 3,
+    since: "22:00",
     state_is: "done",
+    status: "done",
     task: "--task",
     text: "--json",
     thread: "m1",
@@ -183,8 +279,10 @@ describe("a tool", () => {
       expect(parsed.values["json"]).toBe(false);
       expect(parsed.values["help"]).toBe(false);
       const { min, max } = command.args ?? { min: 0, max: 0 };
-      expect(parsed.positionals.length).toBeGreaterThanOrEqual(min);
-      expect(parsed.positionals.length).toBeLessThanOrEqual(max);
+      const hasSub = Object.hasOwn(command.subcommands ?? {}, parsed.positionals[0] ?? "");
+      const positionals = parsed.positionals.slice(hasSub ? 1 : 0);
+      expect(positionals.length).toBeGreaterThanOrEqual(min);
+      expect(positionals.length).toBeLessThanOrEqual(max);
       expect(parsed.rest).toEqual(
         tool.spec.name === "enqueue_program" ? args["argv"] : parsed.rest,
       );
