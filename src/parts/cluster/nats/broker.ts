@@ -48,8 +48,9 @@ import {
 const SUBJECT_IS_FULL = 10077;
 /** The first question would be about the whole account. */
 const CALMLY = { checkAPI: false } as const;
-/** How long one request may take (ms). */
+/** How long one request may take, and how long it may take to connect to a server (ms). */
 const REQUEST_MS = 5000;
+const CONNECT_MS = 10_000;
 /** A renewal has this part of `ack_wait`: two that begin one after the other fail in time for the run to be stopped, see `Machine.renew`. */
 const RENEWAL_PART = 0.25;
 /** How long one request for messages waits at the server (ms), and the pause after one that failed. */
@@ -109,9 +110,10 @@ export class NatsBroker implements OriginBroker, MachineBroker {
 
   /** @throws an error of the client when no server answers */
   static async connect(nats: Nats, o: BrokerOptions): Promise<NatsBroker> {
-    const nc = await nats.connect({
+    const options = {
       servers: [...o.servers],
       name: `mailchute ${o.name}`,
+      timeout: CONNECT_MS,
       maxReconnectAttempts: -1,
       reconnectTimeWait: AGAIN_MS,
       pingInterval: Math.max(1000, Math.floor(o.ackWaitMs / 6)),
@@ -121,6 +123,9 @@ export class NatsBroker implements OriginBroker, MachineBroker {
       noAsyncTraces: true,
       ...(o.credentials === undefined ? {} : { authenticator: authenticator(nats, o.credentials) }),
       ...(o.tls === undefined ? {} : { tls: o.tls }),
+    };
+    const nc = await nats.connect(options).catch((error: unknown) => {
+      throw explainSilence(error, o);
     });
     try {
       return new NatsBroker(o, nc, nats.jetstream(nc), await nats.jetstreamManager(nc, CALMLY));
@@ -476,6 +481,15 @@ function explain(error: unknown, what: string): unknown {
     `this machine may not ${what} (${error.message}): mailchute cluster init, in the tree that lists the machines, allows and makes what each needs`,
     { cause: error },
   );
+}
+
+/** A server that does not accept the certificate of a client ends the connection without a word, and the client waits for one. */
+function explainSilence(error: unknown, { tls }: BrokerOptions): unknown {
+  if (!(error instanceof Error) || error.name !== "TimeoutError") return error;
+  const silence = `no server has answered within ${CONNECT_MS / 1000} s`;
+  const why = ": one that asks for certificates says in its log alone that it has refused one";
+  const check = "; check cert and key of cluster: tls";
+  return new Error(tls === undefined ? silence : `${silence}${why}${check}`, { cause: error });
 }
 
 function received(message: StreamMsg, tokens: number, born: string): Received {
