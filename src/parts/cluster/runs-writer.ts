@@ -6,7 +6,7 @@ import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { replaceDocument } from "../../host/documents.ts";
 import { ownerSequence } from "../../host/identity.ts";
-import type { BridgeView } from "./bridge.ts";
+import type { BridgeView } from "./bridge/options.ts";
 import type { Begun } from "./protocol/begun.ts";
 import type { OriginCosts } from "./tree/origin-costs.ts";
 import type { Held, OriginFiles } from "./tree/origin-files.ts";

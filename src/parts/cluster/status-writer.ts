@@ -1,5 +1,5 @@
 /** Keeps `cluster/bridge.json` as the bridge is. */
-import type { BridgeView } from "./bridge.ts";
+import type { BridgeView } from "./bridge/options.ts";
 import { type KnownMachine, type Machines, mayBeSent } from "./protocol/machines.ts";
 import type { BegunTask, MachineEntry, TargetEntry, Told } from "./tree/bridge-document.ts";
 

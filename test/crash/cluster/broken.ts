@@ -1,5 +1,5 @@
 /** Deliberately broken variants of what bridges do. A walk must catch every one, or it proves nothing. */
-import { Bridge } from "../../../src/parts/cluster/bridge.ts";
+import { Sender } from "../../../src/parts/cluster/bridge/sender.ts";
 import { type Dispatch, dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
 import { Machine } from "../../../src/parts/cluster/protocol/machine.ts";
 import type { Result } from "../../../src/parts/cluster/protocol/messages.ts";
@@ -95,12 +95,12 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
   },
   "a new process publishes at once what was sent before": {
     in: "completes",
-    of: Bridge.prototype,
-    method: "lookAtHeld",
+    of: Sender.prototype,
+    method: "look",
     instead: (own) =>
       async function () {
         this["hasAdopted"] = true;
-        await own.call(this);
+        return own.call(this);
       },
   },
 };

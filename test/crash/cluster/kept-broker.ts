@@ -4,7 +4,7 @@
  */
 import fs from "node:fs";
 import type { Bridge } from "../../../src/parts/cluster/bridge.ts";
-import type { Received } from "../../../src/parts/cluster/nats/broker.ts";
+import type { Received } from "../../../src/parts/cluster/nats/intake.ts";
 import { dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
 import {
   type Beat,

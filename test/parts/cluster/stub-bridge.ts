@@ -6,7 +6,8 @@ import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { Telemetry } from "../../../src/journal/telemetry.ts";
 import { openTrays } from "../../../src/mailbox/files/trays.ts";
-import { Bridge, type BridgeOptions } from "../../../src/parts/cluster/bridge.ts";
+import type { BridgeOptions } from "../../../src/parts/cluster/bridge/options.ts";
+import { Bridge } from "../../../src/parts/cluster/bridge.ts";
 import { dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
 import { Machines } from "../../../src/parts/cluster/protocol/machines.ts";
 import {

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import type { BridgeView } from "../../../src/parts/cluster/bridge.ts";
+import type { BridgeView } from "../../../src/parts/cluster/bridge/options.ts";
 import { dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
 import { stubBridge } from "./stub-bridge.ts";
 

@@ -12,27 +12,19 @@ import {
   type MachineReport,
   type Result,
 } from "../protocol/messages.ts";
-import type { Delivery, MachineBroker, OriginBroker } from "../protocol/ports.ts";
-import { codeOf, isMissing, type Made, makeAll, makeMissing } from "./make.ts";
-import type {
-  Connection,
-  JetStream,
-  JetStreamManager,
-  Msg,
-  Nats,
-  PullConsumer,
-  StreamMsg,
-} from "./packages.ts";
+import type { MachineBroker, OriginBroker } from "../protocol/ports.ts";
+import { type BrokerOptions, connect, explain } from "./connect.ts";
+import { Consumers } from "./consumers.ts";
+import { Intake, type Received } from "./intake.ts";
+import { codeOf, type Made } from "./make.ts";
+import type { Connection, JetStream, JetStreamManager, Msg, Nats } from "./packages.ts";
 import {
   askSubject,
   beatSubject,
-  type Consumer,
   controlSubject,
   homeConsumer,
-  inboxOf,
   logAskSubject,
   logSubject,
-  MS_NS,
   machineConsumer,
   machineSubject,
   overSubject,
@@ -43,60 +35,25 @@ import {
   WORK,
   workSubject,
 } from "./streams.ts";
+import { REQUEST_MS } from "./times.ts";
 
 /** The server's answer to a publish whose subject has a message already. */
 const SUBJECT_IS_FULL = 10077;
 /** The first question would be about the whole account. */
 const CALMLY = { checkAPI: false } as const;
-/** How long one request may take, and how long it may take to connect to a server (ms). */
-const REQUEST_MS = 5000;
-const CONNECT_MS = 10_000;
 /** A renewal has this part of `ack_wait`: two that begin one after the other fail in time for the run to be stopped, see `Machine.renew`. */
 const RENEWAL_PART = 0.25;
-/** How long one request for messages waits at the server (ms), and the pause after one that failed. */
-const FETCH_MS = 5000;
-const AGAIN_MS = 250;
-const LATER_MS = 1000;
 /** Asks the server to start the time of a delivery anew, and tells it that a message is done. */
 const IN_PROGRESS = "+WPI";
 const DONE = "+ACK";
-
-export interface BrokerOptions {
-  servers: readonly string[];
-  /** The name of this machine. */
-  name: string;
-  tree: string;
-  replicas: number;
-  ackWaitMs: number;
-  /** What other machines need of the servers: it is made beside what this one needs. */
-  consumers: readonly Consumer[];
-  /** The contents of a credentials file, or the seed of an nkey. */
-  credentials?: Uint8Array;
-  tls?: Record<string, unknown>;
-  /** Called for each request for messages that has failed. It is repeated. */
-  onTrouble: (error: unknown) => void;
-}
-
-/** A message of a stream, with the name under which it came. */
-export interface Received {
-  /** The tokens of its subject; the last one is the id of its dispatch. */
-  names: readonly string[];
-  bytes: Buffer;
-  /** See `MachineBroker.renew`. */
-  lease: string;
-  delivery: Delivery;
-}
 
 export class NatsBroker implements OriginBroker, MachineBroker {
   private readonly o: BrokerOptions;
   private readonly nc: Connection;
   private readonly js: JetStream;
   private readonly jsm: JetStreamManager;
-  /** When the stream of jobs was made: another time means that the servers have lost all. Undefined: it is to be found out. */
-  private born: Promise<string> | undefined;
-  private making: Promise<void> | undefined;
-  /** Those that wait for room. */
-  private readonly waiting = new Set<() => void>();
+  private readonly consumers: Consumers;
+  private readonly intake: Intake;
   private isClosing = false;
   private isOn = true;
 
@@ -105,28 +62,14 @@ export class NatsBroker implements OriginBroker, MachineBroker {
     this.nc = nc;
     this.js = js;
     this.jsm = jsm;
+    this.consumers = new Consumers(o, js, jsm);
+    this.intake = new Intake(this.consumers, o.onTrouble);
     void this.watchConnection();
   }
 
   /** @throws an error of the client when no server answers */
   static async connect(nats: Nats, o: BrokerOptions): Promise<NatsBroker> {
-    const options = {
-      servers: [...o.servers],
-      name: `mailchute ${o.name}`,
-      timeout: CONNECT_MS,
-      maxReconnectAttempts: -1,
-      reconnectTimeWait: AGAIN_MS,
-      pingInterval: Math.max(1000, Math.floor(o.ackWaitMs / 6)),
-      // What servers answer is for this machine alone: see `permissionsOf`.
-      inboxPrefix: inboxOf(o.name),
-      // To note for each request where it was made would cost more than the request itself.
-      noAsyncTraces: true,
-      ...(o.credentials === undefined ? {} : { authenticator: authenticator(nats, o.credentials) }),
-      ...(o.tls === undefined ? {} : { tls: o.tls }),
-    };
-    const nc = await nats.connect(options).catch((error: unknown) => {
-      throw explainSilence(error, o);
-    });
+    const nc = await connect(nats, o);
     try {
       return new NatsBroker(o, nc, nats.jetstream(nc), await nats.jetstreamManager(nc, CALMLY));
     } catch (error) {
@@ -137,6 +80,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
 
   async close(): Promise<void> {
     this.isClosing = true;
+    this.intake.close();
     await this.nc.close();
   }
 
@@ -146,7 +90,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   }
 
   async publishJob(job: Job): Promise<void> {
-    await this.birth();
+    await this.consumers.birth();
     const subject = workSubject(job.target, dispatchId(job.dispatch));
     try {
       await this.js.publish(subject, encodeMessage(job), { timeout: REQUEST_MS });
@@ -173,7 +117,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   }
 
   async dropJob(target: string, id: string): Promise<void> {
-    await this.birth();
+    await this.consumers.birth();
     // Not by a purge of its subject: after one, servers of version 2.9 no longer deliver what waits before it in the stream.
     const wanted = { last_by_subj: workSubject(target, id) };
     const job = await this.jsm.streams.getMessage(WORK, wanted);
@@ -212,7 +156,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   private async tellOfLease(lease: string, word: string): Promise<boolean> {
     const at = lease.indexOf(" ");
     // The numbers of messages begin anew with the stream: an old one would mean the job of another machine.
-    if (lease.slice(0, at) !== (await this.birth())) return false;
+    if (lease.slice(0, at) !== (await this.consumers.birth())) return false;
     await this.nc.request(lease.slice(at + 1), word, { timeout: REQUEST_MS });
     return true;
   }
@@ -312,146 +256,50 @@ export class NatsBroker implements OriginBroker, MachineBroker {
 
   /** Takes results for the tree of this machine until it is closed. */
   results(take: (received: Received) => void): Promise<void> {
-    return this.consume(homeConsumer(this.o.name), 4, () => 256, take);
+    return this.intake.consume(homeConsumer(this.o.name), 4, () => 256, take);
   }
 
   /** Takes what origins say is over, until it is closed. */
   overs(take: (received: Received) => void): Promise<void> {
-    return this.consume(machineConsumer(this.o.name), 1, () => 256, take);
+    return this.intake.consume(machineConsumer(this.o.name), 1, () => 256, take);
   }
 
   /** Takes jobs for one target until it is closed. @param room how many more may come now */
   jobsFor(target: string, room: () => number, take: (received: Received) => void): Promise<void> {
-    return this.consume(targetConsumer(target), 1, room, take);
+    return this.intake.consume(targetConsumer(target), 1, room, take);
   }
 
   /** There may be room for jobs now. */
   takeMore(): void {
-    for (const go of this.waiting) go();
-    this.waiting.clear();
-  }
-
-  private async roomOrPause(): Promise<void> {
-    let go = (): void => {};
-    const told = new Promise<void>((resolve) => {
-      go = resolve;
-    });
-    this.waiting.add(go);
-    await Promise.race([told, pause(AGAIN_MS)]);
-    this.waiting.delete(go);
-  }
-
-  private async consume(
-    consumer: Consumer,
-    tokens: number,
-    room: () => number,
-    take: (received: Received) => void,
-  ): Promise<void> {
-    let pull: PullConsumer | undefined;
-    let pullBorn = "";
-    while (!this.isClosing) {
-      try {
-        const max = room();
-        const born = await this.birth();
-        if (max <= 0) {
-          await this.roomOrPause();
-          continue;
-        }
-        if (pull === undefined || pullBorn !== born) {
-          pull = await this.get(consumer);
-          pullBorn = born;
-        }
-        const messages = await pull.fetch({ max_messages: max, expires: FETCH_MS });
-        let count = 0;
-        for await (const message of messages) {
-          count++;
-          take(received(message, tokens, born));
-        }
-        // It may be silent because the servers have lost it.
-        if (count === 0) pull = undefined;
-      } catch (error) {
-        // The servers are away, or have lost the stream: it is made again.
-        pull = undefined;
-        this.born = undefined;
-        if (!this.isClosing) this.o.onTrouble(error);
-        await pause(AGAIN_MS);
-      }
-    }
-  }
-
-  private async publish(subject: string, bytes: Buffer): Promise<void> {
-    await this.birth();
-    await this.js.publish(subject, bytes, { timeout: REQUEST_MS });
-  }
-
-  private async subjectsOf(stream: string, filter: string): Promise<string[]> {
-    await this.birth();
-    const { state } = await this.jsm.streams.info(stream, { subjects_filter: filter });
-    return Object.keys(state.subjects ?? {});
+    this.intake.takeMore();
   }
 
   /** Which servers they are: another answer means that they have lost all they had. */
   birth(): Promise<string> {
-    this.born ??= this.findBirth();
-    return this.born;
-  }
-
-  /** Each machine may ask about its own consumer, which lives as long as the stream of jobs. */
-  private async findBirth(): Promise<string> {
-    try {
-      const own = await this.get(targetConsumer(this.o.name));
-      return (await own.info(true)).created;
-    } catch (error) {
-      this.born = undefined;
-      throw error;
-    }
-  }
-
-  /** Makes what the servers have lost, if it may. */
-  private async get(consumer: Consumer): Promise<PullConsumer> {
-    const { stream, name } = consumer;
-    let pull: PullConsumer;
-    try {
-      pull = await this.js.consumers.get(stream, name);
-    } catch (error) {
-      if (!isMissing(error)) throw explain(error, `take messages of ${name}`);
-      await this.makeMissing(consumer);
-      pull = await this.js.consumers.get(stream, name);
-    }
-    const { ackWaitMs } = this.o;
-    const waitMs = Number((await pull.info(true)).config["ack_wait"]) / MS_NS;
-    if (waitMs === ackWaitMs) return pull;
-    throw new Error(
-      `ack_wait_ms is ${ackWaitMs} here and ${waitMs} at the servers: set it to the same value at all machines, then run mailchute cluster init at one of them`,
-    );
-  }
-
-  private async makeMissing(consumer: Consumer): Promise<void> {
-    const { replicas, ackWaitMs, consumers } = this.o;
-    try {
-      this.making ??= makeMissing(this.jsm, replicas, ackWaitMs, consumers).finally(() => {
-        this.making = undefined;
-      });
-      await this.making;
-      await makeMissing(this.jsm, replicas, ackWaitMs, [consumer]);
-    } catch (error) {
-      throw explain(error, `make ${consumer.name}, which the servers do not have,`);
-    }
+    return this.consumers.birth();
   }
 
   /** Makes all that is needed, and changes what is otherwise. */
   makeAll(): Promise<Made[]> {
-    const { name, replicas, ackWaitMs, consumers } = this.o;
-    const own = [targetConsumer(name), homeConsumer(name), machineConsumer(name)];
-    const all = new Map([...own, ...consumers].map((one) => [`${one.stream} ${one.name}`, one]));
-    return makeAll(this.jsm, replicas, ackWaitMs, [...all.values()]);
+    return this.consumers.makeAll();
+  }
+
+  private async publish(subject: string, bytes: Buffer): Promise<void> {
+    await this.consumers.birth();
+    await this.js.publish(subject, bytes, { timeout: REQUEST_MS });
+  }
+
+  private async subjectsOf(stream: string, filter: string): Promise<string[]> {
+    await this.consumers.birth();
+    const { state } = await this.jsm.streams.info(stream, { subjects_filter: filter });
+    return Object.keys(state.subjects ?? {});
   }
 
   private async watchConnection(): Promise<void> {
     // No lease may be used before it is known whether these servers gave it.
     for await (const { type } of this.nc.status()) {
       if (type !== "disconnect" && type !== "reconnect") continue;
-      this.born = undefined;
+      this.consumers.forgetBirth();
       this.isOn = type === "reconnect";
     }
   }
@@ -468,44 +316,6 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   }
 }
 
-function authenticator(nats: Nats, credentials: Uint8Array): unknown {
-  const seed = /^\s*(SU[A-Z2-7]+)\s*$/.exec(Buffer.from(credentials).toString("latin1"))?.[1];
-  if (seed === undefined) return nats.credsAuthenticator(credentials);
-  return nats.nkeyAuthenticator(Buffer.from(seed, "latin1"));
-}
-
-/** @param what this machine may not do, when that is what the error says: see `permissionsOf` */
-function explain(error: unknown, what: string): unknown {
-  if (!(error instanceof Error) || !/permissions violation/i.test(error.message)) return error;
-  return new Error(
-    `this machine may not ${what} (${error.message}): mailchute cluster init, in the tree that lists the machines, allows and makes what each needs`,
-    { cause: error },
-  );
-}
-
-/** A server that does not accept the certificate of a client ends the connection without a word, and the client waits for one. */
-function explainSilence(error: unknown, { tls }: BrokerOptions): unknown {
-  if (!(error instanceof Error) || error.name !== "TimeoutError") return error;
-  const silence = `no server has answered within ${CONNECT_MS / 1000} s`;
-  const why = ": one that asks for certificates says in its log alone that it has refused one";
-  const check = "; check cert and key of cluster: tls";
-  return new Error(tls === undefined ? silence : `${silence}${why}${check}`, { cause: error });
-}
-
-function received(message: StreamMsg, tokens: number, born: string): Received {
-  return {
-    names: readSubject(message.subject, tokens),
-    bytes: Buffer.from(message.data),
-    lease: `${born} ${message.reply}`,
-    delivery: {
-      done: async () => {
-        await message.ackAck({ timeout: REQUEST_MS });
-      },
-      later: async () => message.nak(LATER_MS),
-    },
-  };
-}
-
 /** @throws when it takes longer than that (ms); what comes of it later is ignored */
 async function within(ms: number, work: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
@@ -517,8 +327,4 @@ async function within(ms: number, work: Promise<void>): Promise<void> {
   } finally {
     clearTimeout(timer);
   }
-}
-
-async function pause(ms: number): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, ms).unref());
 }

@@ -1,6 +1,7 @@
 /** What the protocol relies on, at a real server. The simulation has the same broker in memory. */
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { NatsBroker, type Received } from "../../../../src/parts/cluster/nats/broker.ts";
+import { NatsBroker } from "../../../../src/parts/cluster/nats/broker.ts";
+import type { Received } from "../../../../src/parts/cluster/nats/intake.ts";
 import { loadNats } from "../../../../src/parts/cluster/nats/packages.ts";
 import { dispatchId } from "../../../../src/parts/cluster/protocol/dispatch.ts";
 import type { Job, Result } from "../../../../src/parts/cluster/protocol/messages.ts";

@@ -1,0 +1,109 @@
+/**
+ * The half of a bridge for the tree that has the tasks: sends what is held for the cluster, and takes what comes back. What may be sent
+ * when, the protocol decides: see `Origin`.
+ */
+
+import type { Received } from "../nats/intake.ts";
+import { type Begun, begunOf } from "../protocol/begun.ts";
+import { type Dispatch, dispatchId } from "../protocol/dispatch.ts";
+import { BadMessage, decodeBeat, decodeResult, encodeMessage } from "../protocol/messages.ts";
+import { Origin } from "../protocol/origin.ts";
+import { restOfLook } from "../rest.ts";
+import type { Held } from "../tree/origin-files.ts";
+import type { BridgeOptions } from "./options.ts";
+import { orLater, type Turns } from "./turns.ts";
+
+/** Within this time machines answer when they are asked (ms). */
+const ANSWER_MS = 2000;
+/** So many jobs are published at once. */
+const PUBLISH_MAX = 256;
+
+export class Sender {
+  /** By dispatch: what the machine has said that has it. */
+  readonly begun = new Map<string, Begun>();
+  /** Before this time the names of the tasks that wait for results are not read again (monotonic ms). */
+  restsUntilMs = Number.NEGATIVE_INFINITY;
+  private readonly o: BridgeOptions;
+  private readonly turns: Turns;
+  private readonly origin: Origin;
+  private hasAdopted = false;
+
+  constructor(options: BridgeOptions, turns: Turns) {
+    this.o = options;
+    this.turns = turns;
+    const { origin: tree, broker, ackWaitMs } = options;
+    const nowMs = (): number => performance.now();
+    const answerMs = Math.min(ANSWER_MS, ackWaitMs);
+    this.origin = new Origin({ tree, broker, nowMs, silenceMs: 3 * ackWaitMs, answerMs });
+  }
+
+  /** Sends what is due. @returns the tasks that wait for results; undefined while it rests */
+  async look(): Promise<readonly Held[] | undefined> {
+    const { origin, broker } = this.o;
+    const fromMs = performance.now();
+    if (fromMs < this.restsUntilMs) return undefined;
+    const held = origin.held();
+    const toMs = performance.now();
+    this.restsUntilMs = toMs + restOfLook(toMs - fromMs);
+    if (!this.hasAdopted) {
+      for (const { dispatch, target } of held) this.origin.adopt(dispatch, target);
+      // Only we publish jobs of this tree: what is not held was cancelled while no bridge ran.
+      const ids = new Set(held.map(({ id }) => id));
+      const jobs = this.o.sends || held.length > 0 ? await broker.jobs() : [];
+      for (const { id, target } of jobs) if (!ids.has(id)) await broker.dropJob(target, id);
+      this.hasAdopted = true;
+    }
+    const due = this.o.isPaused() ? [] : held.filter(({ id }) => this.origin.isDue(id));
+    await Promise.all(
+      due.slice(0, PUBLISH_MAX).map(({ dispatch, target }) => this.publish(dispatch, target)),
+    );
+    const waiting = new Set(held.map(({ id }) => id));
+    const lost = this.origin.known().filter((id) => !waiting.has(id));
+    await Promise.all(lost.map((id) => this.turns.inTurn(id, () => this.origin.dropIfOver(id))));
+    for (const id of this.begun.keys()) if (!waiting.has(id)) this.begun.delete(id);
+    return held;
+  }
+
+  onResult({ names, bytes, delivery }: Received): void {
+    const [target = "", machine = "", id = ""] = names.slice(-3);
+    void this.turns.inTurn(id, async () => {
+      const result = this.turns.decoded("result", () => {
+        const decoded = decodeResult(bytes, id, { target, machine });
+        if (decoded.dispatch.tree === this.o.tree) return decoded;
+        // Its machine tells it again.
+        throw new BadMessage(
+          `it is for the tree ${decoded.dispatch.tree}: this machine had another tree, or two trees share a name`,
+        );
+      });
+      if (result === undefined) await delivery.done();
+      else await orLater(delivery, () => this.origin.onResult(result, delivery));
+    });
+  }
+
+  onBeat(bytes: Buffer, sender: string): void {
+    const beat = this.turns.decoded("heartbeat", () => decodeBeat(bytes, this.o.tree, sender));
+    if (beat === undefined) return;
+    for (const { dispatch, target, run } of beat.has) {
+      const id = dispatchId(dispatch);
+      this.begun.set(id, begunOf(this.begun.get(id), beat.machine, run, Date.now()));
+      void this.turns.inTurn(id, () => this.origin.onBeat(beat.machine, dispatch, target));
+    }
+  }
+
+  private publish(dispatch: Dispatch, target: string): Promise<void> {
+    return this.turns.inTurn(dispatchId(dispatch), async () => {
+      const { origin, agentOf, name } = this.o;
+      const job = origin.jobOf(dispatch, target, agentOf);
+      if (job === undefined) return;
+      try {
+        encodeMessage(job);
+      } catch (error) {
+        if (!(error instanceof BadMessage)) throw error;
+        const end = { status: "refused", reason: error.message } as const;
+        await origin.settle(dispatch, { dispatch, target, machine: name, end });
+        return;
+      }
+      await this.origin.publish(job);
+    });
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * The half of a bridge for a machine that works for others: takes jobs as it has room, tells how they have ended, and how far they are. When
+ * a run is to be stopped, the protocol decides: see `Machine`.
+ */
+import type { Received } from "../nats/intake.ts";
+import { Machine } from "../protocol/machine.ts";
+import { beatsOf, decodeJob } from "../protocol/messages.ts";
+import { News } from "../protocol/news.ts";
+import type { Delivery } from "../protocol/ports.ts";
+import { restOfLook } from "../rest.ts";
+import type { BridgeOptions } from "./options.ts";
+import { orLater, type Turns } from "./turns.ts";
+
+/** A result without a receipt is told again after this time, then after twice that, and so on up to the longest one (ms). */
+const TELL_AGAIN_MS = { first: 60_000, max: 3_600_000 };
+
+export class Taker {
+  /** Before this time it is not looked for tasks that have settled (monotonic ms). */
+  restsUntilMs = Number.NEGATIVE_INFINITY;
+  private readonly o: BridgeOptions;
+  private readonly turns: Turns;
+  private readonly machine: Machine;
+  /** When and to which servers each result was told. */
+  private readonly told = new Map<string, { atMs: number; birth: string; againMs: number }>();
+  /** Jobs that have come and are not submitted yet. */
+  private readonly coming = new Set<string>();
+  /** Of the runs that this machine has. */
+  private readonly news = new News();
+  /** What was taken and has settled, as far as the last look has seen. */
+  private readonly ended = new Set<string>();
+
+  constructor(options: BridgeOptions, turns: Turns) {
+    this.o = options;
+    this.turns = turns;
+    const { name, machine: tree, broker, ackWaitMs } = options;
+    this.machine = new Machine({ name, tree, broker, nowMs: () => performance.now(), ackWaitMs });
+  }
+
+  /** How many more jobs may come. */
+  room(): number {
+    // One that is noted, and still being submitted, has its slot already.
+    const unnoted = [...this.coming].filter((id) => this.o.machine.note(id) === undefined);
+    return Math.max(0, this.slots() - this.open() - unnoted.length);
+  }
+
+  open(): number {
+    return this.o.machine.ids().filter((id) => !this.ended.has(id)).length;
+  }
+
+  slots(): number {
+    return this.o.isDraining() ? 0 : this.o.room();
+  }
+
+  onJob({ names, bytes, lease, delivery }: Received): void {
+    const id = names.at(-1) ?? "";
+    const isKnown = this.o.machine.note(id) !== undefined || this.coming.has(id);
+    // More than one target is asked for at a time. What is too much is for another machine.
+    if (!isKnown && this.room() === 0) {
+      delivery.later().catch((error: unknown) => this.turns.trouble(error));
+      return;
+    }
+    this.coming.add(id);
+    this.ended.delete(id);
+    void this.turns.inTurn(id, async () => {
+      try {
+        const job = this.turns.decoded("job", () => decodeJob(bytes, id));
+        if (job === undefined) await delivery.done();
+        else await orLater(delivery, () => this.machine.onJob(job, lease, delivery));
+      } finally {
+        this.coming.delete(id);
+      }
+    });
+  }
+
+  onOver(id: string, delivery: Delivery): void {
+    void this.turns.inTurn(id, () => this.machine.onOver(id, delivery));
+  }
+
+  /** Tells the ends of tasks that have settled. */
+  async look(): Promise<void> {
+    const { machine, broker } = this.o;
+    const fromMs = performance.now();
+    if (fromMs < this.restsUntilMs) return;
+    for (const id of this.told.keys()) if (machine.note(id) === undefined) this.told.delete(id);
+    for (const id of this.ended) if (machine.note(id) === undefined) this.ended.delete(id);
+    // What has woken us is newer than the last listing, and wakes us once.
+    machine.listAnew();
+    const running = machine.ids().filter((id) => !this.ended.has(id));
+    const justEnded = running.filter((id) => machine.placeOf(id) === "settled");
+    for (const id of justEnded) this.ended.add(id);
+    const toMs = performance.now();
+    this.restsUntilMs = toMs + restOfLook(toMs - fromMs);
+    if (justEnded.length > 0) broker.takeMore();
+    const settled = [...this.ended];
+    if (settled.length === 0) return;
+    const birth = await broker.birth();
+    const nowMs = performance.now();
+    const due = settled.filter((id) => {
+      const told = this.told.get(id);
+      return told === undefined || told.birth !== birth || nowMs - told.atMs >= told.againMs;
+    });
+    await Promise.all(
+      due.map((id) =>
+        this.turns.inTurn(id, async () => {
+          await this.machine.report(id);
+          const before = this.told.get(id);
+          const { first, max } = TELL_AGAIN_MS;
+          const againMs = before?.birth === birth ? Math.min(2 * before.againMs, max) : first;
+          this.told.set(id, { atMs: nowMs, birth, againMs });
+        }),
+      ),
+    );
+  }
+
+  /** By tree: how many results are told again and again, without an answer. */
+  unanswered(): Map<string, number> {
+    const counts = new Map<string, number>();
+    for (const [id, { againMs }] of this.told) {
+      const tree = this.o.machine.note(id)?.dispatch.tree;
+      if (tree === undefined || againMs === TELL_AGAIN_MS.first) continue;
+      counts.set(tree, (counts.get(tree) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  async beatAndRenew(): Promise<void> {
+    const { machine } = this.o;
+    const trees = new Set(machine.ids().map((id) => machine.note(id)?.dispatch.tree ?? ""));
+    for (const tree of trees) if (tree !== "") this.beat(tree);
+    await Promise.all(
+      machine.ids().map((id) => this.turns.inTurn(id, () => this.machine.renew(id))),
+    );
+  }
+
+  /** Says what is here of this tree. @param of left out: all of it */
+  beat(tree: string, of?: ReadonlySet<string>): void {
+    const { machine, broker, name } = this.o;
+    const has = machine.ids().flatMap((id) => {
+      const note = machine.note(id);
+      if (note?.state !== "taken" || note.dispatch.tree !== tree || of?.has(id) === false)
+        return [];
+      const run = this.news.of(id);
+      const { dispatch, target } = note;
+      return [{ dispatch, target, ...(run === undefined ? {} : { run }) }];
+    });
+    for (const beat of beatsOf(name, has)) broker.beat(tree, beat);
+  }
+
+  /** Says how far runs are of which something new is known. */
+  tellNews(): void {
+    const { machine } = this.o;
+    const changed = this.news.refresh(machine.news());
+    const trees = new Set([...changed].map((id) => machine.note(id)?.dispatch.tree ?? ""));
+    for (const tree of trees) if (tree !== "") this.beat(tree, changed);
+  }
+}

@@ -1,0 +1,53 @@
+/** Lets calls about one dispatch follow each other, and tells what goes wrong in them. */
+import { BadMessage } from "../protocol/messages.ts";
+import type { Delivery } from "../protocol/ports.ts";
+
+export class Turns {
+  private readonly turns = new Map<string, Promise<void>>();
+  private readonly tell: (message: string) => void;
+
+  constructor(tell: (message: string) => void) {
+    this.tell = tell;
+  }
+
+  /** Never rejects: what failed is called again later. */
+  inTurn(id: string, act: () => Promise<void>): Promise<void> {
+    const before = this.turns.get(id) ?? Promise.resolve();
+    const turn = before.then(act).catch((error: unknown) => this.trouble(error));
+    this.turns.set(id, turn);
+    void turn.then(() => {
+      if (this.turns.get(id) === turn) this.turns.delete(id);
+    });
+    return turn;
+  }
+
+  /** Resolves when those that have begun are over. */
+  async over(): Promise<void> {
+    await Promise.all(this.turns.values());
+  }
+
+  /** Undefined for a bad message, which is told. */
+  decoded<T>(what: string, decode: () => T): T | undefined {
+    try {
+      return decode();
+    } catch (error) {
+      if (!(error instanceof BadMessage)) throw error;
+      this.tell(`refused a ${what}: ${error.message}`);
+      return undefined;
+    }
+  }
+
+  trouble(error: unknown): void {
+    this.tell(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Lets a message come again when that fails. */
+export async function orLater(delivery: Delivery, act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    await delivery.later();
+    throw error;
+  }
+}

@@ -1,0 +1,111 @@
+/** Takes the messages of streams, as many as there is room for, until it is closed. */
+import type { Delivery } from "../protocol/ports.ts";
+import type { Consumers } from "./consumers.ts";
+import type { PullConsumer, StreamMsg } from "./packages.ts";
+import { type Consumer, readSubject } from "./streams.ts";
+import { AGAIN_MS, REQUEST_MS } from "./times.ts";
+
+/** How long one request for messages waits at the server (ms). */
+const FETCH_MS = 5000;
+const LATER_MS = 1000;
+
+/** A message of a stream, with the name under which it came. */
+export interface Received {
+  /** The tokens of its subject; the last one is the id of its dispatch. */
+  names: readonly string[];
+  bytes: Buffer;
+  /** See `MachineBroker.renew`. */
+  lease: string;
+  delivery: Delivery;
+}
+
+export class Intake {
+  private readonly consumers: Consumers;
+  private readonly onTrouble: (error: unknown) => void;
+  /** Those that wait for room. */
+  private readonly waiting = new Set<() => void>();
+  private isClosing = false;
+
+  /** @param onTrouble called for each request for messages that has failed. It is repeated */
+  constructor(consumers: Consumers, onTrouble: (error: unknown) => void) {
+    this.consumers = consumers;
+    this.onTrouble = onTrouble;
+  }
+
+  close(): void {
+    this.isClosing = true;
+  }
+
+  /** There may be room for jobs now. */
+  takeMore(): void {
+    for (const go of this.waiting) go();
+    this.waiting.clear();
+  }
+
+  private async roomOrPause(): Promise<void> {
+    let go = (): void => {};
+    const told = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    this.waiting.add(go);
+    await Promise.race([told, pause(AGAIN_MS)]);
+    this.waiting.delete(go);
+  }
+
+  /** @param tokens of the subject, before the id @param room how many more may come now */
+  async consume(
+    consumer: Consumer,
+    tokens: number,
+    room: () => number,
+    take: (received: Received) => void,
+  ): Promise<void> {
+    let pull: PullConsumer | undefined;
+    let pullBorn = "";
+    while (!this.isClosing) {
+      try {
+        const max = room();
+        const born = await this.consumers.birth();
+        if (max <= 0) {
+          await this.roomOrPause();
+          continue;
+        }
+        if (pull === undefined || pullBorn !== born) {
+          pull = await this.consumers.get(consumer);
+          pullBorn = born;
+        }
+        const messages = await pull.fetch({ max_messages: max, expires: FETCH_MS });
+        let count = 0;
+        for await (const message of messages) {
+          count++;
+          take(received(message, tokens, born));
+        }
+        // It may be silent because the servers have lost it.
+        if (count === 0) pull = undefined;
+      } catch (error) {
+        // The servers are away, or have lost the stream: it is made again.
+        pull = undefined;
+        this.consumers.forgetBirth();
+        if (!this.isClosing) this.onTrouble(error);
+        await pause(AGAIN_MS);
+      }
+    }
+  }
+}
+
+function received(message: StreamMsg, tokens: number, born: string): Received {
+  return {
+    names: readSubject(message.subject, tokens),
+    bytes: Buffer.from(message.data),
+    lease: `${born} ${message.reply}`,
+    delivery: {
+      done: async () => {
+        await message.ackAck({ timeout: REQUEST_MS });
+      },
+      later: async () => message.nak(LATER_MS),
+    },
+  };
+}
+
+async function pause(ms: number): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, ms).unref());
+}
