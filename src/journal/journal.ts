@@ -23,7 +23,10 @@ const SAME_LOOKS = 4;
 const LOOK_AGAIN_MS = 0.5;
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
-/** The first buffered lines, as bytes, and how many lines they are. */
+/** What is about to be written. All journals share it: a write ends before the next one begins. */
+const BYTES = Buffer.allocUnsafe(JOURNAL_RECORD_BYTES_MAX * CHAR_BYTES_MAX);
+
+/** The first buffered lines, as bytes that are valid until the next chunk, and how many lines they are. */
 interface Chunk {
   bytes: Buffer;
   count: number;
@@ -105,7 +108,7 @@ export class Journal {
       if (chars > charsMax) break;
     }
     const lines = count === this.pending.length ? this.pending : this.pending.slice(0, count);
-    return { bytes: Buffer.from(lines.join(""), "utf8"), count };
+    return { bytes: BYTES.subarray(0, BYTES.write(lines.join(""))), count };
   }
 
   private write(fd: number, { bytes, count }: Chunk): void {
