@@ -27,9 +27,12 @@ export class SettledNames {
   private readonly listings: Record<SettledTray, Listing>;
   /** A time that the file system's own clock has reached (epoch ms). */
   private reachedMs = Number.NEGATIVE_INFINITY;
+  private readonly dirBytesMax: number;
 
-  constructor(trays: Trays) {
+  /** @param dirBytesMax a larger directory is not listed */
+  constructor(trays: Trays, dirBytesMax = DIR_BYTES_MAX) {
     this.trays = trays;
+    this.dirBytesMax = dirBytesMax;
     this.listings = { outbox: unlisted(trays.outbox), failed: unlisted(trays.failed) };
   }
 
@@ -40,7 +43,7 @@ export class SettledNames {
     return this.trays.storage.look(pathIn(listing.dir, name)) !== undefined;
   }
 
-  /** Reads the file system's clock from a new file. Only that clock counts, because it also dates the directories. */
+  /** Reads the file system's clock from a file that was just made or moved. Only that clock counts, because it also dates the directories. */
   noteNew(path: string): void {
     const facts = this.trays.storage.look(path);
     if (facts !== undefined) this.reachedMs = facts.ctimeMs;
@@ -66,7 +69,7 @@ export class SettledNames {
     // on.
     const isDated = this.reachedMs > facts.mtimeMs && this.reachedMs > facts.ctimeMs;
     const doesPay = listing.lookCount > 0 && listing.lookCount >= listing.names.size;
-    if (!isDated || !doesPay || facts.size > DIR_BYTES_MAX) return;
+    if (!isDated || !doesPay || facts.size > this.dirBytesMax) return;
     const { ino, mtimeMs, ctimeMs } = facts;
     const names = new Set(this.trays.storage.list(listing.dir));
     Object.assign(listing, { names, ino, mtimeMs, ctimeMs, isCurrent: true, lookCount: 0 });

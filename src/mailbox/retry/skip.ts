@@ -17,11 +17,10 @@ import {
   ErrTaskExists,
   ErrTaskNotFound,
 } from "../../core/errors.ts";
-import { foldId, inboxName } from "../../core/names.ts";
+import { foldId } from "../../core/names.ts";
 import { duplicateText } from "../../core/skipped.ts";
 import { type Claim, claimFromInbox, newSubmission, readBytes } from "../claim/claim.ts";
-import { closeTickets } from "../files/tickets.ts";
-import { pathIn, type Trays } from "../files/trays.ts";
+import type { Trays } from "../files/trays.ts";
 import { hasErrorRecord } from "../find/failures.ts";
 import { newDeadLetter } from "../settle/dead-letter.ts";
 import type { Settlement } from "../settle/settle.ts";
@@ -37,14 +36,12 @@ export interface Duplicate {
 export const NO_AGENT = "none";
 
 /**
- * Takes a task out of the inbox.
+ * Takes a task out of the inbox that had one name when its file was judged. If it has another one by now, its ticket is closed when the
+ * claim is read.
  * @param skipper see `skippingSequence`
  * @returns undefined when another process moved it
  */
 export function claimToSkip(trays: Trays, id: string, skipper: string): Claim | undefined {
-  const waiting = trays.storage.look(pathIn(trays.inbox, inboxName({ id })));
-  if (waiting === undefined) return undefined;
-  if (waiting.nlink > 1) closeTickets(trays, id, waiting.ino);
   return claimFromInbox(trays, id, 1, skipper, newSubmission(trays.clock, id, 1));
 }
 

@@ -39,6 +39,13 @@ const HELD_MS_MIN = 1000;
 /** Pause before a task that could not be accepted is tried again (ms). It starts at `first` and doubles up to `max`. */
 const ACCEPT_AGAIN_MS = { first: 250, max: 60_000 };
 
+/** Says which names of an id are there. */
+export interface IdLooks {
+  /** Whether a program that knows only the four trays has claimed it. */
+  hasPlainClaim(id: string): boolean;
+  hasResult(id: string): boolean;
+}
+
 export class Dispatcher {
   private readonly env: DispatcherEnvironment;
   private readonly trays: Trays;
@@ -67,6 +74,10 @@ export class Dispatcher {
   private ratePerS = 0;
   /** How many tasks were given to workers since the start. */
   launchedCount = 0;
+  private readonly singleLooks: IdLooks = {
+    hasPlainClaim: (id) => this.isThere(this.trays.processing, `${id}.json`),
+    hasResult: (id) => this.isThere(this.trays.outbox, resultName(id)),
+  };
 
   /** @param gates left out: all tasks may start */
   constructor(
@@ -93,14 +104,14 @@ export class Dispatcher {
     return this.offered.has(file) || this.floating.has(file) || this.alone.has(file);
   }
 
-  /** Whether this id (ignoring case) is being worked on or has settled. "unsure": that is not known yet, ask again. */
-  isTaken(id: string): boolean | "unsure" {
+  /**
+   * Whether this id (ignoring case) is being worked on or has settled. "unsure": that is not known yet, ask again.
+   * @param looks left out: each name is looked for
+   */
+  isTaken(id: string, looks: IdLooks = this.singleLooks): boolean | "unsure" {
     if (this.inFlight.has(foldId(id))) return true;
-    // A foreign program's claim may be there before a listing shows it.
-    if (this.trays.storage.look(pathIn(this.trays.processing, `${id}.json`)) !== undefined)
-      return true;
-    if (this.trays.storage.look(pathIn(this.trays.outbox, resultName(id))) !== undefined)
-      return true;
+    // A foreign program's claim may be there before a listing has told of it.
+    if (looks.hasPlainClaim(id) || looks.hasResult(id)) return true;
     const failed = pathIn(this.trays.failed, errorName(id));
     if (this.trays.storage.look(failed) !== undefined) {
       if (!isRefusal(this.trays, failed)) return true;
@@ -112,6 +123,10 @@ export class Dispatcher {
   /** Call it before this id, which is not taken, leaves the inbox: a refused file may have the name of its record. */
   freeRefused(id: string): void {
     if (this.refused.delete(id)) freeRefusedId(this.trays, id);
+  }
+
+  private isThere(dir: string, name: string): boolean {
+    return this.trays.storage.look(pathIn(dir, name)) !== undefined;
   }
 
   /** Runs one round. @param launchesMax the largest number of new tasks @returns true when there may be more to do at once */

@@ -31,6 +31,7 @@ import type { Environment } from "../environment/environment.ts";
 import type { Parts } from "../environment/parts.ts";
 import { NEVER, type Service } from "../environment/service.ts";
 import type { Completions } from "./completions.ts";
+import { ListedIds } from "./listed-ids.ts";
 import type { Queue } from "./queue.ts";
 
 type SkipperEnvironment = Pick<Environment, "trays" | "telemetry" | "alerts" | "facts" | "wake">;
@@ -63,6 +64,7 @@ export class Skipper implements Service {
   private readonly completions: Completions;
   private readonly parts: Parts;
   private readonly newOwner: () => string;
+  private readonly ids: ListedIds;
   /** The tasks whose key another one has, by folded id. */
   private readonly duplicates = new Map<string, Duplicate & { id: string }>();
   /** Duplicates on which others depend, by the folded id of the task that has their key. */
@@ -92,6 +94,7 @@ export class Skipper implements Service {
     this.completions = completions;
     this.parts = parts;
     this.newOwner = newOwner;
+    this.ids = new ListedIds(env.trays);
     env.facts.on("task:failed", (id) => {
       this.lookAt(id);
       this.lookAtFollowers(id);
@@ -185,10 +188,13 @@ export class Skipper implements Service {
   /** Takes tasks out of the inbox, each after the one for which it is skipped. */
   private takeSlice(): Skipped[] {
     const slice: Skipped[] = [];
+    if (this.failures.size + this.duplicates.size === 0) return slice;
     const inSlice = new Set<string>();
     const untilMs = this.nowMs() + TAKE_MS;
     const isFull = (): boolean => slice.length >= SLICE_TASKS_MAX || this.nowMs() >= untilMs;
+    const failedRoots = new Map<string, boolean>();
     try {
+      this.ids.refresh();
       for (const [key, one] of this.duplicates) {
         if (isFull()) return slice;
         const settlement = this.take(one.id, one);
@@ -196,8 +202,10 @@ export class Skipper implements Service {
         if (settlement !== undefined) slice.push({ why: one, settlement });
       }
       for (const [key, why] of this.failures) {
-        // It may have been put back since it was noted.
-        const isStill = inSlice.has(key) || this.hasFailedStill(why);
+        // It may have been put back since it was noted, but hardly before its root: one look serves all that the root has skipped.
+        const isRootStill = failedRoots.get(why.root) ?? hasErrorRecord(this.env.trays, why.root);
+        failedRoots.set(why.root, isRootStill);
+        const isStill = isRootStill || inSlice.has(key) || this.hasFailedStill(why);
         for (const { id } of isStill ? this.queue.backlog.waitersOf(why.cause) : []) {
           if (isFull()) return slice;
           const settlement = this.take(id, why);
@@ -220,7 +228,7 @@ export class Skipper implements Service {
     const { backlog, dispatcher } = this.queue;
     // Its own part knows what becomes of it.
     if (this.parts.ownerOf(id) !== undefined) return undefined;
-    if (dispatcher.isTaken(id) !== false) {
+    if (dispatcher.isTaken(id, this.ids) !== false) {
       backlog.remove(id);
       facts.emit("task:duplicate", `${id}.json`);
       return undefined;
@@ -271,6 +279,8 @@ export class Skipper implements Service {
 
   /** With durability `process` all is done when this returns. */
   private settle(slice: readonly Skipped[]): void {
+    const [first] = slice;
+    if (first !== undefined) this.ids.noteNew(first.settlement.claim.path);
     this.running = this.settleSlice(slice)
       .catch((error: unknown) => this.goOnLater(error))
       .finally(() => {
@@ -295,6 +305,7 @@ export class Skipper implements Service {
         if (isDuplicate(why)) continue;
         const isStill = failedStill.get(why.cause) ?? this.hasFailedStill(why);
         failedStill.set(why.cause, isStill);
+        if (!isStill) this.failures.delete(foldId(why.cause));
         const again = recheckSkip(trays, settlement.claim.name.id, why.cause, isStill);
         // Handled at once: a later one may throw before all are waited for.
         if (again !== undefined) putBack.push(again.catch((error) => faults.push(error)));
