@@ -63,6 +63,6 @@ export function skipText({ root, depth, chain }: Skip): string {
   const what = `skipped, because ${root} failed`;
   if (depth === 1) return what;
   const isLong = depth > NAMED_MAX;
-  const shown = isLong ? [...chain.slice(0, 2), "…", ...chain.slice(-2)] : chain;
+  const shown = isLong ? [...chain.slice(0, 2), "...", ...chain.slice(-2)] : chain;
   return `${what} (${shown.join(" > ")})`;
 }
