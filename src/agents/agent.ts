@@ -85,7 +85,7 @@ export interface Assignment {
   /** What its programs have used is added here. */
   usage: RunUsage;
   /** Keeps its programs within limits; left out: there are none. */
-  limiter?: RunLimiter;
+  limiter?: RunLimiter | undefined;
   /** The size of the packets in the run's folder (bytes). */
   packetBytes?: number;
   /** Set when it runs in a worktree of its own: its directory there, and variables for its programs. */

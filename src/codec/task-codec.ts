@@ -1,7 +1,6 @@
 /** Decodes and checks tasks. Holds the JSON Schema of tasks. */
 
-import { CALLBACK_EVENTS, type Callback } from "../core/callback.ts";
-import { readDependencies } from "../core/dependencies.ts";
+import { CALLBACK_EVENTS, type Callback, type CallbackEvent } from "../core/callback.ts";
 import { ErrInvalidTask } from "../core/errors.ts";
 import { LAND_MODES, type LandMode } from "../core/landing.ts";
 import {
@@ -13,12 +12,12 @@ import {
   TIMER_MS_MAX,
   WEIGHT_MAX,
 } from "../core/limits.ts";
-import { explainBadId, foldId } from "../core/names.ts";
-import { explainBadOwned, OWNED_MAX } from "../core/owned-paths.ts";
-import { explainBadRunLimits } from "../core/run-limits.ts";
+import { explainBadId } from "../core/names.ts";
+import { OWNED_MAX } from "../core/owned-paths.ts";
 import type { Task } from "../core/task.ts";
 import { JsonFault, type JsonObject, parseObject } from "./json.ts";
 import { compileCheck, optional, shorten } from "./schema.ts";
+import { TASK_RULES, type TaskRule } from "./task-rules.ts";
 import { type Static, Type } from "./typebox.ts";
 
 const Text = Type.String();
@@ -351,54 +350,11 @@ export function checkBody(
   if (!BODY_FIELDS.some((field) => task[field] !== undefined)) {
     throw new ErrInvalidTask(`nothing to run: none of ${BODY_FIELDS.join(", ")} is given`, where);
   }
-  for (const field of ["exec", "land_command"] as const)
-    if (task[field]?.[0] === "")
-      throw new ErrInvalidTask(`${field}[0]: the program's name is empty`, where);
-  for (const field of ["verify", "setup"] as const) {
-    if (task[field] === undefined) continue;
-    task[field] = readPrograms(task[field]);
-    const unnamed = task[field].findIndex((argv) => argv[0] === "");
-    if (unnamed !== -1)
-      throw new ErrInvalidTask(`${field}[${unnamed}][0]: the program's name is empty`, where);
-  }
-  const badLimits = task.run_limits && explainBadRunLimits(task.run_limits);
-  if (badLimits !== undefined) throw new ErrInvalidTask(`run_limits.${badLimits}`, where);
-  const ours =
-    task.env_from && Object.keys(task.env_from).find((name) => name.startsWith("MAILCHUTE_"));
-  if (ours !== undefined)
-    throw new ErrInvalidTask(`env_from: ${shorten(ours)} is set by mailchute`, where);
-  for (const list of ["read", "write"] as const)
-    for (const path of task.owns?.[list] ?? []) {
-      const fault = explainBadOwned(path);
-      if (fault !== undefined)
-        throw new ErrInvalidTask(`owns.${list}: ${shorten(path)}: ${fault}`, where);
-    }
-  // It becomes a part of paths and of refs.
-  const { worktree_of: other } = task.metadata ?? {};
-  const badOf = typeof other === "string" ? explainBadId(other) : undefined;
-  if (badOf !== undefined)
-    throw new ErrInvalidTask(`metadata.worktree_of: ${shorten(other)}: ${badOf}`, where);
-  for (const event of CALLBACK_EVENTS) {
-    const callback = task[event];
-    const fault = callback === undefined ? undefined : explainBadCallback(callback);
-    if (fault !== undefined)
-      throw new ErrInvalidTask(`${event}: ${fault}`, {
-        ...where,
-        hint: "a callback is a program with its arguments, or the fields of a task",
-      });
-  }
-  if (task.review_by !== undefined && task.review_by === task.agent)
-    throw new ErrInvalidTask(`review_by: ${shorten(task.review_by)} would review its own work`, {
-      ...where,
-      hint: "name another agent",
-    });
-  for (const { id: dependency } of readDependencies(task.metadata?.dependencies)) {
-    // mailchute looks for a file with this id in its name.
-    const fault = explainBadId(dependency);
-    if (fault !== undefined)
-      throw new ErrInvalidTask(`metadata.dependencies: ${shorten(dependency)}: ${fault}`, where);
-    if (foldId(dependency) === foldId(id))
-      throw new ErrInvalidTask("metadata.dependencies: the task depends on itself", where);
+  for (const field in value) {
+    const bad = RULES.get(field)?.(task, id);
+    if (bad === undefined) continue;
+    const { message, ...more } = bad;
+    throw new ErrInvalidTask(message, { ...where, ...more });
   }
   return task;
 }
@@ -422,8 +378,18 @@ export function explainBadCallback(callback: Callback): string | undefined {
   }
 }
 
-/** Reads a value that may be one program or a list of programs. */
-export function readPrograms(value: readonly (string | string[])[]): string[][] {
-  const isOne = value.every((part) => typeof part === "string");
-  return (isOne && value.length > 0 ? [value] : value) as string[][];
+const RULES: ReadonlyMap<string, TaskRule> = new Map([
+  ...TASK_RULES,
+  ...CALLBACK_EVENTS.map((event) => [event, callbackRule(event)] as const),
+]);
+
+function callbackRule(event: CallbackEvent): TaskRule {
+  return ({ [event]: callback }) => {
+    const fault = callback === undefined ? undefined : explainBadCallback(callback);
+    if (fault === undefined) return undefined;
+    return {
+      message: `${event}: ${fault}`,
+      hint: "a callback is a program with its arguments, or the fields of a task",
+    };
+  };
 }

@@ -63,8 +63,15 @@ export function nearestLimits(
   return hasLimit(limits) ? limits : undefined;
 }
 
-function hasLimit(limits: RunLimits): boolean {
-  return Object.values(limits).some((value) => value > 0);
+/** Member by member, because each line of a batch asks. */
+function hasLimit({
+  memory_bytes: memory = 0,
+  processes = 0,
+  cpu_ms: cpu = 0,
+  disk_bytes: disk = 0,
+  output_bytes: output = 0,
+}: RunLimits): boolean {
+  return memory > 0 || processes > 0 || cpu > 0 || disk > 0 || output > 0;
 }
 
 const CODES = {

@@ -190,7 +190,7 @@ function assign(
     settings: tools.settings,
     stop,
     usage,
-    ...limiterFor(tools, decoded.task, agent.settings),
+    limiter: limiterFor(tools, decoded.task, agent.settings),
     onProgress,
     onStuck,
   };

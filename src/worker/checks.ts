@@ -1,5 +1,5 @@
 /** The checks of a task: its own `verify` and `expect_files`, and where they are missing those of its agent. */
-import { readPrograms } from "../codec/task-codec.ts";
+import { readPrograms } from "../codec/task-rules.ts";
 import type { AgentSettings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
 

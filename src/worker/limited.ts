@@ -20,12 +20,12 @@ export function explainUnlimited(
   return "run_limits: nothing here limits runs";
 }
 
-/** What keeps the programs of a run within its limits. A run without limits has none. */
+/** What keeps the programs of a run within its limits. Undefined for a run without limits. */
 export function limiterFor(
   { settings, makeLimiter }: Pick<AttemptTools, "settings" | "makeLimiter">,
   task: Task,
   agent: AgentSettings,
-): Pick<Assignment, "limiter"> {
+): Assignment["limiter"] {
   const limits = nearestLimits(task.run_limits, agent.run_limits, settings.run_limits);
-  return limits === undefined || makeLimiter === undefined ? {} : { limiter: makeLimiter(limits) };
+  return limits === undefined ? undefined : makeLimiter?.(limits);
 }

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { timeoutOf } from "../agents/agent.ts";
 import { lastWords, runProgram } from "../agents/program.ts";
-import { readPrograms } from "../codec/task-codec.ts";
+import { readPrograms } from "../codec/task-rules.ts";
 import { type AttemptOutcome, failed } from "../core/outcome.ts";
 import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
 import { makeDirs } from "../host/make-dirs.ts";

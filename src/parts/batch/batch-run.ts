@@ -371,7 +371,7 @@ class BatchRun {
       settings,
       stop: line.stop,
       usage: this.p.usage,
-      ...limiterFor(tools, line.task, line.agent.settings),
+      limiter: limiterFor(tools, line.task, line.agent.settings),
       onProgress: (details: Record<string, unknown>) =>
         this.p.hooks.onProgress({ line: line.number, ...details }),
       onStuck: () => {

@@ -1,5 +1,5 @@
 /** Says what a run has left on the branch of its task, and writes the order for its landing. */
-import { readPrograms } from "../../codec/task-codec.ts";
+import { readPrograms } from "../../codec/task-rules.ts";
 import { ErrGit } from "../../core/errors.ts";
 import { DEFAULT_TARGET, type Diffstat, landFieldsOf, type WorkFacts } from "../../core/landing.ts";
 import { atCommonDir, commitOf, openRepository, type Repository } from "../../git/repository.ts";

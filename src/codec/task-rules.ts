@@ -1,0 +1,97 @@
+/** What the schema of a task cannot say, field by field. */
+import { readDependencies } from "../core/dependencies.ts";
+import { explainBadId, foldId } from "../core/names.ts";
+import { explainBadOwned } from "../core/owned-paths.ts";
+import { explainBadRunLimits } from "../core/run-limits.ts";
+import type { Task } from "../core/task.ts";
+import { shorten } from "./schema.ts";
+
+/** Why a field cannot be meant. */
+export interface TaskFault {
+  message: string;
+  hint?: string;
+}
+
+/** @returns undefined when the field, or its absence, is good @param id of the task */
+export type TaskRule = (task: Task, id: string) => TaskFault | undefined;
+
+/** By field. A rule is asked when the task has its field: most tasks have few. */
+export const TASK_RULES: ReadonlyMap<string, TaskRule> = new Map<string, TaskRule>([
+  ["exec", ({ exec }) => explainArgv("exec", exec)],
+  ["land_command", ({ land_command: argv }) => explainArgv("land_command", argv)],
+  ["verify", (task) => readProgramsOf(task, "verify")],
+  ["setup", (task) => readProgramsOf(task, "setup")],
+  [
+    "run_limits",
+    ({ run_limits: limits }) => named("run_limits.", explainBadRunLimits(limits ?? {})),
+  ],
+  ["env_from", explainEnvFrom],
+  ["owns", explainOwns],
+  ["metadata", (task, id) => explainWorktreeOf(task) ?? explainDependencies(task, id)],
+  ["review_by", explainReviewBy],
+]);
+
+/** Reads a value that may be one program or a list of programs. */
+export function readPrograms(value: readonly (string | string[])[]): string[][] {
+  const isOne = value.every((part) => typeof part === "string");
+  return (isOne && value.length > 0 ? [value] : value) as string[][];
+}
+
+/** From now on the task has a list of programs there. */
+function readProgramsOf(task: Task, field: "verify" | "setup"): TaskFault | undefined {
+  const given = task[field];
+  if (given === undefined) return undefined;
+  const programs = readPrograms(given);
+  task[field] = programs;
+  const unnamed = programs.findIndex((argv) => argv[0] === "");
+  return unnamed === -1 ? undefined : explainArgv(`${field}[${unnamed}]`, programs[unnamed]);
+}
+
+function explainArgv(name: string, argv: readonly string[] | undefined): TaskFault | undefined {
+  return argv?.[0] === "" ? { message: `${name}[0]: the program's name is empty` } : undefined;
+}
+
+function explainEnvFrom({ env_from: variables = {} }: Task): TaskFault | undefined {
+  const ours = Object.keys(variables).find((name) => name.startsWith("MAILCHUTE_"));
+  return named("env_from: ", ours && `${shorten(ours)} is set by mailchute`);
+}
+
+function explainOwns({ owns = {} }: Task): TaskFault | undefined {
+  for (const list of ["read", "write"] as const)
+    for (const path of owns[list] ?? []) {
+      const fault = explainBadOwned(path);
+      if (fault !== undefined) return { message: `owns.${list}: ${shorten(path)}: ${fault}` };
+    }
+  return undefined;
+}
+
+/** It becomes a part of paths and of refs. */
+function explainWorktreeOf({ metadata }: Task): TaskFault | undefined {
+  const other = metadata?.["worktree_of"];
+  const fault = typeof other === "string" ? explainBadId(other) : undefined;
+  return named("metadata.worktree_of: ", fault && `${shorten(other)}: ${fault}`);
+}
+
+function explainDependencies({ metadata }: Task, id: string): TaskFault | undefined {
+  for (const { id: dependency } of readDependencies(metadata?.dependencies)) {
+    // mailchute looks for a file with this id in its name.
+    const fault = explainBadId(dependency);
+    if (fault !== undefined)
+      return { message: `metadata.dependencies: ${shorten(dependency)}: ${fault}` };
+    if (foldId(dependency) === foldId(id))
+      return { message: "metadata.dependencies: the task depends on itself" };
+  }
+  return undefined;
+}
+
+function explainReviewBy({ review_by: reviewer, agent }: Task): TaskFault | undefined {
+  if (reviewer === undefined || reviewer !== agent) return undefined;
+  return {
+    message: `review_by: ${shorten(reviewer)} would review its own work`,
+    hint: "name another agent",
+  };
+}
+
+function named(where: string, fault: string | undefined): TaskFault | undefined {
+  return fault === undefined ? undefined : { message: `${where}${fault}` };
+}
