@@ -1,7 +1,6 @@
 /** The entry of the command line: finds the verb, reads its options, runs it, reports errors. It knows no verb by name. */
 import { isAbsolute } from "node:path";
 import { suggest } from "../core/suggest.ts";
-import { isInit, runBelowInit } from "../host/init.ts";
 import { readVersion } from "../host/package.ts";
 import { type CommandSpec, type Context, ErrUsage } from "./shell/command-spec.ts";
 import { reportError } from "./shell/error-text.ts";
@@ -93,6 +92,7 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
   if (spec.isLongLived === true) stdout.outliveErrors();
   if (spec.endsWithReader === true) stdout.endWithReader();
   if (spec.isLongLived === true && isInit()) {
+    const { runBelowInit } = await import("../host/init.ts");
     const code = await runBelowInit();
     if (code !== undefined) return code;
     out.note(
@@ -190,4 +190,9 @@ function checkPositionals(
       ? `put a program and its arguments after --: mailchute ${verb} -- ${positionals.join(" ")}`
       : usage,
   );
+}
+
+/** Whether this process must wait for orphans: it is the first of its pid namespace. */
+function isInit(): boolean {
+  return process.platform === "linux" && process.pid === 1;
 }

@@ -53,11 +53,6 @@ for (;;) {
 exit 125;
 `;
 
-/** Whether this process must wait for orphans: it is the first of its pid namespace. */
-export function isInit(): boolean {
-  return process.platform === "linux" && process.pid === 1;
-}
-
 /**
  * Runs this same command line again, below a program that waits for orphans. Signals are passed on.
  * @returns the exit code (128 plus the number of a signal); undefined when there is no such program here
