@@ -65,7 +65,8 @@ async function bundle(names, format, chunks, codeSplitting = true, isWritten = t
   });
   await build.close();
   if (isWritten)
-    for (const { fileName, code } of output) fs.writeFileSync(join(dist, fileName), toAscii(code));
+    for (const { fileName, code } of output)
+      fs.writeFileSync(join(dist, fileName), toAscii(withPlainExports(code)));
   return output;
 }
 
@@ -80,6 +81,30 @@ function toAscii(code) {
   return code.replace(
     /[^\0-\x7f]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/**
+ * Each export of a CommonJS file is a getter, which serves a variable that changes: several hundred functions to compile at each start.
+ * What never changes is exported as it is.
+ */
+function withPlainExports(code) {
+  const getter =
+    /^Object\.defineProperty\(exports, "([\w$]+)", \{\n\tenumerable: true,\n\tget: function\(\) \{\n\t\treturn ([\w$]+);\n\t\}\n\}\);$/gm;
+  const fixed = new Set(
+    [...code.matchAll(/^(?:(?:async )?function\*? ?|const |var (?=[\w$]+ = ))([\w$]+)/gm)].map(
+      ([, name]) => name,
+    ),
+  );
+  return code.replace(getter, (whole, name, value) =>
+    fixed.has(value) && !isAssigned(code, value) ? `exports.${name} = ${value};` : whole,
+  );
+}
+
+/** Whether a variable of a file has another value later. */
+function isAssigned(code, name) {
+  return new RegExp(`^\\s+${name.replaceAll("$", "\\$")}(?:\\+\\+|--| [-+*/|&?]*= )`, "m").test(
+    code,
   );
 }
 
