@@ -7,6 +7,9 @@ import { join } from "node:path";
 import { waitFor } from "../../../support/wait-for.ts";
 import { findServer } from "./found.ts";
 
+/** Below those that the system gives to connections. */
+const PORTS = { from: 15_000, count: 15_000 };
+
 export class Server {
   readonly port: number;
   private readonly dir: string;
@@ -75,13 +78,23 @@ export class Server {
   }
 }
 
+/**
+ * A port that no connection gets by itself, as those that the system chooses from would: a server that is dead for a while finds it free.
+ * Those who look for it there would even reach themselves.
+ */
 export async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as net.AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
+  for (;;) {
+    const port = PORTS.from + Math.floor(Math.random() * PORTS.count);
+    const server = net.createServer();
+    try {
+      await once(server.listen(port, "127.0.0.1"), "listening");
+    } catch {
+      continue;
+    }
+    server.close();
+    await once(server, "close");
+    return port;
+  }
 }
 
 async function canConnect(port: number): Promise<boolean> {

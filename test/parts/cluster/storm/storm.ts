@@ -321,7 +321,7 @@ class Storm {
       const { atMs, act } = this.undo[at] as { atMs: number; act: () => void | Promise<void> };
       if (!isAll && performance.now() < atMs) continue;
       this.undo.splice(at, 1);
-      void act();
+      Promise.resolve(act()).catch((error: unknown) => this.problems.push(String(error)));
     }
   }
 
