@@ -90,7 +90,7 @@ export class Claimer {
   lookAround(): void {
     if (!this.tools.settings.mailbox_enabled) return;
     try {
-      this.queue.lookAround();
+      this.queue.lookAround(this.self.isSupervised());
     } catch (error) {
       this.p.pause.begin("look around", error);
     }

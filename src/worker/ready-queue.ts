@@ -17,13 +17,16 @@ export interface ReadyFile {
 export class ReadyQueue {
   private readonly trays: Trays;
   private readonly wake: () => void;
-  /** Best first. */
+  /** Those that were offered, best first, then those that it found. */
   private readonly queue: ReadyFile[] = [];
+  private foundCount = 0;
   private readonly queued = new Set<string>();
   /** For files seen by `lookAround`: says whether they may run yet. */
   private readonly waits: ReadyWaits;
   /** Files that it found and that are not for this worker. They keep their name when they are given back. */
   private readonly notOurs = new Set<string>();
+  /** What the last look around has seen. */
+  private seen: ReadonlySet<string> = new Set();
   private timer: NodeJS.Timeout | undefined;
 
   /**
@@ -48,7 +51,7 @@ export class ReadyQueue {
   /** Removes the first file, because it was claimed or is gone. */
   drop(): void {
     const first = this.queue.shift();
-    if (first !== undefined) this.queued.delete(first.file);
+    if (first !== undefined) this.noteRemoved(first);
   }
 
   /** Removes the first file, because it cannot be claimed yet. It is not found again for `delayMs`. */
@@ -60,13 +63,22 @@ export class ReadyQueue {
 
   add(file: string, isOffered: boolean): void {
     if (this.queued.has(file)) {
-      // The worker had found it before it was offered: mark it as offered.
-      const found = isOffered ? this.queue.find((one) => one.file === file) : undefined;
-      if (found !== undefined) found.isOffered = true;
-      return;
+      if (!isOffered || this.foundCount === 0) return;
+      // It was found before it was offered, and gets the place of its offer.
+      const at = this.queue.findIndex((one) => one.file === file && !one.isOffered);
+      const [found] = at === -1 ? [] : this.queue.splice(at, 1);
+      if (found === undefined) return;
+      this.noteRemoved(found);
     }
     this.queued.add(file);
-    this.queue.push({ file, isOffered });
+    const behind = isOffered ? this.foundCount : 0;
+    this.queue.splice(this.queue.length - behind, 0, { file, isOffered });
+    if (!isOffered) this.foundCount++;
+  }
+
+  private noteRemoved({ file, isOffered }: ReadyFile): void {
+    this.queued.delete(file);
+    if (!isOffered) this.foundCount--;
   }
 
   /** Moves these files to the front of the queue. */
@@ -79,8 +91,12 @@ export class ReadyQueue {
     this.notOurs.add(file);
   }
 
-  /** Finds files that were not offered. @throws the system's error when the tray cannot be listed */
-  lookAround(): void {
+  /**
+   * Finds files that were not offered.
+   * @param isSupervised offers come, each at its place in the order: a file counts as found when two looks have seen it
+   * @throws the system's error when the tray cannot be listed
+   */
+  lookAround(isSupervised = false): void {
     let files: string[];
     try {
       files = this.trays.storage.list(this.trays.processing);
@@ -93,9 +109,12 @@ export class ReadyQueue {
     // Wait until there are many: a file that is just being given back is missing for a moment.
     if (this.notOurs.size > NOT_OURS_MAX)
       for (const file of this.notOurs) if (!present.has(file)) this.notOurs.delete(file);
+    const { seen } = this;
+    this.seen = present;
     let nextInMs = Number.POSITIVE_INFINITY;
     for (const file of files) {
       if (!isReadyFile(file) || this.queued.has(file) || this.notOurs.has(file)) continue;
+      if (isSupervised && !seen.has(file)) continue;
       const leftMs = this.waits.leftMs(file);
       if (leftMs === 0) {
         this.waits.forget(file);
@@ -106,13 +125,13 @@ export class ReadyQueue {
     }
     clearTimeout(this.timer);
     if (nextInMs !== Number.POSITIVE_INFINITY)
-      this.timer = setTimeout(() => this.lookAgain(), Math.min(nextInMs, TIMER_MS_MAX));
+      this.timer = setTimeout(() => this.lookAgain(isSupervised), Math.min(nextInMs, TIMER_MS_MAX));
     if (this.queue.length > 0) this.wake();
   }
 
-  private lookAgain(): void {
+  private lookAgain(isSupervised: boolean): void {
     try {
-      this.lookAround();
+      this.lookAround(isSupervised);
     } catch {
       // The regular look around reports the error.
     }
