@@ -7,6 +7,8 @@ import { ReadyWaits } from "../mailbox/find/ready-waits.ts";
 
 /** From this many files of other workers on, it checks which of them are still there. */
 const NOT_OURS_MAX = 1000;
+/** How long the offer of a file that is just there may be on its way (ms). */
+const OFFER_MS = 50;
 
 export interface ReadyFile {
   file: string;
@@ -112,9 +114,13 @@ export class ReadyQueue {
     const { seen } = this;
     this.seen = present;
     let nextInMs = Number.POSITIVE_INFINITY;
+    let hasNew = false;
     for (const file of files) {
       if (!isReadyFile(file) || this.queued.has(file) || this.notOurs.has(file)) continue;
-      if (isSupervised && !seen.has(file)) continue;
+      if (isSupervised && !seen.has(file)) {
+        hasNew = true;
+        continue;
+      }
       const leftMs = this.waits.leftMs(file);
       if (leftMs === 0) {
         this.waits.forget(file);
@@ -123,6 +129,8 @@ export class ReadyQueue {
         nextInMs = Math.min(nextInMs, leftMs);
       }
     }
+    // With other work at hand the next look is early enough.
+    if (hasNew && this.queue.length === 0) nextInMs = Math.min(nextInMs, OFFER_MS);
     clearTimeout(this.timer);
     if (nextInMs !== Number.POSITIVE_INFINITY)
       this.timer = setTimeout(() => this.lookAgain(isSupervised), Math.min(nextInMs, TIMER_MS_MAX));

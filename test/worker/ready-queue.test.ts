@@ -5,12 +5,14 @@ import { expect, it, onTestFinished } from "vitest";
 import { openTrays } from "../../src/mailbox/files/trays.ts";
 import { ReadyQueue } from "../../src/worker/ready-queue.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const fileOf = (id: string): string => `${id}@s.1~ready.json`;
 
 function newQueue() {
   const trays = openTrays(join(tempDir(), "mailbox"), { durability: "process" });
-  const queue = new ReadyQueue(trays, 1000, () => {});
+  let wakes = 0;
+  const queue = new ReadyQueue(trays, 1000, () => wakes++);
   onTestFinished(() => queue.close());
   const put = (...ids: string[]): void => {
     for (const id of ids) {
@@ -31,7 +33,7 @@ function newQueue() {
     }
     return taken;
   };
-  return { queue, put, offer, order };
+  return { queue, put, offer, order, wakes: () => wakes };
 }
 
 it("what is offered comes first, in the order of the offers, also when it was found before", () => {
@@ -56,6 +58,14 @@ it("with a supervisor a file is found when two looks have seen it, since its off
   expect(order()).toEqual(["b", "a"]);
   queue.lookAround(true);
   expect(order().sort()).toEqual(["a", "b", "lost"]);
+});
+
+it("with a supervisor and nothing at hand it looks again soon", async () => {
+  const { queue, put, order, wakes } = newQueue();
+  put("lost");
+  queue.lookAround(true);
+  await waitFor(() => wakes() > 0, { what: "the second look" });
+  expect(order()).toEqual(["lost"]);
 });
 
 it("without a supervisor a file is found at once", () => {
