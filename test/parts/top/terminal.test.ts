@@ -24,10 +24,14 @@ async function openTop(
   return terminal;
 }
 
-function sees(terminal: Terminal, ...parts: string[]): Promise<boolean> {
-  return waitFor(() => parts.every((part) => terminal.screen().includes(part)), {
-    what: `${parts.join(", ")} on the screen:\n${terminal.screen()}`,
-  });
+async function sees(terminal: Terminal, ...parts: (string | RegExp)[]): Promise<void> {
+  const isThere = (part: string | RegExp): boolean =>
+    typeof part === "string" ? terminal.screen().includes(part) : part.test(terminal.screen());
+  try {
+    await waitFor(() => parts.every(isThere), { what: `${parts.join(", ")} on the screen` });
+  } catch (error) {
+    throw new Error(`what is on the screen:\n${terminal.screen()}`, { cause: error });
+  }
 }
 
 /** The shell has its terminal again, as it was. */
@@ -96,7 +100,8 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
       "? paint",
     );
     terminal.press("Enter");
-    await sees(terminal, "long  RUNNING run 1", "A long one", "line 9", "follows the end");
+    // More lines than the page has, so that it can be scrolled.
+    await sees(terminal, "long  RUNNING run 1", "A long one", /line [4-9]\d/, "follows the end");
     terminal.press("PageUp");
     await sees(terminal, "below, G returns");
     terminal.press("G");
@@ -144,7 +149,7 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
     await sees(terminal, "answer written: paint is answered");
     expect(new QuestionStore(pool.state).answerOf("paint")).toBe("blue");
     pool.drop("hang", { exec: ["sleep", "1000"] });
-    await sees(terminal, "hang");
+    await sees(terminal, "1 RUNNING (1)", "hang");
     terminal.press("1", "c");
     await sees(terminal, "End run 1 of hang after");
     await waitFor(
