@@ -20,14 +20,14 @@ export interface Received {
 }
 
 export class Intake {
-  private readonly consumers: Consumers;
+  private readonly consumers: Pick<Consumers, "birth" | "get" | "forgetBirth">;
   private readonly onTrouble: (error: unknown) => void;
   /** Those that wait for room. */
   private readonly waiting = new Set<() => void>();
   private isClosing = false;
 
   /** @param onTrouble called for each request for messages that has failed. It is repeated */
-  constructor(consumers: Consumers, onTrouble: (error: unknown) => void) {
+  constructor(consumers: Intake["consumers"], onTrouble: (error: unknown) => void) {
     this.consumers = consumers;
     this.onTrouble = onTrouble;
   }
@@ -74,10 +74,16 @@ export class Intake {
           pullBorn = born;
         }
         const messages = await pull.fetch({ max_messages: max, expires: FETCH_MS });
+        // The client itself watches a request by the heartbeats of the servers, and not while it is cut off from them.
+        const late = setTimeout(() => messages.stop(), FETCH_MS + REQUEST_MS);
         let count = 0;
-        for await (const message of messages) {
-          count++;
-          take(received(message, tokens, born));
+        try {
+          for await (const message of messages) {
+            count++;
+            take(received(message, tokens, born));
+          }
+        } finally {
+          clearTimeout(late);
         }
         // It may be silent because the servers have lost it.
         if (count === 0) pull = undefined;
