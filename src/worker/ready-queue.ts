@@ -27,7 +27,7 @@ export class ReadyQueue {
   private readonly waits: ReadyWaits;
   /** Files that it found and that are not for this worker. They keep their name when they are given back. */
   private readonly notOurs = new Set<string>();
-  /** What the last look around has seen. */
+  /** The ready files that the last look around has seen. */
   private seen: ReadonlySet<string> = new Set();
   private timer: NodeJS.Timeout | undefined;
 
@@ -112,7 +112,7 @@ export class ReadyQueue {
     if (this.notOurs.size > NOT_OURS_MAX)
       for (const file of this.notOurs) if (!present.has(file)) this.notOurs.delete(file);
     const { seen } = this;
-    this.seen = present;
+    this.seen = new Set(isSupervised ? files.filter(isReadyFile) : []);
     let nextInMs = Number.POSITIVE_INFINITY;
     let hasNew = false;
     for (const file of files) {
