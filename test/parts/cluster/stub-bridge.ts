@@ -8,6 +8,7 @@ import { Telemetry } from "../../../src/journal/telemetry.ts";
 import { openTrays } from "../../../src/mailbox/files/trays.ts";
 import type { BridgeOptions } from "../../../src/parts/cluster/bridge/options.ts";
 import { Bridge } from "../../../src/parts/cluster/bridge.ts";
+import type { Received } from "../../../src/parts/cluster/nats/intake.ts";
 import { dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
 import { Machines } from "../../../src/parts/cluster/protocol/machines.ts";
 import {
@@ -35,6 +36,7 @@ export function stubBridge(more: Partial<BridgeOptions> = {}) {
   const results: string[] = [];
   const beats: { tree: string; beat: Beat }[] = [];
   let hear: (bytes: Buffer, sender: string) => void = () => {};
+  let take: (received: Received) => void = () => {};
   const ready = async (): Promise<void> => {};
   const broker = {
     isConnected: true,
@@ -45,6 +47,9 @@ export function stubBridge(more: Partial<BridgeOptions> = {}) {
       hear = take;
     },
     jobs: async () => [],
+    jobsFor: async (_target: string, _room: () => number, taker: typeof take) => {
+      take = taker;
+    },
     birth: async () => "1",
     hasJob: async () => true,
     hasResult: async () => false,
@@ -95,6 +100,8 @@ export function stubBridge(more: Partial<BridgeOptions> = {}) {
     results,
     broker,
     beats,
+    /** The servers give a job to this machine. */
+    deliver: (job: Received) => take(job),
     /** A machine says what it has. */
     hear: (beat: Beat) => hear(encodeMessage(beat), beat.machine),
     /** A task waits for its result. */

@@ -62,6 +62,8 @@ export class Taker {
     this.coming.add(id);
     this.ended.delete(id);
     void this.turns.inTurn(id, async () => {
+      // It may run again: what was told before says nothing about that run.
+      this.told.delete(id);
       try {
         const job = this.turns.decoded("job", () => decodeJob(bytes, id));
         if (job === undefined) await delivery.done();
@@ -85,7 +87,8 @@ export class Taker {
     for (const id of this.ended) if (machine.note(id) === undefined) this.ended.delete(id);
     // What has woken us is newer than the last listing, and wakes us once.
     machine.listAnew();
-    const running = machine.ids().filter((id) => !this.ended.has(id));
+    // Of one that comes again nothing is known until it is submitted or told.
+    const running = machine.ids().filter((id) => !this.ended.has(id) && !this.coming.has(id));
     const justEnded = running.filter((id) => machine.placeOf(id) === "settled");
     for (const id of justEnded) this.ended.add(id);
     const toMs = performance.now();
@@ -102,7 +105,11 @@ export class Taker {
     await Promise.all(
       due.map((id) =>
         this.turns.inTurn(id, async () => {
-          await this.machine.report(id);
+          if (!(await this.machine.report(id))) {
+            // It runs again.
+            this.ended.delete(id);
+            return;
+          }
           const before = this.told.get(id);
           const { first, max } = TELL_AGAIN_MS;
           const againMs = before?.birth === birth ? Math.min(2 * before.againMs, max) : first;

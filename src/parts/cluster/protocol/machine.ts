@@ -57,19 +57,20 @@ export class Machine {
     else await this.report(id);
   }
 
-  /** Tells the origin how a task has ended, as long as it has not said that it knows. */
-  async report(id: string): Promise<void> {
+  /** Tells the origin how a task has ended, as long as it has not said that it knows. @returns whether there was something to tell */
+  async report(id: string): Promise<boolean> {
     const { tree, broker } = this.o;
     const note = tree.note(id);
-    if (note === undefined || tree.placeOf(id) !== "settled") return;
+    if (note === undefined || tree.placeOf(id) !== "settled") return false;
     const end = tree.endOf(id);
     if (end === undefined || (note.state === "left" && isCancelled(end)) || note.state === "over") {
       this.forget(id);
-      return;
+      return false;
     }
     await this.tell(note, end);
     // Only now: until the result is at the broker, another machine must take over from a dead one.
     await broker.finishJob(note.lease);
+    return true;
   }
 
   /** The origin wants nothing of it any more. */
