@@ -1,6 +1,6 @@
 /** Carries tasks, results and receipts between a state tree and the broker. All that it must not forget is in the tree. */
 import os from "node:os";
-import type { BridgeOptions } from "./bridge/options.ts";
+import { BEATS_PER_WAIT, type BridgeOptions } from "./bridge/options.ts";
 import { Sender } from "./bridge/sender.ts";
 import { Taker } from "./bridge/taker.ts";
 import { Turns } from "./bridge/turns.ts";
@@ -9,8 +9,6 @@ import type { Held } from "./tree/origin-files.ts";
 
 /** How often the tree is looked at (ms). */
 const LOOK_MS = 200;
-/** So many parts of `ack_wait` are between two renewals of a job, and between two heartbeats. */
-const BEATS_PER_WAIT = 6;
 /** How often a machine says how it is (ms). */
 const REPORT_MS = 1000;
 /** How often a machine looks how far its runs are (ms). */

@@ -7,6 +7,9 @@ import type { LocalLogs } from "../tree/local-logs.ts";
 import type { MachineFiles } from "../tree/machine-files.ts";
 import type { Held, OriginFiles } from "../tree/origin-files.ts";
 
+/** So many renewals of a job, and heartbeats, are within `ack_wait`. */
+export const BEATS_PER_WAIT = 6;
+
 export interface BridgeOptions {
   /** The name of this machine. */
   name: string;

@@ -15,6 +15,7 @@ import { readVersion } from "../../../host/package.ts";
 import { Telemetry } from "../../../journal/telemetry.ts";
 import { openTrays, type Trays } from "../../../mailbox/files/trays.ts";
 import { safe } from "../../../text/render.ts";
+import { stopUnrenewed } from "../bridge/before-connected.ts";
 import { Bridge } from "../bridge.ts";
 import type { NatsBroker } from "../nats/broker.ts";
 import { targetOf } from "../protocol/dispatch.ts";
@@ -90,12 +91,14 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
   });
   const connect = (): Promise<NatsBroker> =>
     connectTo(place, treeId, (error) => tell(messageOf(error)));
+  const runs = new LocalRuns({ tree, prices: settings.prices, lines: new AgentLines() });
+  const machine = machineOf(place, trays, runs);
+  const isConnected = stopUnrenewed(machine, { name, ackWaitMs: cluster.ack_wait_ms, tell });
   const broker = await tryAgain(connect, stopped, (error) =>
     tell(`waits for ${cluster.servers.join(", ")}: ${messageOf(error)}`),
   );
+  await isConnected();
   if (broker === undefined) return;
-  const runs = new LocalRuns({ tree, prices: settings.prices, lines: new AgentLines() });
-  const machine = machineOf(place, trays, runs);
   const pool = new PoolRoom(tree, trays, (id) => machine.note(id) !== undefined);
   const program = readVersion();
   const remote = settings.agents.filter(({ kind }) => kind === "remote").map(targetOf);

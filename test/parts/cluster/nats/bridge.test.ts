@@ -311,6 +311,31 @@ test("rubbish at the servers is refused with a reason, and harms nothing", async
   await atRest(pair);
 });
 
+test("a bridge that starts while no server answers stops what ran, which runs again when one does", async () => {
+  const pair = await newPair("exec sleep 600");
+  const { a, b, runs } = pair;
+  await a.bridge();
+  const first = await b.bridge();
+  a.pool.drop("t", { agent: "far", prompt: "?" });
+  await waitFor(() => runs().length > 0, { what: "the run" });
+  first.child.kill("SIGKILL");
+  await first.ended;
+  const config = join(b.pool.state, "config.yaml");
+  const settings = fs.readFileSync(config, "utf8");
+  fs.writeFileSync(config, settings.replace(server.url, "nats://127.0.0.1:1"));
+  const cutOff = b.pool.spawn(["bridge"]);
+  expect(await b.pool.error(runs()[0] ?? "")).toMatchObject({ kind: "cancelled" });
+  expect(cutOff.stderr()).toContain("waits for nats://127.0.0.1:1");
+  cutOff.child.kill("SIGTERM");
+  await cutOff.ended;
+  fs.writeFileSync(config, settings);
+  await b.bridge();
+  await waitFor(() => runs().length === 2, { what: "the next run", timeoutMs: 30_000 });
+  expect(runs()[1]).toBe(runs()[0]);
+  expect((await a.pool.run(["cancel", "t"])).code).toBe(0);
+  await atRest(pair);
+});
+
 test("bridges are killed and servers lose their disk: each task settles once", async () => {
   const pair = await newPair("sleep 0.05");
   const { a, b, runs } = pair;
