@@ -10,10 +10,11 @@ export { type StateTree, stateTree } from "./core/state-tree.ts";
 export type { ErrorRecord, FailureKind, ResultRecord, Task, TaskMetadata } from "./core/task.ts";
 export { readJournal } from "./journal/read.ts";
 export { defineTask, type TaskDefinition, type TaskKind } from "./library/define-task.ts";
-export type { FailOptions, HeldTask, MailboxOptions, NewTask } from "./library/mailbox.ts";
+export type { FailOptions, HeldTask, MailboxOptions } from "./library/mailbox.ts";
 export type { Abortable, EnqueuedBatch, Mailchute } from "./library/mailchute.ts";
 export type { PoolOptions } from "./library/pool.ts";
 export type { StandardSchemaV1 } from "./library/standard-schema.ts";
+export type { NewTask } from "./library/submissions.ts";
 export type { SubscribeOptions } from "./library/subscribe.ts";
 export type { Ended, WaitForOptions } from "./library/wait-for.ts";
 export {

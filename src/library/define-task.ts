@@ -2,8 +2,8 @@
 import { type Handler, type HandlerContext, NoRetryError } from "../agents/handler.ts";
 import { ErrInvalidResult, ErrInvalidTask } from "../core/errors.ts";
 import type { Task } from "../core/task.ts";
-import type { NewTask } from "./mailbox.ts";
 import { checkBy, type InputOf, type OutputOf, type StandardSchemaV1 } from "./standard-schema.ts";
+import type { NewTask } from "./submissions.ts";
 
 /** What a kind of task is: who runs it, and the schemas of what goes in and comes out. */
 export interface TaskDefinition<

@@ -4,28 +4,22 @@
  */
 import { dirname, join, resolve } from "node:path";
 import { encodeRecord } from "../codec/records.ts";
-import { checkTask, type DecodedTask } from "../codec/task-codec.ts";
+import type { DecodedTask } from "../codec/task-codec.ts";
 import { wallSeconds } from "../core/clock.ts";
 import {
   ErrInvalidTask,
   ErrInvalidTransition,
   ErrIo,
-  ErrLeaseLost,
   ErrNoTasks,
-  ErrTaskExists,
   ErrTaskNotFound,
-  isSystemError,
-  MailchuteError,
   messageOf,
 } from "../core/errors.ts";
-import { leaseOf, type ProcessingName, parseName, runOf } from "../core/names.ts";
+import { leaseOf, type ProcessingName, parseName } from "../core/names.ts";
 import { DEFAULT_SETTINGS } from "../core/settings.ts";
 import type { ErrorRecord, FailureKind, ResultRecord, Task } from "../core/task.ts";
 import type { WaitingTask } from "../core/waiting-task.ts";
-import { judgeOwner, ownerSequence } from "../host/identity.ts";
-import { endTree } from "../host/process-tree.ts";
+import { ownerSequence } from "../host/identity.ts";
 import { Alerts } from "../journal/alerts.ts";
-import { hasStarted } from "../journal/lookup.ts";
 import {
   type Claim,
   claimFromInbox,
@@ -36,26 +30,23 @@ import {
 } from "../mailbox/claim/claim.ts";
 import { type SweepCounts, sweepAll } from "../mailbox/clean/sweep.ts";
 import type { FollowPlace, MakeFollow } from "../mailbox/files/follow.ts";
-import { newId } from "../mailbox/files/random.ts";
 import { type OpenOptions, openTrays, type Trays } from "../mailbox/files/trays.ts";
 import { checkFormat } from "../mailbox/files/tree-format.ts";
 import { findClaimable } from "../mailbox/find/claimable.ts";
 import { isInFlight } from "../mailbox/find/locate.ts";
 import { ReadyWaits } from "../mailbox/find/ready-waits.ts";
-import { SettledNames } from "../mailbox/find/settled-names.ts";
 import { hasSettled, readSettled, recordOfSubmission } from "../mailbox/find/settled-record.ts";
-import { findRecoverable } from "../mailbox/recover/find-recoverable.ts";
-import { LeaseObserver } from "../mailbox/recover/lease-observer.ts";
-import { recoverStep } from "../mailbox/recover/recover.ts";
-import type { Recovered, RunTraces, SettledFacts } from "../mailbox/recover/recoverer.ts";
+import type { Recovered } from "../mailbox/recover/recoverer.ts";
 import { retry } from "../mailbox/retry/retry.ts";
 import { newDeadLetter } from "../mailbox/settle/dead-letter.ts";
 import { refuseClaim } from "../mailbox/settle/quarantine.ts";
 import { newSettlement, type Settlement, settleAll } from "../mailbox/settle/settle.ts";
 import { dropIdentical } from "../mailbox/submit/duplicates.ts";
-import { type SubmitOutcome, submitAll } from "../mailbox/submit/submit.ts";
-import { submitStamped } from "../mailbox/submit/submit-stamped.ts";
+import type { SubmitOutcome } from "../mailbox/submit/submit.ts";
 import { LeaseJournal } from "./lease-journal.ts";
+import { asErrIo, cannotRead, leaseLost } from "./mailbox-errors.ts";
+import { Recovery } from "./recovery.ts";
+import { type NewTask, submitAllNew, submitNew } from "./submissions.ts";
 
 export interface MailboxOptions extends OpenOptions {
   /** How long an owner of a lease may be silent before its task is taken back (ms). Default 4 h. */
@@ -72,12 +63,6 @@ export interface MailboxOptions extends OpenOptions {
   agentId?: string;
 }
 
-/** A task to submit: without an id it gets a new one. */
-export type NewTask = Omit<Known<Task>, "id"> & { id?: string; [key: string]: unknown };
-
-/** Without the index signature, with which `Omit` would forget the members that are named. */
-type Known<T> = { [Key in keyof T as string extends Key ? never : Key]: T[Key] };
-
 /** A task that this process holds. */
 export interface HeldTask {
   task: Task;
@@ -90,16 +75,6 @@ export interface HeldTask {
   lease: string;
   /** Path of the claimed file. */
   path: string;
-}
-
-/** How many tasks are submitted together. */
-const GROUP = 256;
-
-/** A task that can be submitted. */
-interface Prepared {
-  id: string;
-  createdAt: number;
-  textAt: (createdAt: number) => string;
 }
 
 interface Held {
@@ -127,11 +102,9 @@ export class Mailbox {
   readonly trays: Trays;
   private readonly o: Required<Omit<MailboxOptions, keyof OpenOptions>>;
   private readonly newOwner = ownerSequence();
-  private readonly observer: LeaseObserver;
+  private readonly recovery: Recovery;
   private readonly waits: ReadyWaits;
   private readonly journal: LeaseJournal;
-  private readonly unfinished = new Set<string>();
-  private readonly excused = new Map<string, number>();
   private readonly held = new Map<string, Held>();
 
   protected constructor(trays: Trays, options: MailboxOptions, makeFollow?: MakeFollow) {
@@ -145,9 +118,11 @@ export class Mailbox {
       failedDays: options.failedDays ?? 30,
       agentId: options.agentId ?? "library",
     };
-    this.observer = new LeaseObserver(this.o.leaseTtlMs);
     this.waits = new ReadyWaits(trays, this.o.backoffMaxMs);
-    this.journal = new LeaseJournal(trays, this.o.agentId, this.o.leaseTtlMs);
+    const { agentId, leaseTtlMs, maxAttempts } = this.o;
+    this.journal = new LeaseJournal(trays, agentId, leaseTtlMs);
+    const { newOwner, journal } = this;
+    this.recovery = new Recovery({ trays, journal, newOwner, leaseTtlMs, maxAttempts, agentId });
     if (makeFollow !== undefined) this.trays.follow = makeFollow(this.followPlace());
   }
 
@@ -182,9 +157,7 @@ export class Mailbox {
    */
   async enqueue(task: NewTask, { signal }: { signal?: AbortSignal } = {}): Promise<string> {
     signal?.throwIfAborted();
-    const { id, createdAt, textAt } = this.prepare(task);
-    await this.inTime("enqueue", () => submitStamped(this.trays, id, createdAt, textAt));
-    return id;
+    return this.inTime("enqueue", () => submitNew(this.trays, task));
   }
 
   /**
@@ -192,50 +165,11 @@ export class Mailbox {
    * refused stops no other.
    * @throws ErrInvalidTask when one is no task: nothing is submitted then; the reason of the signal, between two groups
    */
-  async enqueueAll(
+  enqueueAll(
     tasks: readonly NewTask[],
     { signal }: { signal?: AbortSignal } = {},
   ): Promise<SubmitOutcome[]> {
-    const prepared = tasks.map((task) => this.prepare(task));
-    const settled = new SettledNames(this.trays);
-    const outcomes: SubmitOutcome[] = [];
-    for (let from = 0; from < prepared.length; from += GROUP) {
-      signal?.throwIfAborted();
-      const group = prepared.slice(from, from + GROUP);
-      const submissions = group.map(({ id, createdAt, textAt }) => ({
-        id,
-        bytes: Buffer.from(textAt(createdAt), "utf8"),
-      }));
-      const submitted = await this.inTime("enqueue", () =>
-        submitAll(this.trays, submissions, settled),
-      );
-      for (const [index, outcome] of submitted.entries()) {
-        const isTaken = outcome.outcome === "refused" && outcome.error instanceof ErrTaskExists;
-        const one = group[index];
-        outcomes.push(isTaken && one !== undefined ? await this.again(one, outcome) : outcome);
-      }
-    }
-    return outcomes;
-  }
-
-  /** The same task may be there with an earlier time of its creation. */
-  private async again(one: Prepared, refused: SubmitOutcome): Promise<SubmitOutcome> {
-    try {
-      const { id, createdAt, textAt } = one;
-      return { id, outcome: await submitStamped(this.trays, id, createdAt, textAt) };
-    } catch {
-      return refused;
-    }
-  }
-
-  /** @throws ErrInvalidTask */
-  private prepare(task: NewTask): Prepared {
-    const { clock } = this.trays;
-    const id = task.id ?? newId(clock.wallMs());
-    const createdAt = wallSeconds(clock);
-    const textAt = (atS: number): string => `${JSON.stringify({ created_at: atS, ...task, id })}\n`;
-    checkTask(JSON.parse(textAt(createdAt)) as Record<string, unknown>, id);
-    return { id, createdAt, textAt };
+    return this.inTime("enqueue", () => submitAllNew(this.trays, tasks, signal));
   }
 
   /**
@@ -401,53 +335,7 @@ export class Mailbox {
 
   /** Reclaims the tasks of dead or silent owners, and publishes the records that those had committed. @throws ErrIo */
   recover(): Promise<Recovered[]> {
-    return this.inTime("recover", () => this.recoverAll());
-  }
-
-  private async recoverAll(): Promise<Recovered[]> {
-    const recovered: Recovered[] = [];
-    const recoverer = {
-      trays: this.trays,
-      newOwner: this.newOwner,
-      judge: judgeOwner,
-      observer: this.observer,
-      unfinished: this.unfinished,
-      excused: this.excused,
-      endLease: async (lease: string) => {
-        await endTree(lease, 0);
-      },
-      policyOf: (task: Task | undefined) => ({
-        maxAttempts: task?.max_attempts ?? this.o.maxAttempts,
-        agentId: this.o.agentId,
-      }),
-      ...this.runTraces(),
-      onRecovered: (what: Recovered) => {
-        recovered.push(what);
-        if (what.action === "reclaimed") this.journal.noteReclaimed(what);
-      },
-      onSettled: (settled: Settlement, facts: SettledFacts) => {
-        const mayBeRecorded = facts.mayBeRecorded || settled.mayBeRecorded === true;
-        this.journal.noteSettled({ ...settled, mayBeRecorded }, 0, null);
-      },
-    };
-    const files = this.trays.storage.list(this.trays.processing);
-    for (const step of findRecoverable(recoverer, files, this.o.leaseTtlMs))
-      await recoverStep(recoverer, step);
-    return recovered;
-  }
-
-  /** How to find traces of earlier runs by the workers of the state tree, if there is one. */
-  private runTraces(): { traces?: RunTraces } {
-    const { tree } = this.journal;
-    if (tree === undefined) return {};
-    const traces: RunTraces = {
-      dirOf: (name) => join(tree.runs, runOf(name)),
-      // Only the settings of the state tree say which agents are programs, and a library does not read them. For tasks without
-      // `exec`, the journal is asked, too.
-      isProgram: (task) => task.exec !== undefined,
-      hasStarted: (name) => hasStarted(tree.events, leaseOf(name)),
-    };
-    return { traces };
+    return this.inTime("recover", () => this.recovery.recover());
   }
 
   /** Puts a dead letter back into the inbox. @throws ErrTaskNotFound, ErrTaskExists, ErrInvalidTransition, ErrIo */
@@ -535,7 +423,7 @@ export class Mailbox {
 
   private heldOf(task: HeldTask): Held {
     const held = this.held.get(task.lease);
-    if (held === undefined) throw leaseLost(task);
+    if (held === undefined) throw leaseLost({ ...task, id: task.task.id });
     return held;
   }
 
@@ -543,7 +431,7 @@ export class Mailbox {
     const held = this.held.get(task.lease);
     this.held.delete(task.lease);
     if (held !== undefined) this.journal.noteFenced(held.claim.name);
-    throw leaseLost(task);
+    throw leaseLost({ ...task, id: task.task.id });
   }
 
   private async settle(task: HeldTask, settlement: Settlement): Promise<void> {
@@ -556,7 +444,7 @@ export class Mailbox {
     });
     if (settlement.error !== undefined) {
       // No other process recovers this task while this process lives, so `recover` of this mailbox must publish it, too.
-      if (settlement.committedMs !== undefined) this.unfinished.add(settlement.marker);
+      if (settlement.committedMs !== undefined) this.recovery.unfinished.add(settlement.marker);
       throw new ErrIo(`cannot settle ${task.task.id}: ${messageOf(settlement.error)}`, {
         id: task.task.id,
         path: settlement.claim.path,
@@ -565,7 +453,7 @@ export class Mailbox {
         hint: "the task is still yours: try again when the disk has room",
       });
     }
-    this.unfinished.delete(settlement.marker);
+    this.recovery.unfinished.delete(settlement.marker);
     if (settlement.outcome === "fenced") this.lost(task);
     this.held.delete(task.lease);
     if (settlement.recordAs !== undefined)
@@ -575,37 +463,4 @@ export class Mailbox {
 
 function isCommitted(held: Held): held is Held & { settlement: Settlement } {
   return held.settlement?.committedMs !== undefined;
-}
-
-/** Turns a system error into an ErrIo. Returns any other error unchanged. */
-function asErrIo(error: unknown, phase: string, dir: string): unknown {
-  if (error instanceof MailchuteError || !isSystemError(error)) return error;
-  return new ErrIo(`cannot ${phase}: ${messageOf(error)}`, {
-    path: (error as { path?: string }).path ?? dir,
-    phase,
-    cause: error,
-    hint: "check the disk and the rights, then try again",
-  });
-}
-
-function cannotRead(claim: Claim, cause: unknown): ErrIo {
-  return new ErrIo(`cannot read ${claim.name.id}: ${messageOf(cause)}`, {
-    id: claim.name.id,
-    path: claim.path,
-    phase: "claim",
-    cause,
-    hint: "it was put back: try again",
-  });
-}
-
-function leaseLost(task: HeldTask): ErrLeaseLost {
-  return new ErrLeaseLost(
-    `the lease ${task.lease} of ${task.task.id} is not ours any more; nothing was changed`,
-    {
-      id: task.task.id,
-      path: task.path,
-      phase: "settle",
-      hint: "drop the work; another process has the task",
-    },
-  );
 }

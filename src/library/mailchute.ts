@@ -13,8 +13,9 @@ import type { SubmitOutcome } from "../mailbox/submit/submit.ts";
 import type { RunSummary } from "../supervisor/supervisor.ts";
 import type { IdReader } from "../view/id-reader.ts";
 import type { WhyOpen } from "../view/why-open.ts";
-import type { Mailbox, MailboxOptions, NewTask } from "./mailbox.ts";
+import type { Mailbox, MailboxOptions } from "./mailbox.ts";
 import type { PoolOptions, PoolParts } from "./pool.ts";
+import type { NewTask } from "./submissions.ts";
 import { type SubscribeOptions, subscribe } from "./subscribe.ts";
 import type { Ended, WaitForOptions } from "./wait-for.ts";
 

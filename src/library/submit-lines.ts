@@ -3,7 +3,7 @@ import { decodeLine } from "../codec/task-codec.ts";
 import { ErrInvalidTask } from "../core/errors.ts";
 import type { Trays } from "../mailbox/files/trays.ts";
 import { type SubmittedBatch, submitBatch } from "../mailbox/submit/submit-batch.ts";
-import type { NewTask } from "./mailbox.ts";
+import type { NewTask } from "./submissions.ts";
 
 /** Lines are written in pieces of about this size (bytes). */
 const PIECE_BYTES = 256 * 1024;
