@@ -1,5 +1,6 @@
 /** The command line of the soak: `npm run test:soak -- [--minutes N | --seconds N] [--seed N] [--controls]`. */
 import { parseArgs } from "node:util";
+import { type End, endingAll } from "../support/ending-all.ts";
 import { runSoak, type SoakResult } from "./soak.ts";
 
 /** By what probe.mjs calls them. */
@@ -44,15 +45,7 @@ async function soakOnce(
   seed: number,
   leak: string | undefined,
 ): Promise<SoakResult> {
-  const ends: (() => void | Promise<void>)[] = [];
-  const endAll = async (): Promise<void> => {
-    for (let end = ends.pop(); end !== undefined; end = ends.pop()) await end();
-  };
-  const onSignal = (): void => {
-    void endAll().then(() => process.exit(130));
-  };
-  process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
-  try {
+  return endingAll(async (ends) => {
     const onProgress = (text: string): void => {
       if (seconds > 60) console.log(text);
     };
@@ -60,15 +53,12 @@ async function soakOnce(
       seconds,
       seed,
       onProgress,
-      onEnd: (work: () => void | Promise<void>) => ends.push(work),
+      onEnd: (work: End) => ends.push(work),
     };
     const result = await runSoak(leak === undefined ? options : { ...options, leak });
     report(result, seconds, seed, leak === undefined ? "" : "  ");
     return result;
-  } finally {
-    process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
-    await endAll();
-  }
+  });
 }
 
 /** @param indent sets apart what leaks on purpose show */

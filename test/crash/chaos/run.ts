@@ -1,5 +1,6 @@
 /** The command line of the chaos: `npm run test:chaos -- [--tasks N] [--faults N] [--seed N] [--seconds N] [--controls]`. */
 import { parseArgs } from "node:util";
+import { endingAll } from "../../support/ending-all.ts";
 import { anySeed, type ChaosOptions, type ChaosResult, runChaos } from "./chaos.ts";
 
 const CONTROLS = [
@@ -57,12 +58,7 @@ async function runOnce(
   isControl = false,
 ): Promise<ChaosResult> {
   console.log(`seed ${options.seed}`);
-  const ends: (() => void | Promise<void>)[] = [];
-  const onSignal = (): void => {
-    void endAll(ends).then(() => process.exit(130));
-  };
-  process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
-  try {
+  return endingAll(async (ends) => {
     const result = await runChaos({ ...options, onEnd: (work) => ends.push(work) });
     report(result, isControl ? "  " : "");
     // The folder tells what happened; what it had running goes.
@@ -71,15 +67,7 @@ async function runOnce(
       console.log(`kept in ${result.dir}; again with --seed ${options.seed}`);
     }
     return result;
-  } finally {
-    process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
-    await endAll(ends);
-  }
-}
-
-/** Last come, first gone. */
-async function endAll(ends: (() => void | Promise<void>)[]): Promise<void> {
-  for (let end = ends.pop(); end !== undefined; end = ends.pop()) await end();
+  });
 }
 
 const PROBLEMS_SHOWN = 40;

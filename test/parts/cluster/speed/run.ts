@@ -3,6 +3,7 @@
  * when a goal is missed. The machine must have nothing else to do.
  */
 import { parseArgs } from "node:util";
+import { endingAll } from "../../../support/ending-all.ts";
 import install from "../nats/found.ts";
 import { measureMany } from "./many.ts";
 import {
@@ -52,23 +53,11 @@ async function inTurn(
   measure: (o: MeasureOptions) => Promise<Found>,
   rounds: number,
 ): Promise<Found> {
-  const ends: (() => void | Promise<void>)[] = [];
-  /** Last come, first gone. */
-  const endAll = async (): Promise<void> => {
-    for (let end = ends.pop(); end !== undefined; end = ends.pop()) await end();
-  };
-  const onSignal = (): void => {
-    void endAll().then(() => process.exit(130));
-  };
-  process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
-  try {
-    return await measure({
+  return endingAll((ends) =>
+    measure({
       rounds,
       onEnd: (work) => ends.push(work),
       tell: (text) => console.log(`    ${text}`),
-    });
-  } finally {
-    process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
-    await endAll();
-  }
+    }),
+  );
 }

@@ -4,6 +4,7 @@
  */
 import { parseArgs } from "node:util";
 import { anySeed } from "../../../crash/chaos/chaos.ts";
+import { endingAll } from "../../../support/ending-all.ts";
 import install from "../nats/found.ts";
 import { runStorm, type StormResult } from "./storm.ts";
 
@@ -30,16 +31,7 @@ export async function main(args: readonly string[]): Promise<number> {
   install();
   const seed = values.seed === undefined ? anySeed() : Number(values.seed);
   console.log(`seed ${seed}`);
-  const ends: (() => void | Promise<void>)[] = [];
-  /** Last come, first gone. */
-  const endAll = async (): Promise<void> => {
-    for (let end = ends.pop(); end !== undefined; end = ends.pop()) await end();
-  };
-  const onSignal = (): void => {
-    void endAll().then(() => process.exit(130));
-  };
-  process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
-  try {
+  return endingAll(async (ends) => {
     const result = await runStorm({
       seed,
       tasks: Number(values.tasks),
@@ -57,10 +49,7 @@ export async function main(args: readonly string[]): Promise<number> {
     });
     report(result);
     return result.problems.length === 0 ? 0 : 1;
-  } finally {
-    process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
-    await endAll();
-  }
+  });
 }
 
 function report({ problems, faults, late, overlaps, ...result }: StormResult): void {
