@@ -71,7 +71,8 @@ function pairsOf({ contestants }) {
     return Object.entries(before?.figures ?? {}).flatMap(([key, then]) => {
       const value = now.figures[key];
       if (!Number.isFinite(value) || !Number.isFinite(then)) return [];
-      const ratio = key === "rate" || key.endsWith("_rate") ? value / then : then / value;
+      const isRate = key === "rate" || key.endsWith("_rate");
+      const ratio = value === then ? 1 : isRate ? value / then : then / value;
       return [{ name: now.name, key, then, value, ratio }];
     });
   });
