@@ -133,7 +133,10 @@ for (const name of ALONE) {
   const needs = await findNeeds([name]);
   written.push(
     ...(await bundle([name], "cjs", dirname(name), {
-      groups: [{ name: "needs", test: (id) => needs.has(id) }],
+      groups: [
+        { name: "packages", test: (id) => needs.has(id) && packageOf(id) !== undefined },
+        { name: "needs", test: (id) => needs.has(id) },
+      ],
     })),
   );
 }
