@@ -51,7 +51,7 @@ function gateOf({ name, agents, sent, isFull, bridge }: TargetState): ClosedGate
       .map(({ id, machine }) => [id, `the machine ${machine} has it`]),
   );
   const who = isFull ? [...agents] : [];
-  // That all slots are in use is no more than with slots of this machine.
+  // All slots in use is normal: tasks wait for slots of this machine, too.
   return { ...gate, agents: who, why, tasks, do: "wait; mailchute cluster ls", is_well: true };
 }
 

@@ -33,7 +33,7 @@ export interface Schedule extends Rhythm {
   name: string;
   /** What becomes of times at which no supervisor ran: the newest, all, or none of them fires. */
   missed: (typeof MISSED)[number];
-  /** With `all`: at most so many, and none that is older. */
+  /** With `all`: at most so many of them fire, and none that is older than `missedWithinMs`. */
   missedMax: number;
   missedWithinMs: number;
   /** A time that is at most so late is not missed. */

@@ -80,7 +80,7 @@ export function worktreePath(dir: string, id: string): string {
   return join(dir, id);
 }
 
-/** Worktrees on their way out. */
+/** Worktrees that are being removed. */
 export function trashDir(dir: string): string {
   return join(dir, ".removed");
 }
