@@ -18,7 +18,7 @@ import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import type { BridgeProcess } from "./bridge-process.ts";
 import { gatesOf, goesOnText } from "./gate-text.ts";
 import { clusterGate, targetOf } from "./protocol/dispatch.ts";
-import { restOfLook } from "./rest.ts";
+import { restOfLook, usedMs } from "./rest.ts";
 import { type BridgeDocument, BridgeReader, readBridge } from "./tree/bridge-document.ts";
 
 /**
@@ -113,9 +113,9 @@ class ClusterPart implements Part, StartLimit, StatusSource {
     if (this.targets.size === 0 || nowMs < this.lookAtMs) return;
     const all = [...this.targets.values()];
     const before = all.map(underWay);
-    const fromMs = performance.now();
+    const usedBeforeMs = usedMs();
     this.look(nowMs);
-    const leastMs = restOfLook(performance.now() - fromMs);
+    const leastMs = restOfLook(usedBeforeMs);
     const hasRoom = all.some((target, at) => underWay(target) < (before[at] ?? 0));
     this.pauseMs = Math.max(leastMs, hasRoom ? SOON_MS : Math.min(2 * this.pauseMs, LOOK_MS));
     const isFull = all.some((target) => target.isFull);

@@ -3,5 +3,12 @@ import { type RestRule, restAfter } from "../../core/rest.ts";
 
 export const LOOK_REST: RestRule = { times: 20, mostMs: 3000 };
 
-/** @param tookMs the time that the look has taken */
-export const restOfLook = (tookMs: number): number => restAfter(tookMs, LOOK_REST);
+/** @param usedBeforeMs `usedMs` when the look began */
+export const restOfLook = (usedBeforeMs: number): number =>
+  restAfter(usedMs() - usedBeforeMs, LOOK_REST);
+
+/** The processor time of this process (ms). While it waits for a processor it takes nothing from others, and need not rest for that. */
+export function usedMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}

@@ -8,7 +8,7 @@ import { type Begun, begunOf } from "../protocol/begun.ts";
 import { type Dispatch, dispatchId } from "../protocol/dispatch.ts";
 import { BadMessage, decodeBeat, decodeResult, encodeMessage } from "../protocol/messages.ts";
 import { Origin } from "../protocol/origin.ts";
-import { restOfLook } from "../rest.ts";
+import { restOfLook, usedMs } from "../rest.ts";
 import type { Held } from "../tree/origin-files.ts";
 import type { BridgeOptions } from "./options.ts";
 import { orLater, type Turns } from "./turns.ts";
@@ -40,11 +40,10 @@ export class Sender {
   /** Sends what is due. @returns the tasks that wait for results; undefined while it rests */
   async look(): Promise<readonly Held[] | undefined> {
     const { origin, broker } = this.o;
-    const fromMs = performance.now();
-    if (fromMs < this.restsUntilMs) return undefined;
+    if (performance.now() < this.restsUntilMs) return undefined;
+    const usedBeforeMs = usedMs();
     const held = origin.held();
-    const toMs = performance.now();
-    this.restsUntilMs = toMs + restOfLook(toMs - fromMs);
+    this.restsUntilMs = performance.now() + restOfLook(usedBeforeMs);
     if (!this.hasAdopted) {
       for (const { dispatch, target } of held) this.origin.adopt(dispatch, target);
       // Only we publish jobs of this tree: what is not held was cancelled while no bridge ran.

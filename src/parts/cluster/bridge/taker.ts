@@ -7,7 +7,7 @@ import { Machine } from "../protocol/machine.ts";
 import { beatsOf, decodeJob } from "../protocol/messages.ts";
 import { News } from "../protocol/news.ts";
 import type { Delivery } from "../protocol/ports.ts";
-import { restOfLook } from "../rest.ts";
+import { restOfLook, usedMs } from "../rest.ts";
 import type { BridgeOptions } from "./options.ts";
 import { orLater, type Turns } from "./turns.ts";
 
@@ -81,8 +81,8 @@ export class Taker {
   /** Tells the ends of tasks that have settled. */
   async look(): Promise<void> {
     const { machine, broker } = this.o;
-    const fromMs = performance.now();
-    if (fromMs < this.restsUntilMs) return;
+    if (performance.now() < this.restsUntilMs) return;
+    const usedBeforeMs = usedMs();
     for (const id of this.told.keys()) if (machine.note(id) === undefined) this.told.delete(id);
     for (const id of this.ended) if (machine.note(id) === undefined) this.ended.delete(id);
     // What has woken us is newer than the last listing, and wakes us once.
@@ -91,8 +91,7 @@ export class Taker {
     const running = machine.ids().filter((id) => !this.ended.has(id) && !this.coming.has(id));
     const justEnded = running.filter((id) => machine.placeOf(id) === "settled");
     for (const id of justEnded) this.ended.add(id);
-    const toMs = performance.now();
-    this.restsUntilMs = toMs + restOfLook(toMs - fromMs);
+    this.restsUntilMs = performance.now() + restOfLook(usedBeforeMs);
     if (justEnded.length > 0) broker.takeMore();
     const settled = [...this.ended];
     if (settled.length === 0) return;
