@@ -61,9 +61,18 @@ void _kinds;
 
 /** What a run has left on the branch of its worktree. */
 const WORK = {
-  landing: Type.Union([Type.Literal("pending"), Type.Literal("branch"), Type.Literal("nothing")], {
-    description: "pending: the task <id>.land brings the work into the target",
-  }),
+  landing: Type.Union(
+    [
+      Type.Literal("pending"),
+      Type.Literal("branch"),
+      Type.Literal("nothing"),
+      Type.Literal("landed"),
+    ],
+    {
+      description:
+        "pending: the task <id>.land brings the work into the target; landed: that was done at the other machine",
+    },
+  ),
   branch: Type.String({ description: "the branch with the work" }),
   base: Type.String({ description: "the commit at which the branch began" }),
   target: Type.String({ description: "the branch into which the work is to be brought" }),

@@ -28,8 +28,11 @@ export interface LandFields {
 
 /** What a run has left on its branch, as its record says. */
 export interface WorkFacts {
-  /** `pending`: the task `<id>.land` brings it into the target. `nothing`: nothing was changed. */
-  landing: "pending" | "branch" | "nothing";
+  /**
+   * `pending`: the task `<id>.land` brings it into the target. `nothing`: nothing was changed. `landed`: it has landed at the other
+   * machine that had the run.
+   */
+  landing: "pending" | "branch" | "nothing" | "landed";
   branch: string;
   /** The commit at which the branch began. */
   base: string;

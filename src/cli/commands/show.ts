@@ -161,7 +161,12 @@ function branchText(record: Knowledge["record"]): string | null {
 
 function landingText({ id, record, landing }: Knowledge): string | null {
   if (landing !== null) return landingWords(landing);
-  if (record?.["landing"] === "branch") return `it stays on its branch: mailchute land ${id}`;
+  const machine = record?.["machine"];
+  if (record?.["landing"] === "landed") return `landed at ${textOf(machine)}`;
+  if (record?.["landing"] === "branch")
+    return machine === undefined
+      ? `it stays on its branch: mailchute land ${id}`
+      : `it stays on its branch at ${textOf(machine)}`;
   return record?.["landing"] === "nothing" ? "nothing was changed" : null;
 }
 

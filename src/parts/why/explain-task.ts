@@ -96,12 +96,15 @@ function explainEnd({ id, state, record, landing, failed_lines: failedLines }: K
     };
   if (failedLines !== null)
     return { why: `has completed, but ${failedLines}`, is_stuck: true, do: `mailchute show ${id}` };
-  if (record?.["landing"] === "branch")
+  if (record?.["landing"] === "branch") {
+    const { machine } = record;
+    const at = typeof machine === "string" ? ` at ${machine}` : "";
     return {
-      why: "has completed, and its work stays on its branch",
+      why: `has completed, and its work stays on its branch${at}`,
       is_stuck: true,
-      do: `mailchute review ${id}`,
+      do: at === "" ? `mailchute review ${id}` : null,
     };
+  }
   return { why: "has completed", is_stuck: false, do: null };
 }
 

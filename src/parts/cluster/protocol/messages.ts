@@ -6,6 +6,7 @@ import { JsonFault, scanObject } from "../../../codec/json.ts";
 import { FAILURE_KINDS } from "../../../codec/record-schemas.ts";
 import { compileCheck } from "../../../codec/schema.ts";
 import { type TSchema, Type } from "../../../codec/typebox.ts";
+import type { WorkFacts } from "../../../core/landing.ts";
 import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX, OUTPUT_DEPTH_MAX } from "../../../core/limits.ts";
 import { explainBadId } from "../../../core/names.ts";
 import type { RunUsage } from "../../../core/run-usage.ts";
@@ -24,6 +25,8 @@ export const LOG_BYTES_MAX = 128 * 1024;
 export const SAID_CHARS_MAX = 200;
 /** A run that lost its session has used two. */
 const COSTS_MAX = 8;
+/** The name of a branch, or a commit. */
+const REF_CHARS_MAX = 1024;
 /** A machine serves at most so many targets. */
 export const SERVES_MAX = 64;
 
@@ -81,6 +84,8 @@ export type End =
       verdict: string;
       verdict_reason: string;
       exit_code: number | null;
+      /** What it has left in the repository of its machine. */
+      work?: WorkFacts;
     }
   | {
       status: "failed";
@@ -217,6 +222,14 @@ const News = Type.Object({
   line: orNull(Said),
   costs: Costs,
 });
+const Ref = Type.String({ maxLength: REF_CHARS_MAX });
+const Work = Type.Object({
+  landing: Type.Union(["branch", "nothing", "landed"].map((is) => Type.Literal(is))),
+  branch: Ref,
+  base: Ref,
+  target: Ref,
+  diffstat: Type.Object({ files: Tokens, insertions: Tokens, deletions: Tokens }),
+});
 const EndSchema = Type.Union([
   Type.Object({
     status: Type.Literal("completed"),
@@ -226,6 +239,7 @@ const EndSchema = Type.Union([
     verdict: Type.String(),
     verdict_reason: Type.String(),
     exit_code: ExitCode,
+    work: Type.Optional(Work),
   }),
   Type.Object({
     status: Type.Literal("failed"),

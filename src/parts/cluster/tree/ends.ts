@@ -1,22 +1,41 @@
 /** How a run has ended: from the record of a machine to the outcome of a run at the origin. Pure. */
 import { compact } from "../../../core/compact.ts";
+import type { WorkFacts } from "../../../core/landing.ts";
 import { type AttemptOutcome, failed } from "../../../core/outcome.ts";
 import type { RunUsage } from "../../../core/run-usage.ts";
 import type { ErrorRecord, FailureKind, ResultRecord } from "../../../core/task.ts";
+import type { LandingView } from "../../../view/landing.ts";
 import type { End, EndUsage, RunCost } from "../protocol/messages.ts";
 
 /** Another run cannot help, as for a program of the origin that exits with one of these: see `outcomeOfExit`. */
-const FINAL_KINDS: ReadonlySet<FailureKind> = new Set(["cancelled", "invalid"]);
+const FINAL_KINDS: ReadonlySet<FailureKind> = new Set(["cancelled", "invalid", "landing"]);
 const FINAL_EXITS: ReadonlySet<number | null> = new Set([64, 65, 78]);
 
-/** @param costs what coding agents have used in this run */
+/**
+ * @param costs what coding agents have used in this run
+ * @param landing of its work, which has ended; undefined when there is none
+ */
 export function endOfRecord(
   record: ResultRecord | ErrorRecord,
   costs: readonly RunCost[] = [],
+  landing?: LandingView,
 ): End {
   const spent = costs.length === 0 ? {} : { costs };
   if (record.status === "completed") {
     const { output, verdict, verdict_reason, exit_code, duration_ms } = record;
+    if (landing?.state === "failed")
+      return {
+        status: "failed",
+        usage: { duration_ms, ...runUsageOf(record) },
+        ...spent,
+        kind: "landing",
+        code: "ErrLanding",
+        error: `its work did not land: ${landing.why} (${landing.id})`,
+        exit_code: null,
+        signal: null,
+        output: output ?? null,
+      };
+    const work = workOf(record, landing);
     return {
       status: "completed",
       usage: { duration_ms, ...runUsageOf(record) },
@@ -25,6 +44,7 @@ export function endOfRecord(
       verdict,
       verdict_reason,
       exit_code,
+      ...(work === undefined ? {} : { work }),
     };
   }
   const { kind, code, error, exit_code, signal, output } = record;
@@ -39,6 +59,17 @@ export function endOfRecord(
     signal,
     ...(output === undefined ? {} : { output }),
   };
+}
+
+function workOf(
+  { landing: is, branch, base, target, diffstat }: ResultRecord,
+  landing: LandingView | undefined,
+): WorkFacts | undefined {
+  if (is === undefined || branch === undefined || base === undefined) return undefined;
+  if (target === undefined || diffstat === undefined) return undefined;
+  // Of a landing of which nothing is left, it is not known that it has landed.
+  const now = landing?.state === "landed" ? "landed" : is === "nothing" ? "nothing" : "branch";
+  return { landing: now, branch, base, target, diffstat };
 }
 
 /** What the run of this end has used. */

@@ -9,7 +9,9 @@ import { costsOf, type StateTree } from "../../../core/state-tree.ts";
 import { fileOfDay } from "../../../journal/daily.ts";
 import { JournalTail } from "../../../journal/read.ts";
 import { processingPlaces, type TaskPlace } from "../../../view/find-task.ts";
+import { lookForLanding } from "../../../view/landing.ts";
 import { RunningTasks } from "../../../view/running-tasks.ts";
+import { listOrders } from "../../../worker/landing-files.ts";
 import { type RunCost, type RunNews, SAID_CHARS_MAX } from "../protocol/messages.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
@@ -38,7 +40,7 @@ export class LocalRuns {
     this.costs = new RunningCosts(options.tree.dir);
   }
 
-  /** How far these tasks are. One that is not in `processing/` is left out. @throws a system error */
+  /** How far these tasks are. One that neither waits nor runs in `processing/`, nor lands, is left out. @throws a system error */
   news(ids: ReadonlySet<string>): Map<string, RunNews> {
     if (ids.size === 0) return new Map();
     const { tree } = this.o;
@@ -46,8 +48,9 @@ export class LocalRuns {
     const views = new Map(this.running.look(places, Date.now()).map((one) => [one.id, one]));
     const costs = this.costs.all();
     this.o.lines.keepOnly(new Set(places.flatMap((place) => this.dirOf(place) ?? [])));
-    return new Map(
-      places.map((place): [string, RunNews] => {
+    return new Map([
+      ...this.landingNews(ids),
+      ...places.map((place): [string, RunNews] => {
         const { id } = place;
         const { age_ms: ageMs = null, progress } = views.get(id) ?? {};
         const news = {
@@ -58,7 +61,18 @@ export class LocalRuns {
         };
         return [id, news];
       }),
-    );
+    ]);
+  }
+
+  /** Runs that have ended, and whose work has not landed. */
+  private landingNews(ids: ReadonlySet<string>): [string, RunNews][] {
+    const { tree } = this.o;
+    return listOrders(tree.dir).flatMap((id): [string, RunNews][] => {
+      const landing = ids.has(id) ? lookForLanding(tree, id) : undefined;
+      if (landing?.state !== "open") return [];
+      const line = cut(`has not landed: ${landing.why}`);
+      return [[id, { ran_ms: null, progress: null, line, costs: this.costsOf(id, ids) }]];
+    });
   }
 
   /** What a run that has ended has used. @param ids the tasks that may be asked for */

@@ -1,9 +1,10 @@
 /** A machine that works for other trees, as files: its mailbox, and one note for each dispatch that it has taken. */
+import fs from "node:fs";
 import { join } from "node:path";
 import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../../../core/errors.ts";
 import { isObject } from "../../../core/json-object.ts";
 import { isId, parseName } from "../../../core/names.ts";
-import { stateTree } from "../../../core/state-tree.ts";
+import { landingFileOf, stateTree } from "../../../core/state-tree.ts";
 import { loadDocument, removeDocument, replaceDocument } from "../../../host/documents.ts";
 import { listDir } from "../../../host/list-dir.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
@@ -14,6 +15,7 @@ import { findRecord, findWaiting, isInFlight, locate } from "../../../mailbox/fi
 import { readSettled } from "../../../mailbox/find/settled-record.ts";
 import { retry } from "../../../mailbox/retry/retry.ts";
 import { type Submission, type SubmitOutcome, submitAll } from "../../../mailbox/submit/submit.ts";
+import { type LandingView, lookForLanding } from "../../../view/landing.ts";
 import type { End, Job, RunNews } from "../protocol/messages.ts";
 import type { MachineTree, Note, Place } from "../protocol/ports.ts";
 import { type Accept, acceptJob } from "../protocol/sent-task.ts";
@@ -98,10 +100,23 @@ export class MachineFiles implements MachineTree {
     // That it was there a moment ago will do. That it was not proves nothing: it may just have been claimed.
     const isLive = this.listings.of(id).some((file) => parseName(file)?.stage !== "bad");
     if (isLive) return "unsettled";
-    if (findRecord(trays, id) !== undefined) return "settled";
+    if (findRecord(trays, id) !== undefined) return this.settledPlace(id);
     const place = locate(trays, id);
     if (place === undefined) return "none";
-    return place.tray === "outbox" || place.tray === "failed" ? "settled" : "unsettled";
+    const isSettled = place.tray === "outbox" || place.tray === "failed";
+    return isSettled ? this.settledPlace(id) : "unsettled";
+  }
+
+  /** Work that is on its way into a branch is not done. */
+  private settledPlace(id: string): Place {
+    return this.landingOf(id)?.state === "open" ? "unsettled" : "settled";
+  }
+
+  private landingOf(id: string): LandingView | undefined {
+    const { stateDir, trays } = this.p;
+    // Most have none, and this is one look.
+    if (!fs.existsSync(landingFileOf(stateDir, id, "order"))) return undefined;
+    return lookForLanding(stateTree(stateDir, trays.dir), id);
   }
 
   whyRefused(job: Job): string | undefined {
@@ -122,7 +137,7 @@ export class MachineFiles implements MachineTree {
     const settled = readSettled(this.p.trays, id);
     if (settled === undefined) return undefined;
     const costs = this.p.runs?.costsOf(id, new Set(this.kept.keys())) ?? [];
-    return endOfRecord(settled.record, costs);
+    return endOfRecord(settled.record, costs, this.landingOf(id));
   }
 
   /** How far the tasks are that are to be told. @throws a system error */
@@ -133,8 +148,9 @@ export class MachineFiles implements MachineTree {
 
   async cancel(id: string): Promise<void> {
     const note = this.kept.get(id);
-    if (note === undefined) return;
-    const { control } = this.p;
+    const { control, trays } = this.p;
+    // Its run has ended: what is under way is its landing.
+    if (note === undefined || findRecord(trays, id) !== undefined) return;
     if (note.cancel !== undefined && isInFlight(control, note.cancel)) return;
     const args = { node: id, final: true };
     const { id: cancel } = await enqueueCommand(control, { command: "cancel", args });

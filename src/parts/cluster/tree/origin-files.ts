@@ -307,6 +307,7 @@ export class OriginFiles implements OriginTree {
         exit_code: outcome.exitCode,
         run: null,
         ...runUsage,
+        ...(end.status === "completed" ? end.work : {}),
         machine,
       };
       return newSettlement(

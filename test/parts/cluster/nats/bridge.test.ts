@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { loadNats } from "../../../../src/parts/cluster/nats/packages.ts";
+import { newRepository } from "../../../support/git-repository.ts";
 import { newPool, type Pool, QUICK_CONFIG, type Running } from "../../../support/pool.ts";
 import { seededRandom } from "../../../support/seeded-random.ts";
 import { endOfFile, tempDir } from "../../../support/temp-dir.ts";
@@ -65,8 +66,9 @@ interface Pair {
 /**
  * Each test has a target and machines of its own: they share one server.
  * @param script what the agent does at the machine; `$RUNS` is a file to which it has added the id of its task
+ * @param more settings of that agent
  */
-async function newPair(script = "true"): Promise<Pair> {
+async function newPair(script = "true", more = ""): Promise<Pair> {
   const target = `target-${++count}`;
   const b = newSide(`b${count}`, `slots: 4\n  accept: [coder]\n  serves: [${target}]`);
   const a = newSide(
@@ -78,7 +80,7 @@ async function newPair(script = "true"): Promise<Pair> {
   fs.writeFileSync(path, `echo "$MAILCHUTE_TASK_ID" >> "${file}"\nRUNS="${file}"\n${script}\n`);
   fs.appendFileSync(
     join(b.pool.state, "config.yaml"),
-    `\nagents: [{name: coder, kind: exec, program: sh, args: ["${path}"]}]\n`,
+    `\nagents: [{name: coder, kind: exec, program: sh, args: ["${path}"]${more}}]\n`,
   );
   const runs = (): string[] => (fs.existsSync(file) ? linesOf(file) : []);
   await Promise.all([a.pool.start(), b.pool.start()]);
@@ -309,6 +311,51 @@ test("rubbish at the servers is refused with a reason, and harms nothing", async
   expect(bridges[0]?.stderr()).toMatch(/refused a (?:result|heartbeat)/);
   expect(bridges[1]?.stderr()).toMatch(/refused a job/);
   await atRest(pair);
+});
+
+test("work in a repository of the machine is done when it has landed, and not when that fails", async () => {
+  const dir = tempDir();
+  const [shared, go] = [join(dir, "shared.git"), join(dir, "go")];
+  const push = `until test -e ${go}; do sleep 0.02; done; git push --quiet origin HEAD:refs/heads/$MAILCHUTE_BRANCH`;
+  const more = `, worktree: auto, land: exec, land_command: [sh, -c, "${push}"]`;
+  const pair = await newPair("echo new > new.txt", more);
+  const { a, b, runs } = pair;
+  const repository = newRepository(b.pool.dir);
+  repository.git("init", "--quiet", "--bare", shared);
+  repository.git("remote", "add", "origin", shared);
+  await a.bridge();
+  await b.bridge();
+  a.pool.drop("t", { agent: "far", prompt: "?" });
+  await waitFor(() => b.pool.events().some(({ event }) => event === "completed"), {
+    what: "the end of the run",
+  });
+  await waitFor(() => fs.readdirSync(b.pool.processing).some((file) => file.includes(".land@")), {
+    what: "its landing",
+  });
+  const isTold = async (): Promise<boolean> =>
+    (await a.pool.run(["show", "t"])).stdout.includes("has not landed: running");
+  await waitFor(isTold, { what: "that it lands" });
+  expect(a.pool.settledCount()).toBe(0);
+  fs.writeFileSync(go, "");
+  const branch = `mailchute/${runs()[0]}`;
+  expect(await a.pool.result("t")).toMatchObject({
+    landing: "landed",
+    branch,
+    diffstat: { files: 1, insertions: 1, deletions: 0 },
+    machine: b.name,
+  });
+  expect(repository.git("ls-remote", "origin", `refs/heads/${branch}`)).not.toBe("");
+  expect((await a.pool.run(["show", "t"])).stdout).toContain(`landed at ${b.name}`);
+  fs.renameSync(shared, `${shared}.gone`);
+  a.pool.drop("u", { agent: "far", prompt: "?" });
+  expect(await a.pool.error("u")).toMatchObject({
+    kind: "landing",
+    code: "ErrLanding",
+    error: expect.stringContaining("its work did not land"),
+    attempts: 1,
+  });
+  await atRest(pair);
+  expect(runs()).toHaveLength(2);
 });
 
 test("a bridge that starts while no server answers stops what ran, which runs again when one does", async () => {
