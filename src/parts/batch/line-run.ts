@@ -63,6 +63,11 @@ export class LineRuns {
       this.refuse(number, agent);
       return undefined;
     }
+    if (agent.settings.kind === "remote") {
+      const why = `the agent ${agent.settings.name} is at other machines, and lines of a batch run here`;
+      this.refuse(number, `${why}; make it a task of its own`);
+      return undefined;
+    }
     if (wantsWorktree(task, agent.settings)) {
       this.refuse(number, "worktree: a line of a batch has none; make it a task of its own");
       return undefined;

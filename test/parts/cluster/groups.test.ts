@@ -34,3 +34,19 @@ cluster: {groups: {render: gpu, train: gpu}}
   await pool.start();
   for (const id of ids) expect(await pool.result(id)).toMatchObject({ status: "completed" });
 });
+
+test("a line of a batch for an agent at other machines is refused, and the batch ends", async () => {
+  const pool = newPool({
+    config: `${QUICK_CONFIG}
+agents: [{name: far, kind: remote, where: gpu}]
+`,
+  });
+  const lines = [{ agent: "far", prompt: "?" }, { exec: ["true"] }];
+  const text = lines.map((line) => JSON.stringify(line)).join("\n");
+  fs.writeFileSync(join(pool.dir, "b"), `${text}\n`);
+  fs.renameSync(join(pool.dir, "b"), join(pool.inbox, "b.ndjson"));
+  await pool.start();
+  expect(await pool.result("b")).toMatchObject({ batch: { lines: 2, completed: 1, bad: 1 } });
+  const results = fs.readFileSync(join(pool.outbox, "b_results.ndjson"), "utf8");
+  expect(results).toMatch(/the agent far is at other machines/);
+});
