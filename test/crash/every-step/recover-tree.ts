@@ -21,6 +21,7 @@ import type { Place } from "./place.ts";
 /** A child process as far as a pool uses one, with its worker in this process. */
 class InsideChild extends EventEmitter {
   readonly pid = process.pid;
+  readonly stateDir: string;
   connected = true;
   private readonly worker: Worker;
   private tellEnded = (): void => {};
@@ -30,6 +31,7 @@ class InsideChild extends EventEmitter {
 
   constructor(orders: WorkerBoot) {
     super();
+    this.stateDir = orders.stateDir;
     const prefix = ownerPrefix(thisProcess());
     const { tree, storage } = insideOf(orders);
     const { durability } = orders.settings;
@@ -143,7 +145,9 @@ export async function recoverTree(place: Place, options: RecoverOptions): Promis
     options.onMade?.(supervisor);
     return await supervisor.run();
   } finally {
-    await Promise.all([...living].map((child) => child.end()));
+    // Other cases run beside this one.
+    const own = [...living].filter(({ stateDir }) => stateDir === place.tree.dir);
+    await Promise.all(own.map((child) => child.end()));
     places.delete(place.tree.dir);
   }
 }
