@@ -6,6 +6,7 @@ import { Mailbox } from "../../../src/library/mailbox.ts";
 import { dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
 import { decodeResult, encodeMessage } from "../../../src/parts/cluster/protocol/messages.ts";
 import { type LandingOrder, writeLanding } from "../../../src/worker/landing-files.ts";
+import { newPool, QUICK_CONFIG } from "../../support/pool.ts";
 import { stubBridge } from "./stub-bridge.ts";
 
 const DISPATCH = { tree: "desk.abcd2345", task: "t", submission: "s", attempt: 1 };
@@ -73,6 +74,19 @@ test.each(["branch", "nothing"])("with landing: %s it ends with its run", async 
   if (landing === "branch") writeLanding(tree.dir, ID, "order", { ...order, land: "branch" });
   expect(machine.placeOf(ID)).toBe("settled");
   expect(machine.endOf(ID)).toMatchObject({ status: "completed", work: { landing, ...WORK } });
+});
+
+test.each([
+  ["landed", /landed at box1/, /^t.*has completed$/m],
+  ["branch", /it stays on its branch at box1/, /its work stays on its branch at box1/],
+])("at home, work with landing: %s is told as that of its machine", async (landing, shown, why) => {
+  const pool = newPool({ config: QUICK_CONFIG });
+  const lease = "s.1.box1";
+  const record = { task_id: "t", status: "completed", verdict: "pass", lease, attempts: 1 };
+  const more = { landing, ...WORK, machine: "box1", task: { id: "t", prompt: "?" } };
+  fs.writeFileSync(join(pool.outbox, "t_result.json"), JSON.stringify({ ...record, ...more }));
+  expect((await pool.run(["show", "t"])).stdout).toMatch(shown);
+  expect((await pool.run(["why", "t"])).stdout).toMatch(why);
 });
 
 function never(): never {
