@@ -6,7 +6,7 @@ import type { Writable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import type { AgentSettings } from "../../core/settings.ts";
 import type { Dialogue, ProgramInput } from "./agent-program.ts";
-import type { ReadLine } from "./facts.ts";
+import type { Fact, ReadLine } from "./facts.ts";
 import { LineTail } from "./line-tail.ts";
 import type { MessageFeed } from "./message-feed.ts";
 import { ReadTimesWriter } from "./read-times.ts";
@@ -42,6 +42,14 @@ const INTERRUPT_LOOK_MS = 20;
 const CUT_MS = 10_000;
 export const IDLE_MS = 30 * 60_000;
 export const BACKGROUND_MS = 10 * 60_000;
+
+/** What a program tells of a turn. */
+const OF_A_TURN: ReadonlySet<Fact["fact"]> = new Set([
+  "turn_started",
+  "turn_ended",
+  "said",
+  "background",
+]);
 
 export class StreamWatch {
   ownStop: OwnStop | undefined;
@@ -168,7 +176,10 @@ export class StreamWatch {
   }
 
   private take(line: string): void {
-    const facts = this.p.read(line);
+    const all = this.p.read(line);
+    // Its background tasks were stopped: what it says of that is no answer to its task.
+    const isOver = this.ownStop === "background";
+    const facts = isOver ? all.filter(({ fact }) => !OF_A_TURN.has(fact)) : all;
     // A program whose requests get no answer counts as silent, too.
     if (facts.some((fact) => fact.fact !== "api_retry")) this.heardMs = performance.now();
     this.p.recorder.take(line, facts);

@@ -55,6 +55,13 @@ beforeAll(async () => {
     turns: [[{ run: BUSY, background: true }, { say: "It runs." }]],
     settings: { background_ms: 1500 },
   });
+  // It hears of the end of its background task before it ends itself, and speaks of that.
+  agents.push({
+    name: "claude-talker",
+    kind: "claude",
+    turns: [[{ ignore: "SIGTERM" }, { run: BUSY, background: true }, { say: "It runs." }]],
+    settings: { background_ms: 1500 },
+  });
   bench = newBench(agents, { onEnd: atEnd });
   await bench.pool.start();
   for (const { name } of agents)
@@ -87,12 +94,15 @@ describe.each(KINDS)("%s", (kind) => {
   });
 });
 
-it("stops a background task without an end, and says so", async () => {
-  expect(await bench.pool.result("claude-server")).toMatchObject({
-    output: "It runs.",
-    verdict_reason: "its background tasks went on and were stopped",
-  });
-});
+it.each(["claude-server", "claude-talker"])(
+  "stops a background task without an end, and says so: %s",
+  async (id) => {
+    expect(await bench.pool.result(id)).toMatchObject({
+      output: "It runs.",
+      verdict_reason: "its background tasks went on and were stopped",
+    });
+  },
+);
 
 it("has left no process of any run", async () => {
   const { pool } = bench;
