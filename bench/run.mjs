@@ -347,9 +347,9 @@ const unmet = goals.filter((goal) => goal.isMet !== true);
 console.log(`${goals.length - unmet.length} of ${goals.length} goals met; written to ${outDir}`);
 if (options.check && unmet.length > 0) process.exitCode = 1;
 
-/** Where the other checkout lies says nothing to those who read it. */
+/** Where the other checkout lies says nothing to those who read it; the table beside names its commit. */
 function nameOfArg(arg) {
-  return arg === options.beside ? commitOf(arg) : arg;
+  return arg === options.beside ? "CHECKOUT" : arg;
 }
 
 function commitOf(checkout) {
