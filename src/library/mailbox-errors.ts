@@ -23,7 +23,6 @@ export function cannotRead(claim: Claim, cause: unknown): ErrIo {
   });
 }
 
-/** @param task its id, lease and path */
 export function leaseLost({
   id,
   lease,
