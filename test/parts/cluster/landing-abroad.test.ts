@@ -69,6 +69,15 @@ test("it has failed when its work did not land", async () => {
   });
 });
 
+test("a run is cancelled although a file of its name was refused before", async () => {
+  const { machine, trays, tree } = stubBridge();
+  await machine.submit(ID, JOB);
+  machine.saveNote(ID, { dispatch: DISPATCH, target: "gpu", lease: "1 x", state: "left" });
+  fs.writeFileSync(join(trays.failed, `${ID}_error.json`), JSON.stringify({ status: "failed" }));
+  await machine.cancel(ID);
+  expect(fs.readdirSync(join(tree.control, "inbox"))).toHaveLength(1);
+});
+
 test.each(["branch", "nothing"])("with landing: %s it ends with its run", async (landing) => {
   const { machine, tree, order } = await settled(landing);
   if (landing === "branch") writeLanding(tree.dir, ID, "order", { ...order, land: "branch" });

@@ -148,9 +148,9 @@ export class MachineFiles implements MachineTree {
 
   async cancel(id: string): Promise<void> {
     const note = this.kept.get(id);
-    const { control, trays } = this.p;
+    const { control } = this.p;
     // Its run has ended: what is under way is its landing.
-    if (note === undefined || findRecord(trays, id) !== undefined) return;
+    if (note === undefined || this.landingOf(id)?.state === "open") return;
     if (note.cancel !== undefined && isInFlight(control, note.cancel)) return;
     const args = { node: id, final: true };
     const { id: cancel } = await enqueueCommand(control, { command: "cancel", args });
