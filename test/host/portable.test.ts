@@ -13,8 +13,9 @@ const FAMILY = "sleep 600 & (setsid sleep 600 &) ; wait";
 /** Shows no variables, as programs of macOS do, and tells of its child in a file. */
 const hidden = (file: string) => `exec env -i sh -c 'sleep 600 & echo $! > ${file}; wait'`;
 
-function notedPool(host: string): Pool & { uses: () => string } {
+function notedPool(host: string): Pool & { uses: () => string; notes: () => string[] } {
   let notes = "";
+  let user = "";
   const pool = newPool({
     env: {
       MAILCHUTE_HOST: host,
@@ -22,10 +23,21 @@ function notedPool(host: string): Pool & { uses: () => string } {
       get NOTE_PROC() {
         return notes;
       },
+      get XDG_STATE_HOME() {
+        return user;
+      },
     },
   });
   notes = join(pool.dir, "uses");
-  return { ...pool, uses: () => (fs.existsSync(notes) ? fs.readFileSync(notes, "utf8") : "") };
+  user = join(pool.dir, "user");
+  const running = join(user, "mailchute", "running");
+  const isWritten = (pid: string) => fs.statSync(join(running, pid)).size > 0;
+  return {
+    ...pool,
+    uses: () => (fs.existsSync(notes) ? fs.readFileSync(notes, "utf8") : ""),
+    /** The pids of the programs that are noted as running. A note that is still empty does not count. */
+    notes: () => (fs.existsSync(running) ? fs.readdirSync(running) : []).filter(isWritten),
+  };
 }
 
 /** How many processes of the pool there are beside the supervisor and its workers. */
@@ -61,6 +73,8 @@ describe("a portable host", () => {
     const child = await waitFor(() => Number(fs.existsSync(file) && fs.readFileSync(file)), {
       what: "its child",
     });
+    // Without the note it is not found: the worker writes it when the program has started already.
+    await waitFor(() => pool.notes().length > 0, { what: "the note of its program" });
     for (const { pid } of pool.workers()) process.kill(pid, "SIGKILL");
     expect(await pool.result("hidden")).toMatchObject({ output: "again\n", attempts: 2 });
     expect(programs(pool)).toBe(0);
