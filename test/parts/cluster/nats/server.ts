@@ -15,6 +15,7 @@ export class Server {
   private readonly dir: string;
   private readonly more: readonly string[];
   private child: ChildProcess | undefined;
+  private hasAnswered = false;
 
   private constructor(dir: string, port: number, more: readonly string[]) {
     this.dir = dir;
@@ -42,6 +43,11 @@ export class Server {
     return child !== undefined && child.exitCode === null && child.signalCode === null;
   }
 
+  /** Whether it runs and has answered since it was started. */
+  get isReady(): boolean {
+    return this.isRunning && this.hasAnswered;
+  }
+
   get pid(): number | undefined {
     return this.isRunning ? this.child?.pid : undefined;
   }
@@ -54,8 +60,10 @@ export class Server {
     const path = findServer() ?? "nats-server";
     const args = ["-js", "-sd", this.dir, "-a", "127.0.0.1", "-p", String(this.port)];
     args.push(...this.more);
+    this.hasAnswered = false;
     this.child = spawn(path, args, { stdio: "ignore" });
     await waitFor(() => canConnect(this.port), { what: "the NATS server" });
+    this.hasAnswered = true;
   }
 
   async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {

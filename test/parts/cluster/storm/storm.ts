@@ -387,7 +387,8 @@ class Storm {
   }
 
   private strikeServers({ kind, victim, holdMs }: Fault): boolean {
-    const alive = this.servers.all.filter(({ isRunning }) => isRunning);
+    // One that starts is no victim: the storm waits for its answer.
+    const alive = this.servers.all.filter(({ isReady }) => isReady);
     // The others go on.
     if (alive.length < this.servers.all.length) return false;
     const count = kind === "kill most servers" ? Math.ceil((alive.length + 1) / 2) : 1;
