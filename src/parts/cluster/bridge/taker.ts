@@ -133,9 +133,12 @@ export class Taker {
     const { machine } = this.o;
     const trees = new Set(machine.ids().map((id) => machine.note(id)?.dispatch.tree ?? ""));
     for (const tree of trees) if (tree !== "") this.beat(tree);
-    await Promise.all(
-      machine.ids().map((id) => this.turns.inTurn(id, () => this.machine.renew(id))),
-    );
+    const renew = (id: string): Promise<void> =>
+      // To tell a result may take as long as the servers leave it unanswered: it must not keep its job from being renewed.
+      this.ended.has(id)
+        ? this.machine.keep(id)
+        : this.turns.inTurn(id, () => this.machine.renew(id));
+    await Promise.all(machine.ids().map(renew));
   }
 
   /** Says what is here of this tree. @param of left out: all of it */

@@ -24,6 +24,8 @@ export class Machine {
   private readonly o: MachineOptions;
   /** When the broker was last asked to renew a job, and did (monotonic ms). */
   private readonly renewedMs = new Map<string, number>();
+  /** Their results are at the broker, and their jobs are not: there is nothing to renew. */
+  private readonly finished = new Set<string>();
 
   constructor(options: MachineOptions) {
     this.o = options;
@@ -49,12 +51,12 @@ export class Machine {
     if (before?.state === "left" && place === "unsettled") return delivery.later();
     tree.saveNote(id, { dispatch, target, lease, state: "taken" });
     this.renewedMs.set(id, this.o.nowMs());
+    this.finished.delete(id);
     if (place === "none") await tree.submit(id, job);
     if (place !== "settled") return;
-    // A run of ours that was stopped while we were cut off, or for a dispatch that was over: it has come to nothing.
-    const wasStopped = before?.state !== "taken" && isCancelled(tree.endOf(id));
-    if (wasStopped) await tree.runAgain(id);
-    else await this.report(id);
+    // A run of ours that was stopped while we were cut off, or for a dispatch that was over: it has come to nothing. How another one has
+    // ended is for `report`, and this job is kept until then: if it were given back, another machine would run it again.
+    if (before?.state !== "taken" && isCancelled(tree.endOf(id))) await tree.runAgain(id);
   }
 
   /** Tells the origin how a task has ended, as long as it has not said that it knows. @returns whether there was something to tell */
@@ -70,7 +72,20 @@ export class Machine {
     await this.tell(note, end);
     // Only now: until the result is at the broker, another machine must take over from a dead one.
     await broker.finishJob(note.lease);
+    this.finished.add(id);
     return true;
+  }
+
+  /**
+   * Renews a job that has run here while the broker does not take its result: no other machine need run it. May be called during
+   * another call about it.
+   */
+  async keep(id: string): Promise<void> {
+    const { tree, broker } = this.o;
+    const note = tree.note(id);
+    if (note?.state !== "taken" || this.finished.has(id)) return;
+    // There is no run to be stopped: at worst it runs once more.
+    await broker.renew(note.lease).catch(() => {});
   }
 
   /** The origin wants nothing of it any more. */
@@ -88,7 +103,7 @@ export class Machine {
     const place = tree.placeOf(id);
     // Its record was removed, or it was never submitted: the broker or the origin sends it again.
     if (place === "none") return this.forget(id);
-    if (place === "settled") return;
+    if (place === "settled") return this.keep(id);
     // The process that left it may have died before it asked for its end.
     if (note.state !== "taken") return tree.cancel(id);
     const askedMs = nowMs();
@@ -113,6 +128,7 @@ export class Machine {
 
   private forget(id: string): void {
     this.renewedMs.delete(id);
+    this.finished.delete(id);
     this.o.tree.removeNote(id);
   }
 
