@@ -64,18 +64,42 @@ tmpfs is \`/dev/shm\`. ${peers.join("; ")}.
 `;
 }
 
-/** Each figure of ours beside that of the other checkout; above 1 is better now. */
+/** Each figure of ours beside that of the other checkout; above 1 is better now. `rounds` has the ratio of each round. */
 function pairsOf({ contestants }) {
   return contestants.flatMap((now) => {
     const before = contestants.find(({ name }) => name === nameBefore(now.name));
     return Object.entries(before?.figures ?? {}).flatMap(([key, then]) => {
       const value = now.figures[key];
       if (!Number.isFinite(value) || !Number.isFinite(then)) return [];
-      const isRate = key === "rate" || key.endsWith("_rate");
-      const ratio = value === then ? 1 : isRate ? value / then : then / value;
-      return [{ name: now.name, key, then, value, ratio }];
+      const rounds = now.runs.map((run, at) => ratioOf(key, before.runs[at]?.[key], run[key]));
+      return [{ name: now.name, key, then, value, ratio: ratioOf(key, then, value), rounds }];
     });
   });
+}
+
+function ratioOf(key, then, now) {
+  const isRate = key === "rate" || key.endsWith("_rate");
+  return now === then ? 1 : isRate ? now / then : then / now;
+}
+
+/** A figure has fallen when it is so much worse than before, and in nearly all rounds worse: else it is the machine's noise. */
+const FALLEN_BELOW = 0.97;
+const ROUNDS_SHARE = 0.8;
+
+/** The figures of ours that have fallen, a line each. */
+export function describeFallen({ rows }) {
+  return rows.flatMap((row) =>
+    pairsOf(row)
+      .filter(({ ratio, rounds }) => ratio < FALLEN_BELOW && isMostlyWorse(rounds))
+      .map(({ name, key, then, value, ratio }) => {
+        const figures = `${formatFigure(key, then)} before, ${formatFigure(key, value)} now`;
+        return `${row.title} (${DISKS[row.disk]}), ${name}: ${figures}: ${ratio.toFixed(2)}`;
+      }),
+  );
+}
+
+function isMostlyWorse(rounds) {
+  return rounds.filter((ratio) => ratio < 1).length >= ROUNDS_SHARE * rounds.length;
 }
 
 export function describePairs(row) {

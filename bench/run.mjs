@@ -9,7 +9,8 @@
  *     --out DIR                      default: bench/results, or bench/results/quick unless all is run
  *     --beside CHECKOUT              measures a built checkout of another version by turns with this one
  *     --tasks N                      how many tasks the row `long-drain` has, such as 1000000
- *     --check                        exit code 1 when a goal is not met, or something could not be measured
+ *     --check                        exit code 1 when a goal is not met, something could not be measured, or (with --beside) a figure
+ *                                    has fallen by more than 3 %
  *     --readme                       puts table and chart into README.md too
  *
  *   node bench/run.mjs --from DIR    measures nothing: writes results.md, chart.svg and the README's part from DIR/results.json
@@ -27,6 +28,7 @@ import { describeMachine, findProgram } from "./machine.mjs";
 import { LAUNCHER, Pool } from "./pool.mjs";
 import { killDescendants } from "./processes.mjs";
 import {
+  describeFallen,
   describeFigures,
   describeGoal,
   describePairs,
@@ -345,7 +347,9 @@ if (options.readme || (isWhole && options.out === undefined)) writeReadme(report
 const goals = measured.flatMap((one) => one.goals);
 const unmet = goals.filter((goal) => goal.isMet !== true);
 console.log(`${goals.length - unmet.length} of ${goals.length} goals met; written to ${outDir}`);
-if (options.check && unmet.length > 0) process.exitCode = 1;
+const fallen = describeFallen(report);
+for (const line of fallen) console.log(`FALLEN: ${line}`);
+if (options.check && unmet.length + fallen.length > 0) process.exitCode = 1;
 
 /** Where the other checkout lies says nothing to those who read it; the table beside names its commit. */
 function nameOfArg(arg) {
