@@ -1,6 +1,6 @@
 /** Searches a journal backwards from its end, so that the latest records of a long journal are found fast. */
 import fs from "node:fs";
-import { openJournal } from "./read.ts";
+import { openJournal } from "./open-journal.ts";
 import { lastRotated } from "./rotated.ts";
 
 /** How much is read at once (bytes). */

@@ -1,7 +1,7 @@
 /** Reads the lines that a journal got after a place, once, also when it was rotated since. Reads only. */
 import fs from "node:fs";
-import { JournalTail } from "./read.ts";
 import { rotatedOf } from "./rotated.ts";
+import { JournalTail } from "./tail.ts";
 
 /** The place at which reading continues. */
 export interface JournalPlace {

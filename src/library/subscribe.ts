@@ -3,8 +3,9 @@ import fs from "node:fs";
 import { dirname } from "node:path";
 import type { LifecycleEvent, LifecycleEventName } from "../core/events.ts";
 import { ChangeSignal } from "../host/change-signal.ts";
-import { JournalTail, readJournal } from "../journal/read.ts";
+import { readJournal } from "../journal/read.ts";
 import { rotatedOf } from "../journal/rotated.ts";
+import { JournalTail } from "../journal/tail.ts";
 
 export interface SubscribeOptions {
   /** Ends the events; no error is thrown. */

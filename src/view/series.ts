@@ -5,8 +5,8 @@
 import fs from "node:fs";
 import { parseObject } from "../core/json-object.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import { JournalTail } from "../journal/read.ts";
 import { rotatedOf } from "../journal/rotated.ts";
+import { JournalTail } from "../journal/tail.ts";
 import { type Row, Tally } from "./tally.ts";
 
 const MINUTE_MS = 60_000;

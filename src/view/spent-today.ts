@@ -9,7 +9,7 @@ import {
 import type { Settings } from "../core/settings.ts";
 import { costsOf, type StateTree } from "../core/state-tree.ts";
 import { fileOfDay } from "../journal/daily.ts";
-import { JournalTail } from "../journal/read.ts";
+import { JournalTail } from "../journal/tail.ts";
 
 /** How much of the day's file one look reads (bytes). */
 const LOOK_BYTES = 256 * 1024;

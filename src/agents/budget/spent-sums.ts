@@ -10,7 +10,7 @@ import type { Settings } from "../../core/settings.ts";
 import { costSumsOf, costsOf, stateTree } from "../../core/state-tree.ts";
 import { loadDocument, replaceDocument } from "../../host/documents.ts";
 import { filesOfDays } from "../../journal/daily.ts";
-import { JournalTail } from "../../journal/read.ts";
+import { JournalTail } from "../../journal/tail.ts";
 import { type CostRecord, costKeyOf, priceOfRecord, readCostRecord } from "../cost-records.ts";
 import { addSpent, keysOf, NOTHING_SPENT, type RunOwner, type Spent } from "./limits.ts";
 

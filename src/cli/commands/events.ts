@@ -3,8 +3,9 @@ import { dirname } from "node:path";
 import type { StateTree } from "../../core/state-tree.ts";
 import { visibleJson } from "../../core/visible.ts";
 import { ChangeSignal } from "../../host/change-signal.ts";
-import { JournalTail, readJournal } from "../../journal/read.ts";
+import { readJournal } from "../../journal/read.ts";
 import { rotatedOf } from "../../journal/rotated.ts";
+import { JournalTail } from "../../journal/tail.ts";
 import {
   type Context,
   defineCommand,

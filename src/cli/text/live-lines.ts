@@ -4,7 +4,7 @@
  */
 import fs from "node:fs";
 import { parseObject } from "../../core/json-object.ts";
-import { JournalTail } from "../../journal/read.ts";
+import { JournalTail } from "../../journal/tail.ts";
 import { duration, safe } from "../../text/render.ts";
 
 const LOOK_MS = 200;

@@ -5,7 +5,7 @@ import { leaseOf, type ProcessingName } from "../../core/names.ts";
 import { identityOf, judge, type ProcessIdentity, parseOwner } from "../../host/identity.ts";
 import { findTree } from "../../host/process-tree.ts";
 import { processes } from "../../host/processes/processes.ts";
-import { JournalTail } from "../../journal/read.ts";
+import { JournalTail } from "../../journal/tail.ts";
 import type { Paint } from "../../text/render.ts";
 import { processingPlaces } from "../../view/find-task.ts";
 import { readJsonObject, textOf } from "../../view/scan.ts";

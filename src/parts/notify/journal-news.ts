@@ -2,8 +2,8 @@
 import fs from "node:fs";
 import { parseObject } from "../../core/json-object.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { JournalTail } from "../../journal/read.ts";
 import { rotatedOf } from "../../journal/rotated.ts";
+import { JournalTail } from "../../journal/tail.ts";
 import type { Place, Places } from "./notify-state.ts";
 import { mayBeNews, type News, newsOfAlert, newsOfEvent } from "./topics.ts";
 

@@ -2,8 +2,8 @@
 import fs from "node:fs";
 import { messageOf } from "../../core/errors.ts";
 import { readEventLine } from "../../journal/event-line.ts";
-import { JournalTail } from "../../journal/read.ts";
 import type { JournalPlace } from "../../journal/read-on.ts";
+import { JournalTail } from "../../journal/tail.ts";
 import type { Environment } from "./environment.ts";
 
 type ReaderEnvironment = Pick<Environment, "alerts" | "facts" | "tree">;

@@ -1,25 +1,10 @@
 /** Without a cluster in the settings, next to nothing of this part is read: the bridge, and all that speaks to servers, come with the verb. */
 import fs from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-
-const SRC = fileURLToPath(new URL("../../../src", import.meta.url));
+import { comesWith, SRC } from "../../support/comes-with.ts";
 
 const PART = "parts/cluster/";
-
-/** Files of src that come with a file: what it imports, and what that imports, but no types. */
-function comesWith(file: string, known = new Set<string>()): Set<string> {
-  if (known.has(file)) return known;
-  known.add(file);
-  const text = fs.readFileSync(join(SRC, file), "utf8");
-  for (const [statement, target = ""] of text.matchAll(
-    /^(?:import|export)\b[^;]*?from "(\.[^"]+)"/gms,
-  ))
-    if (!/^(?:import|export) type\b/.test(statement))
-      comesWith(relative(SRC, resolve(dirname(join(SRC, file)), target)), known);
-  return known;
-}
 
 const partOf = (files: Set<string>): string[] =>
   [...files]

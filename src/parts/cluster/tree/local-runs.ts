@@ -7,7 +7,7 @@ import { runOf } from "../../../core/names.ts";
 import type { Settings } from "../../../core/settings.ts";
 import { costsOf, type StateTree } from "../../../core/state-tree.ts";
 import { fileOfDay } from "../../../journal/daily.ts";
-import { JournalTail } from "../../../journal/read.ts";
+import { JournalTail } from "../../../journal/tail.ts";
 import { processingPlaces, type TaskPlace } from "../../../view/find-task.ts";
 import { lookForLanding } from "../../../view/landing.ts";
 import { RunningTasks } from "../../../view/running-tasks.ts";
