@@ -1,19 +1,21 @@
-/** Lets a worker run the task of a node phase by phase instead of with one call of its agent. */
+/** Lets a worker run the task of a node phase by phase instead of with one call of its agent. Loads its code for the first one. */
 import { readBrief } from "../../codec/node-brief.ts";
 import { retryPolicyOf } from "../../core/outcome.ts";
-import { KvStore } from "../../kv/store.ts";
+import type { KvStore } from "../../kv/store.ts";
 import { isHeld } from "../../mailbox/claim/claim.ts";
 import type { MakeRunner } from "../../worker/runner.ts";
-import { runNode } from "./run/run-node.ts";
 
 export const node: MakeRunner = ({ trays, settings, tree }) => {
-  const kv = new KvStore(tree.kv, trays.clock, trays.durability);
+  let kv: KvStore | undefined;
   return {
     fits: ({ decoded }) =>
       decoded?.task.metadata?.["roadmap"] !== undefined && readBrief(decoded.task) !== undefined,
     run: async ({ claim, stop, startedMonotonicMs }, { onPhase }, assigned) => {
       const brief = assigned === undefined ? undefined : readBrief(assigned.assignment.task);
       if (assigned === undefined || brief === undefined) throw new Error("it is no node");
+      const { runNode } = await import("./run/run-node.ts");
+      const { KvStore: Store } = await import("../../kv/store.ts");
+      kv ??= new Store(tree.kv, trays.clock, trays.durability);
       return runNode({
         brief,
         name: claim.name,
@@ -28,6 +30,6 @@ export const node: MakeRunner = ({ trays, settings, tree }) => {
         onPhase,
       });
     },
-    close: () => kv.close(),
+    close: () => kv?.close(),
   };
 };
