@@ -9,8 +9,7 @@ import { ErrInvalidTask, ErrTaskExists } from "../../core/errors.ts";
 import { isSkippedKind } from "../../core/skipped.ts";
 import type { Task } from "../../core/task.ts";
 import type { Ended, FollowPlace, MakeFollow } from "../../mailbox/files/follow.ts";
-import { submitOnce } from "../../mailbox/submit/submit-once.ts";
-import { type Call, callbackTask } from "./callback-task.ts";
+import type { Call } from "./callback-task.ts";
 
 export const callbacks: MakeFollow = (place) => (ended) => {
   const calls = callsOf(ended, place.settings);
@@ -49,6 +48,9 @@ async function submitCalls(
   // one only.
   const isSkipped = record.status === "failed" && isSkippedKind(record.kind);
   const where = { mailbox: resolve(trays.dir), runs: resolve(runs) };
+  // Loaded for the first callback: most tasks have none.
+  const { submitOnce } = await import("../../mailbox/submit/submit-once.ts");
+  const { callbackTask } = await import("./callback-task.ts");
   for (const call of isSkipped ? calls.filter(({ isOwn }) => isOwn) : calls) {
     const task = callbackTask(ended, record, call, where);
     try {
