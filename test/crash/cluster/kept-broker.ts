@@ -233,6 +233,7 @@ export class KeptBroker {
       names,
       bytes: Buffer.from(text),
       lease: `${this.kept.birth} ${seq}`,
+      sinceMs: performance.now(),
       delivery: {
         done: () =>
           settle(() => {

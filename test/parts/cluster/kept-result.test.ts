@@ -1,7 +1,6 @@
 /** A result that the servers do not take is kept with its job: the job is renewed, so that no other machine runs it again. */
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { Mailbox } from "../../../src/library/mailbox.ts";
-import type { Received } from "../../../src/parts/cluster/nats/intake.ts";
 import { dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
 import { encodeMessage } from "../../../src/parts/cluster/protocol/messages.ts";
 import { stubBridge } from "./stub-bridge.ts";
@@ -57,8 +56,8 @@ async function started() {
         done: async () => void given.push("done"),
         later: async () => void given.push("later"),
       };
-      const job: Received = { names: ["gpu", ID], bytes: encodeMessage(JOB), lease, delivery };
-      deliver(job);
+      const message = { names: ["gpu", ID], bytes: encodeMessage(JOB), lease };
+      deliver({ ...message, sinceMs: performance.now(), delivery });
     },
   };
 }

@@ -1,7 +1,6 @@
 /** A run that was stopped while its machine was cut off runs again when its job comes again; how that one ends is told at once. */
 import { expect, test } from "vitest";
 import { Mailbox } from "../../../src/library/mailbox.ts";
-import type { Received } from "../../../src/parts/cluster/nats/intake.ts";
 import { dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
 import { encodeMessage } from "../../../src/parts/cluster/protocol/messages.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -21,8 +20,8 @@ test("what is told of the second run does not wait for what the first one came t
   await waitFor(() => machine.note(ID) === undefined, { what: "the note to go" });
   expect(results).toEqual([]);
   const delivery = { done: async () => {}, later: async () => expect.unreachable("it is taken") };
-  const job: Received = { names: ["gpu", ID], bytes: encodeMessage(JOB), lease: "1 y", delivery };
-  deliver(job);
+  const message = { names: ["gpu", ID], bytes: encodeMessage(JOB), lease: "1 y" };
+  deliver({ ...message, sinceMs: performance.now(), delivery });
   await waitFor(() => machine.placeOf(ID) === "unsettled", { what: "the second run" });
   await mailbox.complete(mailbox.claim());
   await waitFor(() => results.length > 0, { what: "the result", timeoutMs: 5000 });

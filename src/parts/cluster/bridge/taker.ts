@@ -51,7 +51,7 @@ export class Taker {
     return this.o.isDraining() ? 0 : this.o.room();
   }
 
-  onJob({ names, bytes, lease, delivery }: Received): void {
+  onJob({ names, bytes, lease, sinceMs, delivery }: Received): void {
     const id = names.at(-1) ?? "";
     const isKnown = this.o.machine.note(id) !== undefined || this.coming.has(id);
     // More than one target is asked for at a time. What is too much is for another machine.
@@ -67,7 +67,7 @@ export class Taker {
       try {
         const job = this.turns.decoded("job", () => decodeJob(bytes, id));
         if (job === undefined) await delivery.done();
-        else await orLater(delivery, () => this.machine.onJob(job, lease, delivery));
+        else await orLater(delivery, () => this.machine.onJob(job, lease, delivery, sinceMs));
       } finally {
         this.coming.delete(id);
       }

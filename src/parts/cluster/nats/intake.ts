@@ -5,8 +5,8 @@ import type { PullConsumer, StreamMsg } from "./packages.ts";
 import { type Consumer, readSubject } from "./streams.ts";
 import { AGAIN_MS, REQUEST_MS } from "./times.ts";
 
-/** How long one request for messages waits at the server (ms). */
-const FETCH_MS = 5000;
+/** How long one request for messages waits at the server at most (ms). */
+export const FETCH_MS = 5000;
 const LATER_MS = 1000;
 
 /** A message of a stream, with the name under which it came. */
@@ -16,6 +16,8 @@ export interface Received {
   bytes: Buffer;
   /** See `MachineBroker.renew`. */
   lease: string;
+  /** When it was asked for: it was not delivered before (monotonic ms). */
+  sinceMs: number;
   delivery: Delivery;
 }
 
@@ -24,6 +26,8 @@ export class Intake {
   private readonly onTrouble: (error: unknown) => void;
   /** Those that wait for room. */
   private readonly waiting = new Set<() => void>();
+  /** Requests for messages that are under way. */
+  private readonly asked = new Set<{ stop(): void }>();
   private isClosing = false;
 
   /** @param onTrouble called for each request for messages that has failed. It is repeated */
@@ -42,6 +46,11 @@ export class Intake {
     this.waiting.clear();
   }
 
+  /** Makes all requests for messages anew. */
+  askAnew(): void {
+    for (const messages of this.asked) messages.stop();
+  }
+
   private async roomOrPause(): Promise<void> {
     let go = (): void => {};
     const told = new Promise<void>((resolve) => {
@@ -52,12 +61,17 @@ export class Intake {
     this.waiting.delete(go);
   }
 
-  /** @param tokens of the subject, before the id @param room how many more may come now */
+  /**
+   * @param tokens of the subject, before the id
+   * @param room how many more may come now
+   * @param fetchMs how long one request for messages waits at the server
+   */
   async consume(
     consumer: Consumer,
     tokens: number,
     room: () => number,
     take: (received: Received) => void,
+    fetchMs = FETCH_MS,
   ): Promise<void> {
     let pull: PullConsumer | undefined;
     let pullBorn = "";
@@ -73,17 +87,20 @@ export class Intake {
           pull = await this.consumers.get(consumer);
           pullBorn = born;
         }
-        const messages = await pull.fetch({ max_messages: max, expires: FETCH_MS });
+        const sinceMs = performance.now();
+        const messages = await pull.fetch({ max_messages: max, expires: fetchMs });
         // The client itself watches a request by the heartbeats of the servers, and not while it is cut off from them.
-        const late = setTimeout(() => messages.stop(), FETCH_MS + REQUEST_MS);
+        const late = setTimeout(() => messages.stop(), fetchMs + REQUEST_MS);
+        this.asked.add(messages);
         let count = 0;
         try {
           for await (const message of messages) {
             count++;
-            take(received(message, tokens, born));
+            take(received(message, tokens, born, sinceMs));
           }
         } finally {
           clearTimeout(late);
+          this.asked.delete(messages);
         }
         // It may be silent because the servers have lost it.
         if (count === 0) pull = undefined;
@@ -98,11 +115,12 @@ export class Intake {
   }
 }
 
-function received(message: StreamMsg, tokens: number, born: string): Received {
+function received(message: StreamMsg, tokens: number, born: string, sinceMs: number): Received {
   return {
     names: readSubject(message.subject, tokens),
     bytes: Buffer.from(message.data),
     lease: `${born} ${message.reply}`,
+    sinceMs,
     delivery: {
       done: async () => {
         await message.ackAck({ timeout: REQUEST_MS });

@@ -31,11 +31,21 @@ export class Machine {
     this.o = options;
   }
 
-  /** @param lease what renews this delivery */
-  async onJob(job: Job, lease: string, delivery: Delivery): Promise<void> {
-    const { tree } = this.o;
+  /**
+   * @param lease what renews this delivery
+   * @param sinceMs it was not delivered before this time: since then it may have been in our hands, unread (monotonic ms)
+   */
+  async onJob(
+    job: Job,
+    lease: string,
+    delivery: Delivery,
+    sinceMs = this.o.nowMs(),
+  ): Promise<void> {
+    const { tree, nowMs, ackWaitMs } = this.o;
     const { dispatch, target } = job;
     const id = dispatchId(dispatch);
+    // Another machine may have it by now. If not, it comes again.
+    if (nowMs() - sinceMs >= ackWaitMs) return;
     const before = tree.note(id);
     // A copy that was on its way when the origin dropped it.
     if (before?.state === "over") return delivery.done();
@@ -50,7 +60,7 @@ export class Machine {
     // The stop of its run has been asked for and has not happened yet.
     if (before?.state === "left" && place === "unsettled") return delivery.later();
     tree.saveNote(id, { dispatch, target, lease, state: "taken" });
-    this.renewedMs.set(id, this.o.nowMs());
+    this.renewedMs.set(id, sinceMs);
     this.finished.delete(id);
     if (place === "none") await tree.submit(id, job);
     if (place !== "settled") return;
@@ -109,12 +119,14 @@ export class Machine {
     const askedMs = nowMs();
     const renewedMs = this.renewedMs.get(id) ?? askedMs;
     this.renewedMs.set(id, renewedMs);
+    let withinMs = RENEWED_WITHIN * ackWaitMs;
     try {
       await broker.renew(note.lease);
       this.renewedMs.set(id, askedMs);
-    } catch {
-      if (nowMs() - renewedMs >= RENEWED_WITHIN * ackWaitMs) await this.leave(id, note, "left");
-    }
+      // The broker answers so, too, when it has given the job to another machine, as it may have done by now.
+      withinMs = ackWaitMs;
+    } catch {}
+    if (nowMs() - renewedMs >= withinMs) await this.leave(id, note, "left");
   }
 
   /** Noted before it is stopped: the end of a run that we have stopped must not be told as its result. */
