@@ -1,5 +1,6 @@
 /** Carries tasks, results and receipts between a state tree and the broker. All that it must not forget is in the tree. */
 import os from "node:os";
+import { Looker } from "./bridge/looker.ts";
 import { BEATS_PER_WAIT, type BridgeOptions } from "./bridge/options.ts";
 import { Sender } from "./bridge/sender.ts";
 import { Taker } from "./bridge/taker.ts";
@@ -20,17 +21,17 @@ export class Bridge {
   /** For the tasks of this tree, and for those of others. */
   private readonly sender: Sender;
   private readonly taker: Taker;
+  private readonly lookers: readonly Looker[];
   private readonly timers: NodeJS.Timeout[] = [];
-  private isLooking = false;
-  private isToLookAgain = false;
-  private isOver = false;
-  private wakeTimer: NodeJS.Timeout | undefined;
 
   constructor(options: BridgeOptions) {
     this.o = options;
     this.turns = new Turns(options.tell);
-    this.sender = new Sender(options, this.turns);
+    this.sender = new Sender(options, this.turns, (held) => this.show(held));
     this.taker = new Taker(options, this.turns);
+    this.lookers = [this.sender, this.taker].map(
+      (half) => new Looker(half, (error) => this.turns.trouble(error)),
+    );
   }
 
   start(): void {
@@ -74,32 +75,20 @@ export class Bridge {
       );
     // Machines that are there need not be waited for.
     broker.ask().catch((error: unknown) => this.turns.trouble(error));
-    this.every(LOOK_MS, () => this.look());
+    for (const looker of this.lookers) this.every(LOOK_MS, () => looker.look());
     this.every(REPORT_MS, async () => this.report());
     this.every(NEWS_MS, async () => this.taker.tellNews());
     this.every(this.o.ackWaitMs / BEATS_PER_WAIT, () => this.taker.beatAndRenew());
   }
 
-  /** Something in the tree has changed: looks at it, when its rest is over. */
+  /** Something in the tree has changed. */
   wake(): void {
-    if (this.isOver) return;
-    if (this.isLooking) {
-      this.isToLookAgain = true;
-      return;
-    }
-    const restMs = Math.max(this.sender.restsUntilMs, this.taker.restsUntilMs) - performance.now();
-    if (restMs <= 0) this.look().catch((error: unknown) => this.turns.trouble(error));
-    else
-      this.wakeTimer ??= setTimeout(() => {
-        this.wakeTimer = undefined;
-        this.wake();
-      }, restMs);
+    for (const looker of this.lookers) looker.wake();
   }
 
   async stop(): Promise<void> {
     for (const timer of this.timers) clearInterval(timer);
-    clearTimeout(this.wakeTimer);
-    this.isOver = true;
+    for (const looker of this.lookers) looker.stop();
     await this.turns.over();
     await this.o.broker.close();
   }
@@ -124,21 +113,6 @@ export class Bridge {
       load: os.loadavg()[0] ?? 0,
       cpus: os.availableParallelism(),
     });
-  }
-
-  private async look(): Promise<void> {
-    if (this.isLooking) return;
-    this.isLooking = true;
-    try {
-      const held = await this.sender.look();
-      if (held !== undefined) this.show(held);
-      await this.taker.look();
-    } finally {
-      this.isLooking = false;
-    }
-    if (!this.isToLookAgain) return;
-    this.isToLookAgain = false;
-    this.wake();
   }
 
   private show(held: readonly Held[]): void {

@@ -10,6 +10,9 @@ import type { Held, OriginFiles } from "../tree/origin-files.ts";
 /** So many renewals of a job, and heartbeats, are within `ack_wait`. */
 export const BEATS_PER_WAIT = 6;
 
+/** What the servers did not take is sent again after this time, and not at once: they may be busy with coming back (ms). */
+export const REFUSED_REST_MS = 1000;
+
 export interface BridgeOptions {
   /** The name of this machine. */
   name: string;

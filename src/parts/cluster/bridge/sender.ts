@@ -10,7 +10,7 @@ import { BadMessage, decodeBeat, decodeResult, encodeMessage } from "../protocol
 import { Origin } from "../protocol/origin.ts";
 import { restOfLook, usedMs } from "../rest.ts";
 import type { Held } from "../tree/origin-files.ts";
-import type { BridgeOptions } from "./options.ts";
+import { type BridgeOptions, REFUSED_REST_MS } from "./options.ts";
 import { orLater, type Turns } from "./turns.ts";
 
 /** Within this time machines answer when they are asked (ms). */
@@ -28,19 +28,23 @@ export class Sender {
   private readonly origin: Origin;
   private hasAdopted = false;
 
-  constructor(options: BridgeOptions, turns: Turns) {
+  private readonly show: (held: readonly Held[]) => void;
+
+  /** @param show takes the tasks that wait for results, after each look that has found them */
+  constructor(options: BridgeOptions, turns: Turns, show: (held: readonly Held[]) => void) {
     this.o = options;
     this.turns = turns;
+    this.show = show;
     const { origin: tree, broker, ackWaitMs } = options;
     const nowMs = (): number => performance.now();
     const answerMs = Math.min(ANSWER_MS, ackWaitMs);
     this.origin = new Origin({ tree, broker, nowMs, silenceMs: 3 * ackWaitMs, answerMs });
   }
 
-  /** Sends what is due. @returns the tasks that wait for results; undefined while it rests */
-  async look(): Promise<readonly Held[] | undefined> {
+  /** Sends what is due, while it does not rest. */
+  async look(): Promise<void> {
     const { origin, broker } = this.o;
-    if (performance.now() < this.restsUntilMs) return undefined;
+    if (performance.now() < this.restsUntilMs) return;
     const usedBeforeMs = usedMs();
     const held = origin.held();
     this.restsUntilMs = performance.now() + restOfLook(usedBeforeMs);
@@ -58,9 +62,10 @@ export class Sender {
     );
     const waiting = new Set(held.map(({ id }) => id));
     const lost = this.origin.known().filter((id) => !waiting.has(id));
-    await Promise.all(lost.map((id) => this.turns.inTurn(id, () => this.origin.dropIfOver(id))));
+    const drop = (id: string) => this.orRest(() => this.origin.dropIfOver(id));
+    await Promise.all(lost.map((id) => this.turns.inTurn(id, () => drop(id))));
     for (const id of this.begun.keys()) if (!waiting.has(id)) this.begun.delete(id);
-    return held;
+    this.show(held);
   }
 
   onResult({ names, bytes, delivery }: Received): void {
@@ -102,7 +107,17 @@ export class Sender {
         await origin.settle(dispatch, { dispatch, target, machine: name, end });
         return;
       }
-      await this.origin.publish(job);
+      await this.orRest(() => this.origin.publish(job));
     });
+  }
+
+  /** The servers are not asked again at once when they refuse something. */
+  private async orRest(act: () => Promise<void>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      this.restsUntilMs = Math.max(this.restsUntilMs, performance.now() + REFUSED_REST_MS);
+      throw error;
+    }
   }
 }

@@ -8,7 +8,7 @@ import { beatsOf, decodeJob } from "../protocol/messages.ts";
 import { News } from "../protocol/news.ts";
 import type { Delivery } from "../protocol/ports.ts";
 import { restOfLook, usedMs } from "../rest.ts";
-import type { BridgeOptions } from "./options.ts";
+import { type BridgeOptions, REFUSED_REST_MS } from "./options.ts";
 import { orLater, type Turns } from "./turns.ts";
 
 /** A result without a receipt is told again after this time, then after twice that, and so on up to the longest one (ms). */
@@ -22,6 +22,10 @@ export class Taker {
   private readonly machine: Machine;
   /** When and to which servers each result was told. */
   private readonly told = new Map<string, { atMs: number; birth: string; againMs: number }>();
+  /** Results that are being told. */
+  private readonly telling = new Set<string>();
+  /** Before this time no result is told: the servers have just refused one (monotonic ms). */
+  private refusedUntilMs = Number.NEGATIVE_INFINITY;
   /** Jobs that have come and are not submitted yet. */
   private readonly coming = new Set<string>();
   /** Of the runs that this machine has. */
@@ -93,29 +97,37 @@ export class Taker {
     for (const id of justEnded) this.ended.add(id);
     this.restsUntilMs = performance.now() + restOfLook(usedBeforeMs);
     if (justEnded.length > 0) broker.takeMore();
-    const settled = [...this.ended];
-    if (settled.length === 0) return;
+    const untold = [...this.ended].filter((id) => !this.telling.has(id));
+    if (untold.length === 0 || performance.now() < this.refusedUntilMs) return;
     const birth = await broker.birth();
     const nowMs = performance.now();
-    const due = settled.filter((id) => {
+    for (const id of untold) {
       const told = this.told.get(id);
-      return told === undefined || told.birth !== birth || nowMs - told.atMs >= told.againMs;
+      const isDue = told === undefined || told.birth !== birth || nowMs - told.atMs >= told.againMs;
+      // One that is not answered does not hold up those that end after it.
+      if (isDue) void this.tellEnd(id, birth, nowMs);
+    }
+  }
+
+  private async tellEnd(id: string, birth: string, nowMs: number): Promise<void> {
+    this.telling.add(id);
+    await this.turns.inTurn(id, async () => {
+      try {
+        if (!(await this.machine.report(id))) {
+          // It runs again.
+          this.ended.delete(id);
+          return;
+        }
+      } catch (error) {
+        this.refusedUntilMs = performance.now() + REFUSED_REST_MS;
+        throw error;
+      }
+      const before = this.told.get(id);
+      const { first, max } = TELL_AGAIN_MS;
+      const againMs = before?.birth === birth ? Math.min(2 * before.againMs, max) : first;
+      this.told.set(id, { atMs: nowMs, birth, againMs });
     });
-    await Promise.all(
-      due.map((id) =>
-        this.turns.inTurn(id, async () => {
-          if (!(await this.machine.report(id))) {
-            // It runs again.
-            this.ended.delete(id);
-            return;
-          }
-          const before = this.told.get(id);
-          const { first, max } = TELL_AGAIN_MS;
-          const againMs = before?.birth === birth ? Math.min(2 * before.againMs, max) : first;
-          this.told.set(id, { atMs: nowMs, birth, againMs });
-        }),
-      ),
-    );
+    this.telling.delete(id);
   }
 
   /** By tree: how many results are told again and again, without an answer. */

@@ -1,0 +1,58 @@
+/** Has a half of a bridge look at its tree, one look at a time: what fails or takes long in one half does not hold up the other. */
+
+interface Half {
+  /** Before this time it looks no more (monotonic ms). */
+  readonly restsUntilMs: number;
+  look(): Promise<void>;
+}
+
+export class Looker {
+  private readonly half: Half;
+  private readonly onTrouble: (error: unknown) => void;
+  private isLooking = false;
+  private isToLookAgain = false;
+  private isOver = false;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(half: Half, onTrouble: (error: unknown) => void) {
+    this.half = half;
+    this.onTrouble = onTrouble;
+  }
+
+  /** Looks now, if it does not look already. Never rejects. */
+  async look(): Promise<void> {
+    if (this.isLooking) return;
+    this.isLooking = true;
+    try {
+      await this.half.look();
+    } catch (error) {
+      this.onTrouble(error);
+    } finally {
+      this.isLooking = false;
+    }
+    if (!this.isToLookAgain) return;
+    this.isToLookAgain = false;
+    this.wake();
+  }
+
+  /** Something in the tree has changed: looks at it when its rest is over. */
+  wake(): void {
+    if (this.isOver) return;
+    if (this.isLooking) {
+      this.isToLookAgain = true;
+      return;
+    }
+    const restMs = this.half.restsUntilMs - performance.now();
+    if (restMs <= 0) void this.look();
+    else
+      this.timer ??= setTimeout(() => {
+        this.timer = undefined;
+        this.wake();
+      }, restMs);
+  }
+
+  stop(): void {
+    this.isOver = true;
+    clearTimeout(this.timer);
+  }
+}
