@@ -4,8 +4,8 @@ import { messageOf } from "../../core/errors.ts";
 import type { Part, WorkSource } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
-import { schedulesDir } from "./schedule-files.ts";
 import type { Scheduler } from "./scheduler.ts";
+import { schedulesDir } from "./schedules-dir.ts";
 
 /** Between two looks at the files (ms). */
 const LOOK_MS = 1000;

@@ -9,6 +9,7 @@ import { isObject } from "../../core/json-object.ts";
 import { loadDocument, replaceDocument } from "../../host/documents.ts";
 import { readRegularText } from "../../host/regular-file.ts";
 import { readSchedule, type Schedule } from "./schedule.ts";
+import { schedulesDir } from "./schedules-dir.ts";
 
 const ENDING = ".yaml";
 
@@ -40,10 +41,6 @@ export interface ScheduleFile {
   schedule: Schedule | undefined;
   /** Why it cannot be used. */
   error: ErrInvalidConfig | undefined;
-}
-
-export function schedulesDir(stateDir: string): string {
-  return join(stateDir, "schedules");
 }
 
 export function scheduleFileOf(stateDir: string, name: string): string {
