@@ -84,6 +84,10 @@ function makeEngine({ env, journal, control, limits }: PartHost): PlanEngine {
   const report = (key: string, message: string): void => alerts.report(key, message);
   const kv = new KvStore(tree.kv, trays.clock, trays.durability);
   const opened = new OpenedByReset(tree.dir);
+  const openedMs = (id: string): number | undefined => {
+    const atMs = Math.max(opened.of(id) ?? 0, openedAtMs(kv, id) ?? 0);
+    return atMs === 0 ? undefined : atMs;
+  };
   const store = new PlanStore(
     new RoadmapFile(tree.roadmap, { durability: settings.durability }),
     new RoadmapLoader(),
@@ -106,8 +110,8 @@ function makeEngine({ env, journal, control, limits }: PartHost): PlanEngine {
       },
       isLive: (id) => engine.isLive(id),
       openedAgoMs: (id) => {
-        const atMs = Math.max(opened.of(id) ?? 0, openedAtMs(kv, id) ?? 0);
-        return atMs === 0 ? undefined : trays.clock.wallMs() - atMs;
+        const atMs = openedMs(id);
+        return atMs === undefined ? undefined : trays.clock.wallMs() - atMs;
       },
       statusAfterRun: (node) => statusAfterRun(env, node),
       onEndRefused: (id, why) => engine.onEndRefused(id, why),
@@ -120,6 +124,7 @@ function makeEngine({ env, journal, control, limits }: PartHost): PlanEngine {
     store,
     kv,
     control,
+    openedAtMs: openedMs,
     readJournal: () => journal.readAll(),
     limits,
   });

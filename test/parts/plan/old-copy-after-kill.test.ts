@@ -111,6 +111,54 @@ describe("after a supervisor was killed, an old copy of the plan", () => {
   });
 });
 
+/**
+ * As if n-2 had ended after the last look into the journal and before the plan said so, and a person had then saved a text in
+ * which it is open. The text is saved so late that only one thing speaks against a wish: the plan never said that n-2 was done.
+ */
+async function untoldSite(change: (text: string) => string = (text) => text): Promise<Site> {
+  const site = await doneSite();
+  await site.pool.killAll();
+  const journal = join(site.pool.state, "analytics", "supervisor_lifecycle.jsonl");
+  const lines = fs.readFileSync(journal, "utf8").split("\n");
+  const isEnd = (line: string): boolean => /"event":"completed","task_id":"n-2"/.test(line);
+  expect(lines.filter(isEnd)).toHaveLength(1);
+  fs.writeFileSync(journal, lines.filter((line) => !isEnd(line)).join("\n"));
+  fs.rmSync(join(site.pool.state, "evidence", "n-2"), { recursive: true });
+  const done = fs.readFileSync(site.roadmap, "utf8");
+  save(site, change(done.replace(/(id: n-2, status: )done/, "$1open")));
+  const laterS = Date.now() / 1000 + 10;
+  fs.utimesSync(site.roadmap, laterS, laterS);
+  return site;
+}
+
+describe("a run that ended while no supervisor looked", () => {
+  it("counts for a node that the saved plan has as open", async () => {
+    const site = await untoldSite();
+    expect((await drain(site)).code).toBe(0);
+    expect(runs(site)).toEqual(ONCE);
+    expect(isDone(site)).toBe(true);
+    const told = site.pool.alerts().map(({ message }) => String(message));
+    expect(told.filter((message) => message.includes("n-2 has run already"))).toHaveLength(1);
+    // From here on the plan has said it, so that the same text is a wish.
+    save(site, fs.readFileSync(site.roadmap, "utf8").replace(/(id: n-2, status: )done/, "$1open"));
+    expect((await drain(site)).code).toBe(0);
+    expect(runs(site)).toEqual({ ...ONCE, "n-2": 2 });
+  });
+
+  it("does not count for a node whose text has changed", async () => {
+    const site = await untoldSite((text) => text.replace("id: n-2,", "id: n-2, title: again,"));
+    expect((await drain(site)).code).toBe(0);
+    expect(runs(site)).toEqual({ ...ONCE, "n-2": 2 });
+  });
+
+  it("does not count for a node that a command has set open since", async () => {
+    const site = await untoldSite((text) => text.replace(/(id: n-2, status: )open/, "$1blocked"));
+    expect((await site.pool.run(["node", "set-status", "n-2", "open"])).code).toBe(0);
+    expect((await drain(site)).code).toBe(0);
+    expect(runs(site)).toEqual({ ...ONCE, "n-2": 2 });
+  });
+});
+
 describe("a wish to run nodes again", () => {
   it("counts after a kill, too, for a node whose text has changed", async () => {
     const site = await doneSite();

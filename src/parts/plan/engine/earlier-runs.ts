@@ -6,12 +6,13 @@ import { isDeepStrictEqual } from "node:util";
 import { systemCode } from "../../../core/errors.ts";
 import { parseObject } from "../../../core/json-object.ts";
 import type { NodeStatus, RoadmapNode } from "../../../core/roadmap.ts";
+import type { StateTree } from "../../../core/state-tree.ts";
 import type { Task } from "../../../core/task.ts";
 import { PIECE_BYTES, searchBack } from "../../../journal/read-back.ts";
-import { readSettled } from "../../../mailbox/find/settled-record.ts";
+import { readSettled, type SettledRecord } from "../../../mailbox/find/settled-record.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
 import { type Answer, taskOfNode } from "../rules/node-task.ts";
-import { statusInEvidence } from "../run/evidence.ts";
+import { leaseInEvidence, statusInEvidence } from "../run/evidence.ts";
 
 /** How much of the journal is searched: reading it takes some milliseconds. */
 const PIECES_MAX = (4 * 1024 * 1024) / PIECE_BYTES;
@@ -90,8 +91,29 @@ export function statusAfterRun(
   const record = readSettled(trays, node.id)?.record;
   if (record === undefined)
     return statusInEvidence(tree.evidence, node.id) === "done" ? "done" : undefined;
+  return isDoneBy(record, node) ? "in_progress" : undefined;
+}
+
+/**
+ * True if this record ended the node, and the plan never said so: the evidence is written before the plan, and is not of this run. Then
+ * no person can have wished another run. In a plan that was saved during the run the node may still be open.
+ * @param openedAtMs when a command last set the node open (wall ms)
+ */
+export function isEndUntold(
+  { evidence }: StateTree,
+  node: RoadmapNode,
+  record: SettledRecord["record"],
+  openedAtMs: number | undefined,
+): boolean {
+  if (record.status !== "completed" || !isDoneBy(record, node)) return false;
+  if (openedAtMs !== undefined && openedAtMs >= record.completed_at * 1000) return false;
+  return leaseInEvidence(evidence, node.id) !== record.lease;
+}
+
+/** True if the record makes the node done, and the text of the node is still the same. */
+function isDoneBy(record: SettledRecord["record"], node: RoadmapNode): boolean {
   const isDone = record.status === "completed" && record.verdict !== "checkpoint";
-  return isDone && isTaskOf(node, record.task) ? "in_progress" : undefined;
+  return isDone && isTaskOf(node, record.task);
 }
 
 /** True if the task was made from this text of the node. */

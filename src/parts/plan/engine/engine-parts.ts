@@ -13,6 +13,8 @@ export interface PlanParts {
   kv: KvStore;
   /** While the pool is paused, only nodes that were launched before the pause may begin. */
   control: Pick<ControlFile, "current">;
+  /** When a command last set the node open (wall ms). */
+  openedAtMs(id: string): number | undefined;
   /** Reads the new lines of the journal. */
   readJournal(): void;
   /** Which tasks wait, which agents may start, and which completed work others have to wait for. */

@@ -20,6 +20,7 @@ import type { StartAllowance } from "../../../supervisor/queue/start-limits.ts";
 import type { RoadmapDocument } from "../read/document.ts";
 import { Planner, type WaitingNode } from "../rules/next.ts";
 import { taskOfNode } from "../rules/node-task.ts";
+import { isEndUntold } from "./earlier-runs.ts";
 import type { EngineParts } from "./engine-parts.ts";
 
 /** What the supervisor allows in this tick. */
@@ -202,6 +203,10 @@ export class NodeLauncher {
       this.noteForeign(node.id);
       return false;
     }
+    if (isEndUntold(tree, node, settled.record, this.p.openedAtMs(node.id))) {
+      this.takeEnd(node.id);
+      return false;
+    }
     this.archiving.add(node.id);
     const submission = parseLease(settled.record.lease)?.submission ?? "none";
     const target = join(tree.evidence, node.id, "earlier", submission, "record.json");
@@ -217,6 +222,19 @@ export class NodeLauncher {
         this.p.env.wake();
       });
     return false;
+  }
+
+  /** Makes the node one in flight, so that the next comparison with the mailbox finds its record. */
+  private takeEnd(id: string): void {
+    if (!this.p.store.setStatus(id, "in_progress")) {
+      this.unwritable.add(id);
+      return;
+    }
+    this.p.active.inherit(id);
+    this.p.env.alerts.report(
+      `ended:${id}`,
+      `${id} has run already: its record is taken over; to run it again: mailchute node set-status ${id} open`,
+    );
   }
 
   /** Whose task of this id is in the inbox or in `processing/`. "unsure": it is being moved or unreadable. Undefined: no task. */

@@ -59,6 +59,11 @@ export function statusInEvidence(dir: string, id: string): unknown {
   return readDocument<{ status?: unknown }>(join(dir, id, "lifecycle.json"))?.status;
 }
 
+/** The lease of the run that the evidence of a node is of. Undefined when it has none. */
+export function leaseInEvidence(dir: string, id: string): unknown {
+  return readDocument<{ lease?: unknown }>(join(dir, id, "lifecycle.json"))?.lease;
+}
+
 function lifecycleOf({ node, status, record, events, error }: EvidenceFacts): object {
   const last = (name: string): string | null =>
     events.findLast((event) => event.event === name)?.timestamp ?? null;
