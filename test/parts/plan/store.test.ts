@@ -1,9 +1,10 @@
 /** The plan in force, between our edits and what people save. */
 import fs from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import type { NodeStatus } from "../../../src/core/roadmap.ts";
 import type { RoadmapEdit } from "../../../src/parts/plan/edit/edit.ts";
+import type { EarlierRuns } from "../../../src/parts/plan/engine/earlier-runs.ts";
 import { PlanStore } from "../../../src/parts/plan/engine/store.ts";
 import { RoadmapFile } from "../../../src/parts/plan/file/roadmap-file.ts";
 import { RoadmapLoader } from "../../../src/parts/plan/read/loader.ts";
@@ -34,8 +35,21 @@ async function newBench(
   loader = new RoadmapLoader(),
 ): Promise<Bench> {
   const dir = tempDir();
+  fs.writeFileSync(join(dir, "roadmap.yaml"), text);
+  return benchIn(dir, { live, loader });
+}
+
+interface BenchOptions {
+  live?: readonly string[];
+  loader?: RoadmapLoader;
+  earlier?: EarlierRuns;
+  /** How the last run of each open node ended. */
+  afterRun?: NodeStatus;
+}
+
+async function benchIn(dir: string, o: BenchOptions): Promise<Bench> {
+  const { live = [], loader = new RoadmapLoader(), earlier, afterRun } = o;
   const path = join(dir, "roadmap.yaml");
-  fs.writeFileSync(path, text);
   const refused: string[] = [];
   const opened = new Map<string, number>();
   let adoptions = 0;
@@ -52,13 +66,13 @@ async function newBench(
         const atMs = opened.get(id);
         return atMs === undefined ? undefined : performance.now() - atMs;
       },
-      statusAfterRun: () => undefined,
+      statusAfterRun: () => afterRun,
       isLive: (id) => live.includes(id),
       report: (_key, message) => refused.push(message),
       wake: () => {},
     },
   );
-  await store.start();
+  await store.start(earlier);
   onTestFinished(() => store.close());
   const save = async (text: string): Promise<void> => {
     const before = adoptions;
@@ -160,6 +174,76 @@ test("done nodes that an old copy opens stay done, and it is told with what to d
       /old copy: one stays done, two stays done; to run a node again: .*set-status/,
     ),
   ]);
+});
+
+const PAIR = "nodes:\n  - { id: one, status: open }\n  - { id: two, status: open }\n";
+
+/** A person reads the plan while `two` runs and before `one` does; `one` is done by the time that text is saved. */
+async function newReadEarly(): Promise<Bench & { copy: string }> {
+  const bench = await newBench(PAIR);
+  const { store, path } = bench;
+  const set = (id: string, status: NodeStatus): void => {
+    store.setStatus(id, status);
+    expect(store.flush()).toBe(true);
+  };
+  set("two", "in_progress");
+  const copy = fs.readFileSync(path, "utf8");
+  set("one", "in_progress");
+  set("one", "done");
+  return { ...bench, copy };
+}
+
+test("what we write into an old copy does not make it look new: a done node in it stays done", async () => {
+  const { store, path, copy, save } = await newReadEarly();
+  // It is not written yet when the copy is saved, and goes into that.
+  store.setStatus("two", "done");
+  await save(`# mine\n${copy}`);
+  expect(store.nodes.map((node) => node.status)).toEqual(["done", "done"]);
+  await waitFor(() => store.flush(), { what: "the plan to be written" });
+  expect(fs.readFileSync(path, "utf8")).toBe(`# mine\n${PAIR.replaceAll("open", "done")}`);
+});
+
+test("nor after a kill: the next supervisor knows what was written into the text that it finds", async () => {
+  const loader = new RoadmapLoader();
+  const { store, path } = await newBench(PAIR, [], loader);
+  const set = async (id: string, status: NodeStatus): Promise<void> => {
+    store.setStatus(id, status);
+    await waitFor(() => store.flush(), { what: `${id} to be ${status} in the file` });
+  };
+  const copy = fs.readFileSync(path, "utf8");
+  await set("one", "in_progress");
+  await set("one", "done");
+  // The supervisor is killed before it has parsed the copy. It has launched a node in it, and written its end.
+  const load = loader.load.bind(loader);
+  let isOver = false;
+  onTestFinished(() => {
+    isOver = true;
+  });
+  loader.load = async (text) => {
+    await waitFor(() => isOver, { what: "the end of the test" });
+    return load(text);
+  };
+  fs.writeFileSync(`${path}.new`, `# mine\n${copy}`);
+  fs.renameSync(`${path}.new`, path);
+  store.look(performance.now());
+  await set("two", "in_progress");
+  await set("two", "done");
+  const left = join(dirname(path), "killed");
+  fs.mkdirSync(left);
+  for (const name of ["roadmap.yaml", "pending.json"])
+    fs.cpSync(join(dirname(path), name), join(left, name));
+  expect(fs.readFileSync(join(left, "roadmap.yaml"), "utf8")).toBe(
+    "# mine\nnodes:\n  - { id: one, status: open }\n  - { id: two, status: done }\n",
+  );
+  const runs = [
+    { id: "one", isCompleted: true, startedAgoMs: 2000 },
+    { id: "two", isCompleted: true, startedAgoMs: 1000 },
+  ];
+  const next = await benchIn(left, { earlier: { runs, wasKilled: true }, afterRun: "done" });
+  expect(next.store.nodes.map((node) => node.status)).toEqual(["done", "done"]);
+  // Once the text is corrected, the note has done its work.
+  await waitFor(() => next.store.flush(), { what: "the plan to be written" });
+  expect(fs.existsSync(join(left, "pending.json"))).toBe(false);
 });
 
 test("done nodes that are saved as open with another text are open: no old copy shows that", async () => {

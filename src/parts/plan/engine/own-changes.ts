@@ -21,6 +21,14 @@ export interface OwnChangesHooks {
   report(key: string, message: string): void;
 }
 
+/** What in a saved text is of us. */
+export interface OurPart {
+  /** Our edits that will be made in it in any case. */
+  wanted: readonly RoadmapEdit[];
+  /** The nodes, by folded id, whose edits were written into it before it was read: how they stand says nothing about its age. */
+  carried: ReadonlySet<string>;
+}
+
 /** If a saved text lacks a node that was added within this time, it is an old copy: no person deleted the node (ms). */
 const ADDED_STALE_MS = 5000;
 /** How many nodes a message names. */
@@ -74,12 +82,11 @@ export class OwnChanges {
    * Returns the edits that restore what an old copy has undone, and reports them to people.
    * @param before the plan until now
    * @param theirs the plan that another writer saved
-   * @param wanted our edits that will be made in the saved plan in any case
    */
   corrections(
     before: RoadmapDocument,
     theirs: RoadmapDocument,
-    wanted: readonly RoadmapEdit[],
+    { wanted, carried }: OurPart,
   ): RoadmapEdit[] {
     const nowMs = this.monotonicMs();
     const own = idsOf(wanted);
@@ -89,7 +96,8 @@ export class OwnChanges {
       if (now !== undefined && now !== node.status && !own.has(foldId(node.id)))
         differences.set(node.id, now);
     }
-    const stale = this.history.staleIds(differences, (id) => findNode(theirs, id)?.status, nowMs);
+    const statusIn = statusesOf(theirs, differences, carried);
+    const stale = this.history.staleIds(differences, statusIn, nowMs);
     const edits: RoadmapEdit[] = [];
     for (const [key, { node, atMs }] of this.added) {
       if (findNode(theirs, key) !== undefined || own.has(key)) continue;
@@ -119,12 +127,11 @@ export class OwnChanges {
   /**
    * Returns the edits for an old copy that a person saved after a supervisor was killed: they restore what the copy has undone.
    * @param first the first plan that was read
-   * @param wanted our edits that will be made in it in any case
    * @param savedAgoMs how long ago it was saved
    */
   correctionsAtStart(
     first: RoadmapDocument,
-    wanted: readonly RoadmapEdit[],
+    { wanted, carried }: OurPart,
     savedAgoMs: number,
   ): RoadmapEdit[] {
     const own = idsOf(wanted);
@@ -134,7 +141,7 @@ export class OwnChanges {
       const mayRun = status === "open" || status === "failed" || status === "needs_human";
       if (mayRun && end === "done" && !own.has(id)) differences.set(id, status);
     }
-    const statusIn = (id: string): NodeStatus | undefined => findNode(first, id)?.status;
+    const statusIn = statusesOf(first, differences, carried);
     const savedMs = this.monotonicMs() - savedAgoMs;
     const edits: RoadmapEdit[] = [];
     for (const key of this.history.staleIds(differences, statusIn, savedMs)) {
@@ -189,6 +196,17 @@ export class OwnChanges {
         "to run a node again: mailchute node set-status ID open",
     );
   }
+}
+
+/** Says which status the person's own text has for a node: unknown where ours was written into it. */
+function statusesOf(
+  doc: RoadmapDocument,
+  differences: ReadonlyMap<string, NodeStatus>,
+  carried: ReadonlySet<string>,
+): (foldedId: string) => NodeStatus | undefined {
+  const theirOwn = new Set([...differences.keys()].map(foldId));
+  return (id) =>
+    carried.has(id) && !theirOwn.has(id) ? undefined : findNode(doc, id)?.status;
 }
 
 function idOf(edit: RoadmapEdit): string {

@@ -1,6 +1,10 @@
-/** Edits that are not in the plan's file yet. While that file cannot be written, a document keeps them across a restart. */
+/**
+ * Edits that are not in the plan's file yet, and those that were written into a person's text which is not judged yet. While the file
+ * cannot be written, or such a text is in it, a document keeps them across a restart.
+ */
 import fs from "node:fs";
 import { isObject } from "../../../core/json-object.ts";
+import { foldId } from "../../../core/names.ts";
 import { readDocument, replaceDocument } from "../../../host/documents.ts";
 import type { RoadmapEdit } from "../edit/edit.ts";
 
@@ -14,14 +18,19 @@ export interface EditGroup {
 export class PendingEdits {
   private readonly path: string;
   private groups: EditGroup[];
-  private isSaved = true;
+  /** Folded ids. See `noteCarried`. */
+  private carriedIds: Set<string>;
+  /** True if the document agrees with this. */
+  isSaved = true;
   private isOnDisk: boolean;
 
   constructor(path: string) {
     this.path = path;
-    const saved = readDocument<{ groups?: unknown }>(path)?.groups;
-    this.groups = Array.isArray(saved) ? saved.filter(isGroup) : [];
-    this.isOnDisk = this.groups.length > 0;
+    const saved = readDocument<{ groups?: unknown; carried?: unknown }>(path);
+    const { groups, carried } = saved ?? {};
+    this.groups = Array.isArray(groups) ? groups.filter(isGroup) : [];
+    this.carriedIds = new Set(Array.isArray(carried) ? carried.map(String) : []);
+    this.isOnDisk = saved !== undefined;
   }
 
   get isEmpty(): boolean {
@@ -30,6 +39,28 @@ export class PendingEdits {
 
   get edits(): RoadmapEdit[] {
     return editsOf(this.groups);
+  }
+
+  /** The nodes of the edits that `noteCarried` has noted, by folded id. */
+  get carried(): ReadonlySet<string> {
+    return this.carriedIds;
+  }
+
+  /**
+   * Notes that the edits are about to be written into a person's text that is not judged yet. Their statuses in it say nothing about
+   * the age of that text, not even to the next supervisor if this one is killed. @throws a system error
+   */
+  noteCarried(): void {
+    for (const edit of this.edits) this.carriedIds.add(keyOf(edit));
+    this.isSaved = false;
+    this.save();
+  }
+
+  /** Called when a text is judged. @param since edits that were written after it was read; the next text has them */
+  forgetCarried(since: readonly RoadmapEdit[]): void {
+    if (this.carriedIds.size === 0) return;
+    this.carriedIds = new Set(since.map(keyOf));
+    this.isSaved = false;
   }
 
   add(group: EditGroup): void {
@@ -48,8 +79,8 @@ export class PendingEdits {
   /** @returns true: the edits will survive a crash. @throws a system error */
   save(): boolean {
     if (this.isSaved) return true;
-    if (this.groups.length > 0) {
-      replaceDocument(this.path, { groups: this.groups });
+    if (this.groups.length > 0 || this.carriedIds.size > 0) {
+      replaceDocument(this.path, { groups: this.groups, carried: [...this.carriedIds] });
       this.isOnDisk = true;
     } else if (this.isOnDisk) {
       fs.rmSync(this.path, { force: true });
@@ -62,6 +93,10 @@ export class PendingEdits {
 
 export function editsOf(groups: readonly EditGroup[]): RoadmapEdit[] {
   return groups.flatMap((group) => group.edits);
+}
+
+function keyOf(edit: RoadmapEdit): string {
+  return foldId(edit.kind === "add" ? edit.node.id : edit.id);
 }
 
 /** False for a broken group, which is left out: otherwise the plan could not be loaded at all. */

@@ -199,6 +199,7 @@ export class PlanStore {
         const isCarried = disk !== undefined && doc !== undefined && !pending.isEmpty;
         if (!isCarried || theirs.stamp === undefined) return theirs;
         const text = carryOver(disk, doc, pending.edits, theirs.text);
+        if (text !== undefined) pending.noteCarried();
         const outcome = text === undefined ? undefined : this.file.replace(theirs, text);
         if (outcome === undefined || outcome.kind === "gone") return theirs;
         if (outcome.kind === "changed") continue;
@@ -245,10 +246,12 @@ export class PlanStore {
     this.doc = theirs;
     this.disk = theirs;
     this.adoptedAtMs = this.monotonicMs();
+    const unproven = { wanted: editsOf(wanted), carried: this.pending.carried };
     const corrections =
       before === undefined
-        ? this.own.correctionsAtStart(theirs, editsOf(wanted), this.file.savedAgoMs())
-        : this.own.corrections(before, theirs, editsOf(wanted));
+        ? this.own.correctionsAtStart(theirs, unproven, this.file.savedAgoMs())
+        : this.own.corrections(before, theirs, unproven);
+    this.pending.forgetCarried(this.sinceRead);
     for (const group of [...wanted, ...corrections.map((edit) => ({ edits: [edit] }))])
       this.editAgain(group);
   }
@@ -332,10 +335,11 @@ export class PlanStore {
 
   /** Writes pending edits. @returns true if they survive a crash */
   flush(): boolean {
-    if (this.pending.isEmpty) return true;
+    if (this.pending.isEmpty && this.pending.isSaved) return true;
     if (this.doc === undefined || this.base === undefined) return false;
     if (this.monotonicMs() < this.writeAgainMs) return false;
     try {
+      if (this.pending.isEmpty) return this.pending.save();
       if (this.isHeldBack) return this.pending.save();
       if (this.isLoading || this.isBehind) {
         this.carry();
