@@ -18,9 +18,20 @@ interface Site {
   old: string;
 }
 
+/** Undefined in the instant in which the supervisor replaces the file. */
+function readIfThere(path: string): string | undefined {
+  try {
+    return fs.readFileSync(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
 function statuses({ roadmap }: Site): Record<string, string> {
-  if (!fs.existsSync(roadmap)) return {};
-  const { nodes } = parse(fs.readFileSync(roadmap, "utf8")) as {
+  const text = readIfThere(roadmap);
+  if (text === undefined) return {};
+  const { nodes } = parse(text) as {
     nodes: { id: string; status: string }[];
   };
   return Object.fromEntries(nodes.map((node) => [node.id, node.status]));
