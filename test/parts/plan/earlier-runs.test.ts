@@ -35,8 +35,8 @@ describe("runs of earlier supervisors, in the journal", () => {
       at(400, "started", run("still-runs")),
     ]);
     expect(runs).toEqual([
-      { id: "b", isCompleted: false, startedAgoMs: 900 },
-      { id: "a", isCompleted: true, startedAgoMs: 800 },
+      { id: "b", isCompleted: false, startedAgoMs: 900, endedAgoMs: 500 },
+      { id: "a", isCompleted: true, startedAgoMs: 800, endedAgoMs: 600 },
     ]);
   });
 

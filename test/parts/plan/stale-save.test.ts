@@ -48,6 +48,15 @@ describe("telling an old copy from a wish", () => {
     expect(staleIn(ranOneAfterTheOther(), OURS, saved, 30_000)).toEqual([]);
   });
 
+  it("counts the time from the end of a run, however long it took, and not from its start", () => {
+    const history = new StatusHistory();
+    history.note("a", "open", "in_progress", 1000);
+    history.note("a", "in_progress", "done", 600_000);
+    history.note("b", "open", "done", 650_000, 700_000);
+    expect(staleIn(history, OURS, { a: "done", b: "open", c: "open" }, 701_000)).toEqual(["b"]);
+    expect(staleIn(history, OURS, { a: "done", b: "open", c: "open" }, 706_000)).toEqual([]);
+  });
+
   it("overrules only what is old in a copy that also holds a wish", () => {
     const saved: Record<string, NodeStatus> = { a: "done", b: "open", c: "blocked" };
     expect(staleIn(ranOneAfterTheOther(), OURS, saved, 3100)).toEqual(["b"]);

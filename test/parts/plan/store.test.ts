@@ -25,6 +25,8 @@ interface Bench {
   refused: string[];
   /** When a command has set them open. */
   opened: Map<string, number>;
+  /** This much time passes at once (ms). */
+  skip: (ms: number) => void;
   /** Somebody saves another text, and it comes into force with ours in it. */
   save: (text: string) => Promise<void>;
 }
@@ -53,11 +55,13 @@ async function benchIn(dir: string, o: BenchOptions): Promise<Bench> {
   const refused: string[] = [];
   const opened = new Map<string, number>();
   let adoptions = 0;
+  let skippedMs = 0;
+  const nowMs = (): number => performance.now() + skippedMs;
   const store = new PlanStore(
     new RoadmapFile(path, { durability: "process" }),
     loader,
     join(dir, "pending.json"),
-    () => performance.now(),
+    nowMs,
     {
       onAdopted: () => adoptions++,
       onRefused: (problems) => refused.push(...problems.map((one) => one.message)),
@@ -79,12 +83,15 @@ async function benchIn(dir: string, o: BenchOptions): Promise<Bench> {
     fs.writeFileSync(`${path}.new`, text);
     fs.renameSync(`${path}.new`, path);
     const look = (): boolean => {
-      store.look(performance.now());
+      store.look(nowMs());
       return adoptions > before;
     };
     await waitFor(look, { what: "the saved plan to be in force" });
   };
-  return { store, path, refused, opened, save };
+  const skip = (ms: number): void => {
+    skippedMs += ms;
+  };
+  return { store, path, refused, opened, skip, save };
 }
 
 test("what follows from an end comes into another text as a whole", async () => {
@@ -236,14 +243,30 @@ test("nor after a kill: the next supervisor knows what was written into the text
     "# mine\nnodes:\n  - { id: one, status: open }\n  - { id: two, status: done }\n",
   );
   const runs = [
-    { id: "one", isCompleted: true, startedAgoMs: 2000 },
-    { id: "two", isCompleted: true, startedAgoMs: 1000 },
+    { id: "one", isCompleted: true, startedAgoMs: 2000, endedAgoMs: 1500 },
+    { id: "two", isCompleted: true, startedAgoMs: 1000, endedAgoMs: 500 },
   ];
   const next = await benchIn(left, { earlier: { runs, wasKilled: true }, afterRun: "done" });
   expect(next.store.nodes.map((node) => node.status)).toEqual(["done", "done"]);
   // Once the text is corrected, the note has done its work.
   await waitFor(() => next.store.flush(), { what: "the plan to be written" });
   expect(fs.existsSync(join(left, "pending.json"))).toBe(false);
+});
+
+test("a text that waited long to be loaded is as old as its save", async () => {
+  const loader = new RoadmapLoader();
+  const { store, skip, save } = await newBench(PAIR, [], loader);
+  for (const next of ["in_progress", "done"] as const) {
+    store.setStatus("one", next);
+    expect(store.flush()).toBe(true);
+  }
+  const load = loader.load.bind(loader);
+  loader.load = (text) => {
+    skip(10_000);
+    return load(text);
+  };
+  await save(`# mine\n${PAIR}`);
+  expect(store.find("one")?.status).toBe("done");
 });
 
 test("done nodes that are saved as open with another text are open: no old copy shows that", async () => {

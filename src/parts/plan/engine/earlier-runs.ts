@@ -24,6 +24,8 @@ export interface EarlierRun {
   isCompleted: boolean;
   /** How long ago its first attempt started (ms). */
   startedAgoMs: number;
+  /** How long ago it ended (ms). */
+  endedAgoMs: number;
 }
 
 export interface EarlierRuns {
@@ -41,21 +43,23 @@ export const NO_EARLIER_RUNS: EarlierRuns = { runs: [], wasKilled: false };
  */
 export function readEarlierRuns(path: string, nowMs: number, rememberedMs: number): EarlierRuns {
   const started = new Map<string, EarlierRun>();
-  const ended = new Map<string, boolean>();
+  const ended = new Map<string, Pick<EarlierRun, "isCompleted" | "endedAgoMs">>();
   let lastOfSupervisor: unknown;
   try {
     for (const event of lastEvents(path, nowMs - rememberedMs)) {
       const name = event["event"];
       const run = [event["submission"], event["task_id"]].join(" ");
-      if (name === "completed") ended.set(run, event["status"] === "completed");
-      else if (name !== "started") {
+      const agoMs = Math.max(0, nowMs - Number(event["t"]));
+      if (name === "completed") {
+        const isCompleted = event["status"] === "completed";
+        ended.set(run, { isCompleted, endedAgoMs: agoMs });
+      } else if (name !== "started") {
         // The journal begins with our own start.
         if (event["pid"] !== process.pid) lastOfSupervisor ??= name;
       } else {
-        const [id, isCompleted] = [String(event["task_id"]), ended.get(run)];
-        const startedAgoMs = Math.max(0, nowMs - Number(event["t"]));
+        const [id, end] = [String(event["task_id"]), ended.get(run)];
         // An earlier attempt of the same run replaces a later one.
-        if (isCompleted !== undefined) started.set(run, { id, isCompleted, startedAgoMs });
+        if (end !== undefined) started.set(run, { id, ...end, startedAgoMs: agoMs });
       }
     }
   } catch (error) {

@@ -51,11 +51,11 @@ export class OwnChanges {
   noteEarlier({ runs, wasKilled }: EarlierRuns): void {
     const nowMs = this.monotonicMs();
     const ends = new Map<string, NodeStatus>();
-    for (const { id, isCompleted, startedAgoMs } of runs) {
+    for (const { id, isCompleted, startedAgoMs, endedAgoMs } of runs) {
       const end = isCompleted ? "done" : "failed";
       // A node that had ended was set open before it ran again.
       this.history.note(id, ends.get(foldId(id)) ?? "open", "open", nowMs - startedAgoMs);
-      this.history.note(id, "open", end, nowMs - startedAgoMs);
+      this.history.note(id, "open", end, nowMs - startedAgoMs, nowMs - endedAgoMs);
       ends.set(foldId(id), end);
     }
     if (wasKilled) for (const [id, end] of ends) this.endsBeforeKill.set(id, end);
@@ -82,11 +82,13 @@ export class OwnChanges {
    * Returns the edits that restore what an old copy has undone, and reports them to people.
    * @param before the plan until now
    * @param theirs the plan that another writer saved
+   * @param savedMs it was saved at this time or later
    */
   corrections(
     before: RoadmapDocument,
     theirs: RoadmapDocument,
     { wanted, carried }: OurPart,
+    savedMs: number,
   ): RoadmapEdit[] {
     const nowMs = this.monotonicMs();
     const own = idsOf(wanted);
@@ -97,7 +99,7 @@ export class OwnChanges {
         differences.set(node.id, now);
     }
     const statusIn = statusesOf(theirs, differences, carried);
-    const stale = this.history.staleIds(differences, statusIn, nowMs);
+    const stale = this.history.staleIds(differences, statusIn, savedMs);
     const edits: RoadmapEdit[] = [];
     for (const [key, { node, atMs }] of this.added) {
       if (findNode(theirs, key) !== undefined || own.has(key)) continue;
@@ -205,8 +207,7 @@ function statusesOf(
   carried: ReadonlySet<string>,
 ): (foldedId: string) => NodeStatus | undefined {
   const theirOwn = new Set([...differences.keys()].map(foldId));
-  return (id) =>
-    carried.has(id) && !theirOwn.has(id) ? undefined : findNode(doc, id)?.status;
+  return (id) => (carried.has(id) && !theirOwn.has(id) ? undefined : findNode(doc, id)?.status);
 }
 
 function idOf(edit: RoadmapEdit): string {

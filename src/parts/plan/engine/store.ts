@@ -57,6 +57,8 @@ export class PlanStore {
   /** True if the file has changes by another writer that are not loaded yet. */
   private isBehind = false;
   /** All times are monotonic ms. */
+  /** When the file was last seen to hold what is known of it: a text that is found later was saved after that. */
+  private knownAtMs = Number.NEGATIVE_INFINITY;
   private adoptedAtMs = Number.NEGATIVE_INFINITY;
   private lookAtMs = 0;
   /** Nothing is written before this time, because a write failed. */
@@ -127,7 +129,10 @@ export class PlanStore {
     try {
       this.tellConflicts(this.file.lookAgain().conflicts);
       const isNew = this.base === undefined || this.file.hasChanged(this.base);
-      if (!isNew && !this.isBehind) return;
+      if (!isNew && !this.isBehind) {
+        this.knownAtMs = nowMs;
+        return;
+      }
     } catch (error) {
       this.hooks.report("roadmap:read", `cannot look at the roadmap: ${messageOf(error)}`);
       return;
@@ -157,7 +162,9 @@ export class PlanStore {
     this.isLoading = true;
     try {
       while (this.isCarrying) await wait(WAIT_MS);
+      const savedMs = this.knownAtMs;
       const file = await this.readAndCarryOver();
+      this.knownAtMs = this.monotonicMs();
       const isTouched =
         this.base?.stamp !== undefined && !this.isBehind && file.text === this.base.text;
       this.base = file;
@@ -175,7 +182,7 @@ export class PlanStore {
         this.hooks.onRefused(doc.problems);
         return;
       }
-      this.adopt(doc);
+      this.adopt(doc, savedMs);
     } catch (error) {
       if (!(error instanceof ErrInvalidRoadmap)) throw error;
       this.noteUnreadable(error);
@@ -235,7 +242,7 @@ export class PlanStore {
   }
 
   /** Makes another writer's plan the current one, and restores what an old copy has undone. */
-  private adopt(read: RoadmapDocument): void {
+  private adopt(read: RoadmapDocument, savedMs: number): void {
     const before = this.doc;
     const theirs = this.withWritten(read);
     // A person has saved the file again: it is loaded next.
@@ -250,7 +257,7 @@ export class PlanStore {
     const corrections =
       before === undefined
         ? this.own.correctionsAtStart(theirs, unproven, this.file.savedAgoMs())
-        : this.own.corrections(before, theirs, unproven);
+        : this.own.corrections(before, theirs, unproven, savedMs);
     this.pending.forgetCarried(this.sinceRead);
     for (const group of [...wanted, ...corrections.map((edit) => ({ edits: [edit] }))])
       this.editAgain(group);
@@ -352,6 +359,7 @@ export class PlanStore {
         return false;
       }
       this.base = outcome.file;
+      this.knownAtMs = this.monotonicMs();
       return this.noteWritten();
     } catch (error) {
       this.noteDiskFault("roadmap:write", error);

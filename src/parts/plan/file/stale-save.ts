@@ -13,7 +13,10 @@ interface Change {
   atMs: number;
 }
 
-/** A single reverted status counts as an old copy for this long (ms). Several at once do until the changes are forgotten. */
+/**
+ * A single reverted status counts as an old copy for this long after the last change of that node (ms): until then a person had no
+ * time to see it and to wish otherwise. Several at once do until the changes are forgotten.
+ */
 const SINGLE_STALE_MS = 5000;
 export const REMEMBERED_MS = 30 * 60_000;
 const CHANGES_MAX = 20_000;
@@ -21,11 +24,14 @@ const CHANGES_MAX = 20_000;
 export class StatusHistory {
   private changes: Change[] = [];
   private readonly lastMs = new Map<string, number>();
+  private readonly seenMs = new Map<string, number>();
 
-  note(id: string, from: NodeStatus, to: NodeStatus, nowMs: number): void {
+  /** @param seenMs when people could see it: for a whole run, its end */
+  note(id: string, from: NodeStatus, to: NodeStatus, nowMs: number, seenMs = nowMs): void {
     if (from === to) return;
     this.changes.push({ id: foldId(id), from, to, atMs: nowMs });
     this.lastMs.set(foldId(id), nowMs);
+    this.seenMs.set(foldId(id), seenMs);
     if (this.changes.length > CHANGES_MAX) this.changes = this.changes.slice(-CHANGES_MAX / 2);
   }
 
@@ -39,21 +45,21 @@ export class StatusHistory {
    * changed since then still has the status of that time in it.
    * @param differences statuses in the saved text that differ from the current plan
    * @param statusIn the status of a node in the saved text
+   * @param savedMs when the text was saved; earlier rather than later, where that is not known
    * @returns ids (folded) whose status in the saved text must be corrected
    */
   staleIds(
     differences: ReadonlyMap<string, NodeStatus>,
     statusIn: (foldedId: string) => NodeStatus | undefined,
-    nowMs: number,
+    savedMs: number,
   ): Set<string> {
-    this.changes = this.changes.filter((change) => nowMs - change.atMs < REMEMBERED_MS);
+    this.changes = this.changes.filter((change) => savedMs - change.atMs < REMEMBERED_MS);
     const wanted = new Set([...differences.keys()].map(foldId));
     const changed = new Set<string>();
     const unlike = new Set<string>();
     /** Those of the wanted nodes that have changed since, the last first, and how many of them are old. */
     const seen: string[] = [];
     let oldCount = 0;
-    let sinceMs = nowMs;
     for (let i = this.changes.length - 1; i >= 0 && oldCount < wanted.size; i--) {
       const change = this.changes[i] as Change;
       if (wanted.has(change.id) && !changed.has(change.id)) seen.push(change.id);
@@ -66,10 +72,10 @@ export class StatusHistory {
       // All nodes that changed since this change have their earlier status, so the copy may be from before it.
       if (unlike.size > 0) continue;
       oldCount = seen.length;
-      sinceMs = change.atMs;
     }
-    const isTooOld = oldCount === 1 && nowMs - sinceMs > SINGLE_STALE_MS;
-    return new Set(isTooOld ? [] : seen.slice(0, oldCount));
+    const [last = ""] = seen;
+    const isWish = oldCount === 1 && savedMs - (this.seenMs.get(last) ?? 0) > SINGLE_STALE_MS;
+    return new Set(isWish ? [] : seen.slice(0, oldCount));
   }
 }
 
