@@ -43,10 +43,6 @@ const SUBJECT_IS_FULL = 10077;
 const CALMLY = { checkAPI: false } as const;
 /** A renewal has this part of `ack_wait`: two that begin one after the other fail in time for the run to be stopped, see `Machine.renew`. */
 const RENEWAL_PART = 0.25;
-/** A request for jobs waits for this part of `ack_wait` at most: the time of a job counts from its beginning, see `Machine.onJob`. */
-const FETCH_PART = 0.25;
-/** The client refuses a shorter one (ms). */
-const FETCH_MS_MIN = 1000;
 /** Asks the server to start the time of a delivery anew, and tells it that a message is done. */
 const IN_PROGRESS = "+WPI";
 const DONE = "+ACK";
@@ -270,12 +266,11 @@ export class NatsBroker implements OriginBroker, MachineBroker {
 
   /** Takes jobs for one target until it is closed. @param room how many more may come now */
   jobsFor(target: string, room: () => number, take: (received: Received) => void): Promise<void> {
-    const fetchMs = Math.min(FETCH_MS, Math.max(FETCH_MS_MIN, FETCH_PART * this.o.ackWaitMs));
-    // With a shorter `ack_wait` it would never be renewed in time, counted from there.
-    const isCounted = 2 * fetchMs <= this.o.ackWaitMs;
+    // With a shorter `ack_wait` it might not be renewed in time, counted from there.
+    const isCounted = 2 * FETCH_MS <= this.o.ackWaitMs;
     const taker = (received: Received): void =>
       take(isCounted ? received : { ...received, sinceMs: performance.now() });
-    return this.intake.consume(targetConsumer(target), 1, room, taker, fetchMs);
+    return this.intake.consume(targetConsumer(target), 1, room, taker);
   }
 
   /** There may be room for jobs now. */

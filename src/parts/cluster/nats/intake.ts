@@ -5,7 +5,7 @@ import type { PullConsumer, StreamMsg } from "./packages.ts";
 import { type Consumer, readSubject } from "./streams.ts";
 import { AGAIN_MS, REQUEST_MS } from "./times.ts";
 
-/** How long one request for messages waits at the server at most (ms). */
+/** How long one request for messages waits at the server (ms). */
 export const FETCH_MS = 5000;
 const LATER_MS = 1000;
 
@@ -61,17 +61,12 @@ export class Intake {
     this.waiting.delete(go);
   }
 
-  /**
-   * @param tokens of the subject, before the id
-   * @param room how many more may come now
-   * @param fetchMs how long one request for messages waits at the server
-   */
+  /** @param tokens of the subject, before the id @param room how many more may come now */
   async consume(
     consumer: Consumer,
     tokens: number,
     room: () => number,
     take: (received: Received) => void,
-    fetchMs = FETCH_MS,
   ): Promise<void> {
     let pull: PullConsumer | undefined;
     let pullBorn = "";
@@ -88,9 +83,9 @@ export class Intake {
           pullBorn = born;
         }
         const sinceMs = performance.now();
-        const messages = await pull.fetch({ max_messages: max, expires: fetchMs });
+        const messages = await pull.fetch({ max_messages: max, expires: FETCH_MS });
         // The client itself watches a request by the heartbeats of the servers, and not while it is cut off from them.
-        const late = setTimeout(() => messages.stop(), fetchMs + REQUEST_MS);
+        const late = setTimeout(() => messages.stop(), FETCH_MS + REQUEST_MS);
         this.asked.add(messages);
         let count = 0;
         try {
