@@ -25,6 +25,7 @@ import {
 import { CODING_AGENTS } from "../core/settings.ts";
 import { dropDirOf } from "../core/state-tree.ts";
 import type { ResultRecord } from "../core/task.ts";
+import { isOwnFileGone } from "../host/package.ts";
 import { type Claim, readClaim } from "../mailbox/claim/claim.ts";
 import { pathIn } from "../mailbox/files/trays.ts";
 import { newDeadLetter } from "../mailbox/settle/dead-letter.ts";
@@ -139,7 +140,9 @@ export async function runAttempt(
         assigned !== undefined && wantsWorktree(assigned.assignment.task, assigned.agent.settings);
       attempt.outcome = isApart ? await runInWorkspace(tools, attempt, assigned, run) : await run();
     } catch (error) {
-      attempt.outcome = brokenAgent(attempt.subject.agent_id, error);
+      attempt.outcome = isOwnFileGone(error)
+        ? hindered("mailchute was installed again while it ran: restart it")
+        : brokenAgent(attempt.subject.agent_id, error);
     } finally {
       await drop?.close();
     }
