@@ -108,14 +108,38 @@ describe("a run", () => {
 });
 
 describe("a job that lay here unread", () => {
-  test("counts from when it was asked for", async () => {
+  test("counts from when it was asked for, when that is not long ago", async () => {
+    const { take, pass, renew, renewal, stops } = newMachine();
+    renewal.isAnswered = false;
+    pass(0.2 * ACK_WAIT_MS);
+    await take(0);
+    pass(0.4 * ACK_WAIT_MS);
+    await renew();
+    expect(stops).toEqual([ID]);
+  });
+
+  test("is renewed before it is begun, and counts from then", async () => {
     const { take, pass, renew, renewal, stops, state } = newMachine();
-    pass(0.5 * ACK_WAIT_MS);
+    pass(0.9 * ACK_WAIT_MS);
     await take(0);
     renewal.isAnswered = false;
+    pass(0.5 * ACK_WAIT_MS);
+    await renew();
+    expect([state(), stops]).toEqual(["taken", []]);
     pass(0.1 * ACK_WAIT_MS);
     await renew();
     expect([state(), stops]).toEqual(["left", [ID]]);
+  });
+
+  test("is neither begun nor given back when it is not renewed, or too late", async () => {
+    const { take, pass, renewal, returned, state } = newMachine();
+    pass(0.9 * ACK_WAIT_MS);
+    renewal.isAnswered = false;
+    await take(0);
+    renewal.isAnswered = true;
+    renewal.takesMs = 0.1 * ACK_WAIT_MS;
+    await take(0);
+    expect([state(), returned]).toEqual([undefined, []]);
   });
 
   test("is neither begun nor given back when another machine may have it", async () => {

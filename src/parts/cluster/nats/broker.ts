@@ -43,6 +43,8 @@ const SUBJECT_IS_FULL = 10077;
 const CALMLY = { checkAPI: false } as const;
 /** A renewal has this part of `ack_wait`: two that begin one after the other fail in time for the run to be stopped, see `Machine.renew`. */
 const RENEWAL_PART = 0.25;
+/** One that has just come after a long wait is renewed within this time (ms), see `Machine.onJob`. */
+const RENEWAL_MS_MAX = 1000;
 /** Asks the server to start the time of a delivery anew, and tells it that a message is done. */
 const IN_PROGRESS = "+WPI";
 const DONE = "+ACK";
@@ -266,8 +268,8 @@ export class NatsBroker implements OriginBroker, MachineBroker {
 
   /** Takes jobs for one target until it is closed. @param room how many more may come now */
   jobsFor(target: string, room: () => number, take: (received: Received) => void): Promise<void> {
-    // With a shorter `ack_wait` it might not be renewed in time, counted from there.
-    const isCounted = 2 * FETCH_MS <= this.o.ackWaitMs;
+    // With a shorter `ack_wait` a job that has just come would count as one that another machine may have.
+    const isCounted = FETCH_MS + RENEWAL_MS_MAX <= this.o.ackWaitMs;
     const taker = (received: Received): void =>
       take(isCounted ? received : { ...received, sinceMs: performance.now() });
     return this.intake.consume(targetConsumer(target), 1, room, taker);

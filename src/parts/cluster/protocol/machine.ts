@@ -9,6 +9,8 @@ import type { Delivery, MachineBroker, MachineTree, Note } from "./ports.ts";
 
 /** Within this part of `ack_wait` a machine must have renewed a job, or it stops the run: the rest is for stopping it. */
 const RENEWED_WITHIN = 0.6;
+/** A job that may have been in our hands for longer than this part of `ack_wait` is renewed before it is begun. */
+const FRESH_WITHIN = 0.3;
 
 export interface MachineOptions {
   /** The name of this machine. */
@@ -41,11 +43,12 @@ export class Machine {
     delivery: Delivery,
     sinceMs = this.o.nowMs(),
   ): Promise<void> {
-    const { tree, nowMs, ackWaitMs } = this.o;
+    const { tree } = this.o;
     const { dispatch, target } = job;
     const id = dispatchId(dispatch);
+    const renewedMs = await this.renewedSince(lease, sinceMs);
     // Another machine may have it by now. If not, it comes again.
-    if (nowMs() - sinceMs >= ackWaitMs) return;
+    if (renewedMs === undefined) return;
     const before = tree.note(id);
     // A copy that was on its way when the origin dropped it.
     if (before?.state === "over") return delivery.done();
@@ -60,13 +63,30 @@ export class Machine {
     // The stop of its run has been asked for and has not happened yet.
     if (before?.state === "left" && place === "unsettled") return delivery.later();
     tree.saveNote(id, { dispatch, target, lease, state: "taken" });
-    this.renewedMs.set(id, sinceMs);
+    this.renewedMs.set(id, renewedMs);
     this.finished.delete(id);
     if (place === "none") await tree.submit(id, job);
     if (place !== "settled") return;
     // A run of ours that was stopped while we were cut off, or for a dispatch that was over: it has come to nothing. How another one has
     // ended is for `report`, and this job is kept until then: if it were given back, another machine would run it again.
     if (before?.state !== "taken" && isCancelled(tree.endOf(id))) await tree.runAgain(id);
+  }
+
+  /**
+   * Since when a job that has come cannot have been given to another machine; undefined when it may have been.
+   * @param sinceMs it was not delivered before this time
+   */
+  private async renewedSince(lease: string, sinceMs: number): Promise<number | undefined> {
+    const { broker, nowMs, ackWaitMs } = this.o;
+    const askedMs = nowMs();
+    if (askedMs - sinceMs < FRESH_WITHIN * ackWaitMs) return sinceMs;
+    try {
+      await broker.renew(lease);
+    } catch {
+      return undefined;
+    }
+    // After that time the broker answers so, too, when it has given the job away.
+    return nowMs() - sinceMs < ackWaitMs ? askedMs : undefined;
   }
 
   /** Tells the origin how a task has ended, as long as it has not said that it knows. @returns whether there was something to tell */
