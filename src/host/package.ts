@@ -1,6 +1,6 @@
 /** Finds files of this package. The same code works from the sources and from the built files. */
 import fs from "node:fs";
-import { extname, join, sep } from "node:path";
+import { extname, join } from "node:path";
 
 // The build puts this file into dist/chunks/, which is as deep as src/host/.
 const HERE = import.meta.dirname;
@@ -23,17 +23,6 @@ export function pathOfEntry(name: string): string {
 export function markOfPackage(): string | undefined {
   const facts = fs.statSync(pathOfEntry("worker/entry"), { throwIfNoEntry: false });
   return facts && `${facts.ino} ${facts.mtimeMs} ${facts.size}`;
-}
-
-/** True if this is the error of an import of ours whose file is gone: an upgrade has replaced the program below this process. */
-export function isOwnFileGone(error: unknown): boolean {
-  const { code, message, requireStack } = error as NodeJS.ErrnoException & {
-    requireStack?: readonly string[];
-  };
-  const [importer = ""] = requireStack ?? [];
-  // A handler may lack a file, too, and our own files ask for packages, which are no paths.
-  const isOurs = importer.startsWith(join(HERE, "..", sep));
-  return code === "MODULE_NOT_FOUND" && isOurs && message.startsWith("Cannot find module './");
 }
 
 /** The absolute path of an empty ES module. The build copies it unchanged: scripts/bundle.mjs lists it, too. */

@@ -25,7 +25,7 @@ import {
 import { CODING_AGENTS } from "../core/settings.ts";
 import { dropDirOf } from "../core/state-tree.ts";
 import type { ResultRecord } from "../core/task.ts";
-import { isOwnFileGone } from "../host/package.ts";
+import { isOwnFileGone } from "../host/own-file-gone.ts";
 import { type Claim, readClaim } from "../mailbox/claim/claim.ts";
 import { pathIn } from "../mailbox/files/trays.ts";
 import { newDeadLetter } from "../mailbox/settle/dead-letter.ts";

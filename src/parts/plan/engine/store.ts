@@ -253,11 +253,11 @@ export class PlanStore {
     this.doc = theirs;
     this.disk = theirs;
     this.adoptedAtMs = this.monotonicMs();
-    const unproven = { wanted: editsOf(wanted), carried: this.pending.carried };
+    const ours = { wanted: editsOf(wanted), carried: this.pending.carried };
     const corrections =
       before === undefined
-        ? this.own.correctionsAtStart(theirs, unproven, this.file.savedAgoMs())
-        : this.own.corrections(before, theirs, unproven, savedMs);
+        ? this.own.correctionsAtStart(theirs, ours, this.file.savedAgoMs())
+        : this.own.corrections(before, theirs, ours, savedMs);
     this.pending.forgetCarried(this.sinceRead);
     for (const group of [...wanted, ...corrections.map((edit) => ({ edits: [edit] }))])
       this.editAgain(group);
