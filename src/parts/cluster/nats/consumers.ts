@@ -1,6 +1,6 @@
 /** The consumers of this machine: it finds them, makes again what the servers have lost, and tells from them which servers these are. */
 import { type BrokerOptions, explain } from "./connect.ts";
-import { isMissing, type Made, makeAll, makeMissing } from "./make.ts";
+import { birthOf, isMissing, type Made, makeAll, makeMissing } from "./make.ts";
 import type { JetStream, JetStreamManager, PullConsumer } from "./packages.ts";
 import { type Consumer, homeConsumer, MS_NS, machineConsumer, targetConsumer } from "./streams.ts";
 
@@ -8,7 +8,7 @@ export class Consumers {
   private readonly o: BrokerOptions;
   private readonly js: JetStream;
   private readonly jsm: JetStreamManager;
-  /** When the stream of jobs was made: another time means that the servers have lost all. Undefined: it is to be found out. */
+  /** See `birthOf`. Undefined: it is to be found out. */
   private born: Promise<string> | undefined;
   private making: Promise<void> | undefined;
 
@@ -33,7 +33,7 @@ export class Consumers {
   private async findBirth(): Promise<string> {
     try {
       const own = await this.get(targetConsumer(this.o.name));
-      return (await own.info(true)).created;
+      return birthOf(await own.info(true));
     } catch (error) {
       this.born = undefined;
       throw error;

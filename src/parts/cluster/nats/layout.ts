@@ -54,7 +54,7 @@ export function permissionsOf({ name, serves, sends }: MachineRole): Permissions
   const publish = [
     machineSubject(name),
     askSubject(`${name}.*`),
-    // When it was made tells whether the servers have lost all they had.
+    // It says when its stream was made, and so whether the servers have lost all they had.
     `$JS.API.CONSUMER.INFO.${own.stream}.${own.name}`,
     ...[homeConsumer(name), machineConsumer(name)].flatMap(mayTake),
     ...takes.flatMap((target) => [

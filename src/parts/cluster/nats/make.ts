@@ -1,6 +1,6 @@
 /** Makes the streams of a cluster and their consumers, and brings those that are there to what the settings say. */
-import type { JetStreamManager } from "./packages.ts";
-import { type Consumer, consumerConfig, streamConfigs } from "./streams.ts";
+import type { ConsumerInfo, JetStreamManager } from "./packages.ts";
+import { birthText, type Consumer, consumerConfig, streamConfigs } from "./streams.ts";
 
 const NO_CONSUMER = 10014;
 const NO_STREAM = 10059;
@@ -22,6 +22,16 @@ export function isMissing(error: unknown): boolean {
   return code === NO_CONSUMER || code === NO_STREAM;
 }
 
+/**
+ * When the stream of a consumer was made, as the consumer says: another text means that the servers have lost all they had. When the
+ * consumer itself was made is no such text: a server of version 2.9 in a cluster counts that from its own last start, so that the answer changes
+ * with each leader.
+ */
+export function birthOf({ config, created }: ConsumerInfo): string {
+  // One that an earlier version of mailchute has made has no description.
+  return config.description ?? created;
+}
+
 /** Makes what the servers have lost, or never had. What is there stays as it is. */
 export async function makeMissing(
   jsm: JetStreamManager,
@@ -36,7 +46,16 @@ export async function makeMissing(
       if (codeOf(error) !== OTHER_CONFIG) throw error;
     }
   }
-  for (const one of consumers) await jsm.consumers.add(one.stream, consumerConfig(one, ackWaitMs));
+  for (const one of consumers) {
+    const there = await orMissing(jsm.consumers.info(one.stream, one.name));
+    if (there === undefined) await make(jsm, one, ackWaitMs);
+  }
+}
+
+async function make(jsm: JetStreamManager, consumer: Consumer, ackWaitMs: number): Promise<void> {
+  const { stream } = consumer;
+  const birth = birthText(stream, (await jsm.streams.info(stream)).created);
+  await jsm.consumers.add(stream, consumerConfig(consumer, ackWaitMs, birth));
 }
 
 /** @throws an error of the client when the servers refuse a change, such as another kind of storage */
@@ -56,18 +75,22 @@ export async function makeAll(
     made.push({ name, isStream: true, ...madeOf(there !== undefined, changed) });
   }
   const wanted = new Map(consumers.map((one) => [`${one.stream} ${one.name}`, one]));
-  for (const { name: stream } of streamConfigs(replicas))
+  for (const { name: stream } of streamConfigs(replicas)) {
+    const { created } = await jsm.streams.info(stream);
     for await (const { name, config } of jsm.consumers.list(stream)) {
       const one = wanted.get(`${stream} ${name}`);
       wanted.delete(`${stream} ${name}`);
       const filter = one?.filter ?? String(config["filter_subject"]);
-      const now = consumerConfig({ stream, name, filter }, ackWaitMs);
+      // It lives as long as its stream: what it says of it stays right.
+      const birth = config.description ?? birthText(stream, created);
+      const now = consumerConfig({ stream, name, filter }, ackWaitMs, birth);
       const changed = differences(now, config);
-      if (changed.length > 0) await jsm.consumers.add(stream, now);
+      if (changed.length > 0) await jsm.consumers.update(stream, name, now);
       made.push({ name, isStream: false, ...madeOf(true, changed) });
     }
+  }
   for (const one of wanted.values()) {
-    await jsm.consumers.add(one.stream, consumerConfig(one, ackWaitMs));
+    await make(jsm, one, ackWaitMs);
     made.push({ name: one.name, isStream: false, ...madeOf(false, []) });
   }
   return made;

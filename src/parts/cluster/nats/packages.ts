@@ -44,7 +44,7 @@ export interface StreamMsg {
 export interface ConsumerInfo {
   readonly name: string;
   readonly created: string;
-  readonly config: Record<string, unknown>;
+  readonly config: Record<string, unknown> & { readonly description?: string };
 }
 
 export interface PullConsumer {
@@ -79,6 +79,8 @@ export interface JetStreamManager {
   };
   consumers: {
     add(stream: string, config: Record<string, unknown>): Promise<unknown>;
+    update(stream: string, name: string, config: Record<string, unknown>): Promise<unknown>;
+    info(stream: string, name: string): Promise<ConsumerInfo>;
     list(stream: string): AsyncIterable<ConsumerInfo>;
   };
 }

@@ -64,10 +64,17 @@ export const machineConsumer = (machine: string): Consumer => ({
   filter: `mc.over.${machine}.>`,
 });
 
-/** A message that was given to one process is not given to another one before `ackWaitMs`. */
-export function consumerConfig({ name, filter }: Consumer, ackWaitMs: number) {
+/** @param created when the stream was made, as the servers say: text without spaces. See `birthOf` */
+export const birthText = (stream: string, created: string): string => `${stream}@${created}`;
+
+/**
+ * A message that was given to one process is not given to another one before `ackWaitMs`.
+ * @param birth of its stream, see `birthText`
+ */
+export function consumerConfig({ name, filter }: Consumer, ackWaitMs: number, birth: string) {
   return {
     durable_name: name,
+    description: birth,
     filter_subject: filter,
     ack_policy: "explicit",
     ack_wait: ackWaitMs * MS_NS,
