@@ -9,6 +9,8 @@ import { join } from "node:path";
 
 /** The names of all directories of this process's tests begin so. */
 export const TEMP_NAME = `mailchute-test-${process.pid}-`;
+/** Whether the directories stay after the tests. */
+export const isKept = process.env["MAILCHUTE_TEST_KEEP"] !== undefined;
 
 /** The text to look for comes through the pipe: in an argument, the shell and `grep` would find themselves. */
 const SCRIPT = `
@@ -19,7 +21,7 @@ for round in 1 2 3 4 5 6 7 8 9 10; do
   kill -STOP $pids; kill -KILL $pids
   sleep 0.1
 done 2> /dev/null
-rm -rf "$path"*
+[ -z "$path" ] || rm -rf "$path"*
 `;
 
 let hasBegun = false;
@@ -32,7 +34,7 @@ export function endWithThisProcess(): void {
     detached: true,
     stdio: ["pipe", "ignore", "ignore"],
   });
-  child.stdin.write(`${TEMP_NAME}\n${join(os.tmpdir(), TEMP_NAME)}\n`);
+  child.stdin.write(`${TEMP_NAME}\n${isKept ? "" : join(os.tmpdir(), TEMP_NAME)}\n`);
   child.unref();
   (child.stdin as unknown as { unref(): void }).unref();
 }

@@ -3,7 +3,7 @@ import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
 import { afterAll, onTestFinished } from "vitest";
-import { endWithThisProcess, TEMP_NAME } from "./left-over.ts";
+import { endWithThisProcess, isKept, TEMP_NAME } from "./left-over.ts";
 
 /** Says what is to be done at the end: of the running test, or with Vitest's `afterAll` of the suite that is being declared. */
 export type OnEnd = (work: () => void | Promise<void>) => void;
@@ -20,14 +20,16 @@ export function endOfFile(): OnEnd {
 }
 
 /**
- * Makes an empty directory that is removed at the end (by default of the running test), whatever the outcome.
+ * Makes an empty directory that is removed at the end (by default of the running test), whatever the outcome; with `MAILCHUTE_TEST_KEEP=1` it
+ * stays, for a look at what a failure has left.
  * @param parent the folder in which it is made
  */
 export function tempDir(onEnd: OnEnd = onTestFinished, parent: string = os.tmpdir()): string {
   endWithThisProcess();
   const dir = fs.mkdtempSync(join(fs.realpathSync(parent), TEMP_NAME));
-  onEnd(() => {
-    fs.rmSync(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
-  });
+  if (!isKept)
+    onEnd(() => {
+      fs.rmSync(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+    });
   return dir;
 }
