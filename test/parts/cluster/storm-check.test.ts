@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { newPool, type Pool } from "../../support/pool.ts";
 import { checkStorm, type Span, type Struck } from "./storm/check.ts";
 import { Pace } from "./storm/pace.ts";
+import { Recovery } from "./storm/recovery.ts";
 import { tracePath } from "./storm/trace.ts";
 
 const ACK_WAIT_MS = 3000;
@@ -114,6 +115,24 @@ test("two runs of a task at a time are a problem, unless the machine of the firs
   expect(when()).toEqual([]);
   runs[0] = ["m2", first, FIRST_MS, FIRST_MS + 7001];
   expect(when()).toEqual([problem.replaceAll("m1", "m2").replace("2000 ms", "1 ms")]);
+});
+
+test("a fault of the servers lasts until enough tasks have settled after it", () => {
+  const fault: Struck = { kind: "kill most servers", whom: "servers", fromMs: 0, toMs: 1000 };
+  const recovery = new Recovery();
+  recovery.watch(fault);
+  const looks: [settled: number, nowMs: number, toMs: number][] = [
+    [100, 999, 1000],
+    [120, 1001, 1001],
+    // Those that were at home already.
+    [139, 9000, 9000],
+    [140, 41_000, 41_000],
+    [141, 42_000, 41_000],
+  ];
+  for (const [settled, nowMs, toMs] of looks) {
+    recovery.look(settled, nowMs);
+    expect(fault.toMs).toBe(toMs);
+  }
 });
 
 test("a storm fails when nothing settles for long, and when it takes too long", () => {

@@ -14,6 +14,7 @@ import { type Fault, type FaultKind, faultsOf } from "./faults.ts";
 import { Lateness } from "./late.ts";
 import { LEASE_MS, Machine } from "./machine.ts";
 import { Pace } from "./pace.ts";
+import { Recovery } from "./recovery.ts";
 import { Servers } from "./servers.ts";
 import { readRuns, tracePath } from "./trace.ts";
 
@@ -125,6 +126,7 @@ class Storm {
   private readonly cutOff = new Set<Machine>();
   private readonly late: Span[] = [];
   private readonly lateness = new Lateness();
+  private readonly recovery = new Recovery();
   private lateLookMs = 0;
   private dropped = 0;
   private hasWiped = false;
@@ -279,6 +281,7 @@ class Storm {
   /** Drops tasks, and keeps all running. */
   private work(): void {
     const settled = this.settled();
+    this.recovery.look(settled, Date.now());
     this.tell(settled);
     const max = settled < this.beforeFaults ? this.beforeFaults : settled + AHEAD_MAX;
     for (; this.dropped < Math.min(max, this.o.tasks); this.dropped++) this.drop(this.dropped);
@@ -338,7 +341,9 @@ class Storm {
 
   private note(kind: FaultKind, whom: string, holdMs: number): void {
     const fromMs = Date.now();
-    this.struck.push({ kind, whom, fromMs, toMs: fromMs + holdMs });
+    const fault = { kind, whom, fromMs, toMs: fromMs + holdMs };
+    this.struck.push(fault);
+    if (whom === "servers") this.recovery.watch(fault);
   }
 
   /** @returns false when there is no victim now */
