@@ -47,7 +47,10 @@ export function newSubmission(
   return isBatch ? { ...name, isBatch } : name;
 }
 
-/** A name for a file that leaves a tray: "bad" when it is refused or only taken aside, "again" when it is to run once more. */
+/**
+ * A new name in `processing/` for a file that leaves a tray: stage "bad" if it is refused or taken out to be compared, "again"
+ * for a retry.
+ */
 export function newMarker(
   clock: Clock,
   id: string,
@@ -105,7 +108,10 @@ export function readClaim(trays: Trays, claim: Claim): DecodedTask {
   return decodeTask(readBytes(trays, claim), claim.name.id, claim.path);
 }
 
-/** The bytes of a claimed file. @throws ErrInvalidTask when it is not a regular file, is too large, or its owner may not have it run */
+/**
+ * The bytes of a claimed file. @throws ErrInvalidTask when it is not a regular file, is too large, or belongs to a user whose
+ * files are not run
+ */
 export function readBytes(trays: Trays, { name, path }: Claim): Buffer {
   const { facts, bytes } = trays.storage.read(path, TASK_BYTES_MAX);
   // The file may have been replaced after it was found to have one name.
@@ -120,8 +126,8 @@ export function readBytes(trays: Trays, { name, path }: Claim): Buffer {
 }
 
 /**
- * Whether we still hold the lease. A missing directory proves nothing: the answer is then true. It may have come back between two
- * looks, so the last one is for the file.
+ * True while we still hold the lease. A missing directory proves nothing, so the answer is then true. The directory may come back
+ * between two looks, so the last look is at the file.
  */
 export function isHeld({ processing, storage }: Trays, claim: Claim): boolean {
   const isThere = (): boolean => storage.look(claim.path) !== undefined;

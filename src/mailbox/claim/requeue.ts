@@ -10,7 +10,7 @@ import { type Claim, putBack } from "./claim.ts";
  * @returns false when the lease was lost
  */
 export function requeue(trays: Trays, claim: Claim): boolean {
-  // Finished lines stay finished: the batch keeps its submission, under which their results are found.
+  // The batch keeps its submission, so the results of its finished lines are still found.
   if (claim.name.isBatch === true) return putBack(trays, claim, 0, false) !== undefined;
   const target = join(trays.inbox, `${claim.name.id}.json`);
   try {
@@ -21,7 +21,7 @@ export function requeue(trays: Trays, claim: Claim): boolean {
       const isOurs = trays.storage.look(target)?.ino === trays.storage.look(claim.path)?.ino;
       // Another task with this id was dropped in the meantime: ours keeps waiting in `processing/`.
       if (!isOurs) return putBack(trays, claim, 0, false) !== undefined;
-      // A process died between the two steps.
+      // The link is ours: a process died between the two steps.
     } else {
       if (code !== "ENOENT") throw error;
       if (trays.storage.look(claim.path) === undefined) return false;

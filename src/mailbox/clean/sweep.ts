@@ -213,7 +213,10 @@ function fileTimeMs(trays: Trays): number {
   return facts?.mtimeMs ?? LONG_AGO_MS;
 }
 
-/** Runs a whole pass at once, for a caller that does not know what waits. The inbox is read only when a result is about to be removed. */
+/**
+ * Runs a whole pass at once, for a caller that does not know which tasks wait. The inbox is read only when a result is about to
+ * be removed.
+ */
 export function sweepAll(trays: Trays, rules: CleanRules): SweepCounts & { nowMs: number } {
   const sweep = new Sweep(trays, { isNeeded: neededResults(trays), ...rules });
   while (!sweep.next(1024));

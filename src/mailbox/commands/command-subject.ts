@@ -1,5 +1,5 @@
 /**
- * The subject of a command: which task a name in the command meant. It is written down before the command takes effect. If the
+ * The subject of a command: the task that a name in the command meant. It is written down before the command takes effect. If the
  * command is carried out again after a crash, it affects the same task and not a new one with the same name.
  */
 import { join } from "node:path";
@@ -15,7 +15,7 @@ function notePath(control: Trays, command: ProcessingName): string {
   return join(control.tmp, `${command.id}@${command.submission}.subject`);
 }
 
-/** The beginning of the names that this note's command has in `processing/`; undefined when the file is no note. */
+/** The prefix of this command's names in `processing/`; undefined when the file is no note. */
 export function commandOfNote(file: string): string | undefined {
   const head = NOTE.exec(file)?.[1];
   return head === undefined ? undefined : `${head}.`;

@@ -4,7 +4,7 @@ import type { Settings } from "../../core/settings.ts";
 import type { Task } from "../../core/task.ts";
 import type { Trays } from "./trays.ts";
 
-/** A settlement, for those who look what follows from it. */
+/** A settlement, as the port `Follow` sees it. */
 export interface Ended {
   claim: { name: ProcessingName };
   status: "completed" | "failed";
@@ -15,17 +15,18 @@ export interface Ended {
 }
 
 /**
- * Asked of each settlement, so it decides from memory, and makes no call of the system. @returns undefined when nothing follows. Else what
- * to do when the record is visible: it is done before the marker goes, and once more after a crash in between
+ * Called for each settlement, so it decides from memory and makes no system call.
+ * @returns undefined when nothing follows. Else the step to run when the record is visible: it runs before the marker is removed,
+ *   and again after a crash in between
  */
 export type Follow = (ended: Ended) => (() => Promise<void>) | undefined;
 
-/** Called once for each process that settles tasks. */
+/** Called once in each process that settles tasks. */
 export type MakeFollow = (place: FollowPlace) => Follow;
 
 export interface FollowPlace {
   readonly trays: Trays;
-  /** The folder of the files of runs. */
+  /** The folder `runs/`, which holds the files of each run. */
   readonly runs: string;
   readonly settings: Pick<Settings, "groups" | "on_success" | "on_failure" | "on_settled">;
   /** Tells people what could not be done. */

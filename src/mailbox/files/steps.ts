@@ -18,8 +18,8 @@ export function moved(trays: Trays, from: string | Buffer, to: string): boolean 
 }
 
 /**
- * Whether the error says that the file is missing, while the mailbox is there. The mailbox may have come back after the error, so the file
- * is looked for once more.
+ * True if the error means that the file is missing while the mailbox is there. The mailbox may have come back after the error, so
+ * this looks for the file again.
  */
 export function isGone({ dir, storage }: Trays, error: unknown, path: string | Buffer): boolean {
   if (systemCode(error) !== "ENOENT") return false;

@@ -45,7 +45,7 @@ export function listTickets(trays: Trays): Ticket[] {
 }
 
 /**
- * The gate: removes the tickets of which this file is a second name. Call it only for a file with more than one name.
+ * The gate: removes the tickets that are another name of this file. Call it only for a file with more than one name.
  * @returns whether there was one
  */
 export function closeTickets(trays: Trays, id: string, ino: number): boolean {
@@ -54,7 +54,7 @@ export function closeTickets(trays: Trays, id: string, ino: number): boolean {
     .map((ticket) => ticketPath(trays, ticket))
     .filter((path) => trays.storage.look(path)?.ino === ino);
   if (open.length === 0) return false;
-  // The ticket may be the only name that a power cut leaves, until the other one is durable.
+  // Until the other name is durable, the ticket may be the only name that survives a power cut.
   if (trays.durability === "power")
     for (const dir of [trays.inbox, trays.processing]) trays.storage.syncDirNow(dir);
   for (const path of open) unlinkIfThere(trays, path);

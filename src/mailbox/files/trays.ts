@@ -208,7 +208,7 @@ function checkWritable(trays: Trays): void {
     storage.unlink(probe);
   } catch (error) {
     const code = systemCode(error);
-    // Another supervisor, whose clock is ahead, removed the file as left over. It could be written, and that was the question.
+    // Another supervisor, whose clock is ahead, removed the probe as left over. So it was written, and the tray is writable.
     if (code === "ENOENT" && storage.look(trays.tmp) !== undefined) return;
     // A mailbox on a full disk is still usable: waiting tasks can be read and moved.
     if (code === "ENOSPC" || code === "EDQUOT") return;

@@ -1,6 +1,6 @@
 /**
  * `format.json` of a state tree says which versions of mailchute can use it. An older version does not know newer file names, and
- * would take their ids for free. So a version that is too old stops at the start.
+ * would think that their ids are free. So a version that is too old stops at the start.
  */
 import { join } from "node:path";
 import { ErrMailboxDir } from "../../core/errors.ts";

@@ -1,4 +1,4 @@
-/** Awaited records: those of tasks that ran here for another machine, as long as that one has not said that it has the result. */
+/** Awaited records: the records of tasks that ran here for another machine, until that machine confirms that it has the result. */
 import { inboxName } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { pathIn, type Trays } from "../files/trays.ts";
@@ -8,6 +8,6 @@ export function awaitedRecords(
   { storage }: Pick<Trays, "storage">,
   { jobs }: Pick<StateTree, "jobs">,
 ): (id: string) => boolean {
-  // A note has the name that the file of the task had in the inbox.
+  // The note in `jobs/` has the same name as the task's file in the inbox.
   return (id) => storage.look(pathIn(jobs, inboxName({ id }))) !== undefined;
 }

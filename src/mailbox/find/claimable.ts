@@ -21,7 +21,7 @@ const UNSELECTED = { agentId: undefined, isSelected: false };
 /** Returns the best task first. @throws a system error */
 export function findClaimable(trays: Trays, waits: ReadyWaits): WaitingTask[] {
   const nowMs = trays.clock.wallMs();
-  // List `processing/` first: the inbox may then already hold the successor of a task that was leaving, and that one counts.
+  // List `processing/` first: by then the inbox may hold the successor of a task that was leaving, and the successor counts.
   const live = liveIds(trays, ["again", "bad"]);
   const found = [...findReady(trays, waits), ...findWaiting(trays, nowMs, live)];
   return found.sort(compareTasks);
@@ -65,7 +65,7 @@ function findWaiting(trays: Trays, nowMs: number, live: ReadonlySet<string>): Wa
   }
 }
 
-/** Returns a function that says whether a dependency has completed, or ended if that is enough, ignoring upper and lower case. */
+/** Returns a function that says whether a dependency has completed, or has ended where that is enough. Ids match in upper and lower case. */
 function resultLookup(trays: Trays): (dependency: Dependency) => boolean {
   const hasResult = lookup(trays, "outbox", resultName);
   const hasError = lookup(trays, "failed", errorName);
@@ -91,7 +91,7 @@ function lookup(
     storage.look(join(dir, nameOf(id))) !== undefined || names().has(foldId(nameOf(id)));
 }
 
-/** Undefined when the file cannot be read, is no task, or its owner may not have it run. */
+/** Undefined when the file cannot be read, is no task, or belongs to a user whose files are not run. */
 function readWaiting(trays: Trays, id: string): { task: Task; facts: FileFacts } | undefined {
   try {
     const { facts, bytes } = trays.storage.read(join(trays.inbox, `${id}.json`), TASK_BYTES_MAX);

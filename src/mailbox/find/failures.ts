@@ -5,24 +5,24 @@ import type { ErrorRecord, ResultRecord } from "../../core/task.ts";
 import { pathIn, type Trays } from "../files/trays.ts";
 import { isRefused, readRecord } from "./settled-record.ts";
 
-/** How many duplicates, each of the next one, are followed. */
+/** The longest chain of duplicates that is followed. Each is a duplicate of the next. */
 const FOLLOWED_MAX = 8;
 
 /**
- * Whether the task has failed for good, and is not to run again. A file that was refused is no failure: its id is free. A duplicate
- * has failed when the task that has its key has.
+ * True if the task has failed for good. A refused file is no failure: its id is free. A duplicate has failed when the task that
+ * holds its key has failed.
  * @throws a system error: then it is not known
  */
 export function isFailed(trays: Trays, id: string): boolean {
   return skipAfter(trays, id) !== undefined;
 }
 
-/** Whether the task has an error record. Enough for one that was known to have failed. @throws a system error */
+/** Whether the task has an error record. That is enough when the task is known to have failed. @throws a system error */
 export function hasErrorRecord({ failed, storage }: Trays, id: string): boolean {
   return storage.look(pathIn(failed, errorName(id))) !== undefined;
 }
 
-/** Why what depends on this task is to be skipped; undefined when it has not failed. @throws a system error: then it is not known */
+/** Why tasks that depend on this one are skipped; undefined when it has not failed. @throws a system error: then it is not known */
 export function skipAfter(trays: Trays, id: string, followed = FOLLOWED_MAX): Skip | undefined {
   if (!hasErrorRecord(trays, id)) return undefined;
   const record = readRecord(trays, errorPath(trays, id))?.record;
@@ -34,14 +34,17 @@ export function skipAfter(trays: Trays, id: string, followed = FOLLOWED_MAX): Sk
   return why === undefined ? undefined : skipOf(id, why);
 }
 
-/** The task that has the key of this one, when this one was not run for that. What depends on this one waits for that one. */
+/**
+ * The task that holds the key of this duplicate; undefined when this task is no duplicate. Tasks that depend on this one wait for
+ * that one.
+ */
 export function duplicateOf(trays: Trays, id: string): string | undefined {
   if (!hasErrorRecord(trays, id)) return undefined;
   const record = readRecord(trays, errorPath(trays, id))?.record;
   return record === undefined ? undefined : duplicateIn(record);
 }
 
-/** The last of the tasks that have the key, each of the one before. */
+/** The task at the end of a chain of duplicates. */
 export function lastOf(trays: Trays, id: string): string {
   let last = id;
   for (let i = 0; i < FOLLOWED_MAX; i++) last = duplicateOf(trays, last) ?? last;
@@ -52,7 +55,7 @@ function errorPath({ failed }: Trays, id: string): string {
   return pathIn(failed, errorName(id));
 }
 
-/** The task that had the key, in the record of a task that was not run for that; undefined for any other record. */
+/** The task that held the key, from the record of a duplicate; undefined for any other record. */
 export function duplicateIn(record: ResultRecord | ErrorRecord): string | undefined {
   return record.status === "failed" && record.kind === "duplicate_key" ? record.of : undefined;
 }

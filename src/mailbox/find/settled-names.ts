@@ -51,7 +51,7 @@ export class SettledNames {
 
   /**
    * Checks whether the listings are still valid.
-   * @param mayList lists again where that pays: when as many single looks were made since the last listing as it had names
+   * @param mayList whether to list again where that pays: after as many single looks since the last listing as it had names
    */
   refresh(mayList: boolean): void {
     for (const listing of Object.values(this.listings)) this.refreshOne(listing, mayList);

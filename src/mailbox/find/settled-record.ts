@@ -48,7 +48,10 @@ export function recordOfSubmission(
   return undefined;
 }
 
-/** The error records of this id with a longer name, the latest first. It lists the tray, so use it only when the id has no other record. */
+/**
+ * The error records of this id with a longer name (`<id>~<s>_error.json`), the latest first. It lists the tray, so use it only
+ * when the id has no other record.
+ */
 export function errorsBeside(trays: Trays, id: string): SettledRecord[] {
   const found = trays.storage
     .list(trays.failed)

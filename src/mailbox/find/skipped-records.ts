@@ -27,7 +27,7 @@ const SLICE_MS = 8;
 export async function readSkipped(trays: Trays, beat?: () => void): Promise<SkippedTasks> {
   const { clock, storage } = trays;
   const found = new Map<string, SkippedTask[]>();
-  // Many have one root: its text is kept once.
+  // Many tasks have the same root: its text is kept once.
   const roots = new Map<string, string>();
   const duplicates: { id: string; of: string }[] = [];
   let untilMs = clock.monotonicMs() + SLICE_MS;
@@ -53,7 +53,7 @@ export async function readSkipped(trays: Trays, beat?: () => void): Promise<Skip
   } finally {
     walk.close();
   }
-  // A duplicate stays where it is. What was skipped because of it was so because of the task that has its key.
+  // A duplicate is not put back. Tasks that were skipped because of it also follow from the task that holds its key.
   for (const { id, of } of duplicates) addTo(found, of, found.get(foldId(id)) ?? []);
   return found;
 }
@@ -74,7 +74,10 @@ export function skippedAfter(skipped: SkippedTasks, id: string): string[] {
   return found;
 }
 
-/** The ids of the skipped tasks that are further from this root than `depth`, the nearest first: also when one between them was put back. */
+/**
+ * The ids of the skipped tasks that are further from this root than `depth`, the nearest first. A task between them may have been
+ * put back.
+ */
 export function skippedBelow(skipped: SkippedTasks, root: string, depth: number): string[] {
   const key = foldId(root);
   return [...skipped.values()]

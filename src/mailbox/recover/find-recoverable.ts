@@ -21,7 +21,7 @@ export function findRecoverable(
 ): RecoverStep[] {
   const nowMs = r.trays.clock.monotonicMs();
   const steps: RecoverStep[] = [];
-  // Files that a power cut brought back are there from the start.
+  // A file that a power cut brought back is there in the first round.
   const isFirst = r.observer.isNew;
   r.observer.beginRound(nowMs, new Set(files));
   r.skipped = undefined;

@@ -39,7 +39,7 @@ import { settleAll } from "../settle/settle.ts";
 import { noteConflict, tidySettled } from "./finish-settlement.ts";
 import type { ReclaimReason, Recoverer, RecoverStep } from "./recoverer.ts";
 
-/** How many times the death of its worker does not use up a run, and how many such runs are remembered. */
+/** How often the death of its worker does not use up a run, and for how many runs this is remembered. */
 const EXCUSED_MAX = 10;
 const EXCUSED_KEPT_MAX = 10_000;
 
@@ -54,7 +54,7 @@ export async function reclaim(
   { claim, reason, isBeside }: RecoverStep & { kind: "reclaim" },
 ): Promise<void> {
   if (isSkipping(claim.name.token)) return unskip(r, claim);
-  // Nothing ran under it: the task waits for its time and its dependencies in the inbox.
+  // No run began under this claim: the task waits in the inbox for its time and its dependencies.
   if (isEditing(claim.name.token)) {
     if (requeue(r.trays, claim)) r.onRecovered({ action: "resubmitted", name: claim.name });
     return;
@@ -78,7 +78,7 @@ export async function reclaim(
     const delayMs = Math.max(0, dueMs - r.trays.clock.wallMs());
     const next = putBack(r.trays, claim, delayMs, isUsedUp);
     if (next === undefined) return;
-    // A task whose worker died of short memory need not run alone: another process would need still more memory.
+    // A task whose worker died for lack of memory need not run alone: another process would need even more memory.
     const isLastRun = next.attempt >= maxAttempts && (isUsedUp || !isShort);
     const of = { name: claim.name, next, reason, hasBegun, agentId, isLastRun };
     r.onRecovered({ action: "reclaimed", ...of });
@@ -124,7 +124,7 @@ export async function reclaim(
     r.onRecovered({ action: "failed", name: claim.name, reason, agentId });
 }
 
-/** Puts a task back into the inbox whose skipper died before it had settled it: whether it is to be skipped is looked at again. */
+/** Puts a task back into the inbox after its skipper died before it settled the task. The supervisor then judges again whether to skip it. */
 async function unskip(r: Recoverer, claim: Claim): Promise<void> {
   if (await tidySettled(r, claim)) return;
   if (requeue(r.trays, claim)) r.onRecovered({ action: "unskipped", id: claim.name.id });
@@ -139,8 +139,8 @@ function hasRunBegun(r: Recoverer, name: ProcessingName, task: Task | undefined)
 }
 
 /**
- * Whether the death of its worker may once more not use up a run. The number is limited: a task that kills its worker before the
- * run begins, or takes all memory itself, would otherwise run for ever.
+ * True if this death of the worker does not use up a run. The number of such deaths is limited: a task that kills its worker
+ * before the run begins, or takes all memory itself, would otherwise run for ever.
  */
 function mayExcuse(r: Recoverer, name: ProcessingName, isShort: boolean): boolean {
   const key = isShort ? prefixOf(name) : `${prefixOf(name)}${name.attempt}`;

@@ -27,7 +27,7 @@ export async function recoverStep(r: Recoverer, step: RecoverStep): Promise<void
         await finishQuarantine(r.trays, step.name);
         r.onRecovered({ action: "quarantined", name: step.name });
       } else {
-        // One search does for all retries of a round.
+        // One search serves all retries of a round.
         const skipped = (): Promise<SkippedTasks> => (r.skipped ??= readSkipped(r.trays));
         if ((await finishRetry(r.trays, step.name, { skipped })) === "later") return;
         r.onRecovered({ action: "resubmitted", name: step.name });

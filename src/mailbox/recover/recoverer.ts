@@ -25,7 +25,7 @@ export interface Recoverer {
   excused: Map<string, number>;
   /** The skipped tasks, when a retry is finished in this round. */
   skipped?: Promise<SkippedTasks> | undefined;
-  /** Whether the process of a dead owner ended because the system gave it no memory. */
+  /** Whether the process of a dead owner ended for lack of memory. */
   lackedMemory?: (owner: string) => boolean;
   /** Ends every process of that lease; resolves when none is left. */
   endLease: (lease: string) => Promise<void>;

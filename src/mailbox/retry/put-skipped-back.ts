@@ -1,6 +1,6 @@
 /**
- * Puts the tasks back that were skipped because of a task that is to run again. Called while the record of that task is the marker of
- * its retry: so it has not failed any more, and recovery repeats this after a crash.
+ * Puts back the tasks that were skipped because of a task that runs again. Call it while the record of that task is the marker of
+ * its retry: the task then no longer counts as failed, and recovery repeats this call after a crash.
  */
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -26,15 +26,18 @@ import {
 } from "./retry.ts";
 
 export interface PutBackOptions {
-  /** The skipped tasks, read after the record had left its tray. Left out: they are looked for. */
+  /** The skipped tasks, read after the record had left its tray. Left out: this call searches for them. */
   skipped?: () => Promise<SkippedTasks>;
-  /** The caller looks for those that are skipped in the meantime. */
+  /** True: the caller searches for tasks that are skipped during this call. */
   leavesLate?: boolean;
   /** Called for each task that waits again. */
   onReopened?: (id: string) => void;
 }
 
-/** How many are put back at once. With `process` other work of the process goes on after each slice, with `power` they share a wait for the disk. */
+/**
+ * How many tasks are put back at once. With `process`, this process does other work after each slice. With `power`, a slice
+ * shares one wait for the disk.
+ */
 const AT_ONCE_MAX = { process: 32, power: 256 };
 
 /**
@@ -50,16 +53,16 @@ export async function putSkippedBack(
   // Recovery looks for old markers: a fresh time shows that a process is at work.
   const beat = (): void => touchIfThere(trays, join(trays.processing, formatName(marker)));
   const { root, depth } = skipIn(record) ?? { root: marker.id, depth: 0 };
-  // The retry of the root finds them all.
+  // A retry of the root is in progress and finds all tasks below the root.
   const isUnderRoot = depth > 0 && isBeingRetried(trays, root);
   for (let search = skipped; ; search = undefined) {
     const all = await (search?.() ?? readSkipped(trays, beat));
-    // The nearest first: one that waits again below a failed one would be skipped again at once. A retry that died here has put some back
-    // already, and only their root leads to the others.
+    // The nearest come first: a task that waits again behind a failed one would be skipped again at once. A retry that died here
+    // has put some back already; then only the root leads to the others.
     const others = isUnderRoot ? [] : skippedBelow(all, root, depth);
     const ids = new Set([...skippedAfter(all, marker.id), ...others]);
     const count = await putBackAll(trays, [...ids], beat, onReopened);
-    // What was skipped after the search, because of one that was not put back yet, is found by the next one.
+    // The next search finds tasks that were skipped after this search because a dependency was not put back yet.
     if (count === 0 || leavesLate) return;
   }
 }
@@ -91,7 +94,7 @@ interface Taken {
   decoded: DecodedRecord;
 }
 
-/** Undefined when it was put back already, or is not to be. */
+/** Undefined when the task was put back already, or must stay skipped. */
 function take(trays: Trays, id: string): Taken | undefined {
   const path = pathIn(trays.failed, errorName(id));
   const found = readWithFacts(trays, path);
@@ -105,7 +108,7 @@ function take(trays: Trays, id: string): Taken | undefined {
   return moved(trays, path, markerPath(trays, marker)) ? { marker, decoded } : undefined;
 }
 
-/** The steps of `finishRetry`, each for all of them. @returns the ids of the tasks that wait again */
+/** Takes each step of `finishRetry` for all these records together. @returns the ids of the tasks that wait again */
 async function publishAll(trays: Trays, taken: readonly Taken[]): Promise<string[]> {
   const { storage } = trays;
   const isDurable = trays.durability === "power" && taken.length > 0;

@@ -74,8 +74,8 @@ export async function retryBatch(
 
 /**
  * Finishes a retry, also after a crash in its middle.
- * @returns "later" while the settlement of this record is not finished: the settler or a recoverer would publish again a record
- *   that it finds neither in the tray nor in `processing/`
+ * @returns "later" while the settlement of this record is not finished: the settler or a recoverer publishes a record again if it
+ *   finds it neither in the tray nor in `processing/`
  */
 export async function finishRetryBatch(
   trays: Trays,

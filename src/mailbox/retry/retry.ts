@@ -30,13 +30,13 @@ import { finishRetryBatch, retryBatch } from "./retry-batch.ts";
 export interface RetryOptions extends PutBackOptions {
   /** Also retry a task that has completed; its result is removed. */
   isRerun?: boolean;
-  /** Leave a task that did not run because another one has its key. */
+  /** Refuse to retry a task that did not run because another task has its key. */
   leavesDuplicates?: boolean;
 }
 
 /**
  * Runs a failed task again under its own id, from its first attempt. The tasks that were skipped because of it wait again.
- * @returns the ids of these
+ * @returns the ids of those tasks
  * @throws ErrTaskNotFound, ErrTaskExists (it already waits or runs again), ErrInvalidTransition (it cannot be run again)
  */
 export async function retry(
@@ -167,8 +167,8 @@ function wouldBeSkipped(id: string, path: string, { cause, root }: Skip): ErrInv
 }
 
 /**
- * Why the task in a record of this owner is not run as one of ours; undefined when it may be. The owner of the tray decides which
- * records are in it.
+ * Why we do not run the task in a record of this owner; undefined when we may. The owner of `failed/` is allowed, too, because
+ * that user decides which records are there.
  */
 export function explainForeignRecord(trays: Trays, uid: number): string | undefined {
   const owner = trays.storage.look(trays.failed)?.uid;
@@ -276,7 +276,10 @@ export async function finishRetry(
   return "done";
 }
 
-/** Writes the task of a retry. The name is unique: of two processes that finish one retry neither may publish what the other still writes. */
+/**
+ * Writes the task of a retry. The name is unique, so that two processes that finish one retry do not publish each other's
+ * half-written file.
+ */
 export function stageRetry(trays: Trays, marker: ProcessingName, taskText: string): string {
   const staged = join(trays.tmp, `${marker.id}-${randomToken(10)}.again.tmp`);
   trays.storage.create(staged, Buffer.from(`${taskText}\n`, "utf8"));
@@ -299,9 +302,9 @@ export function publishRetry(
 }
 
 /**
- * Removes the marker that the settlement of a skipped task may still have: it was put back before its skipper or recovery had ended
- * the skip. Without the record they would publish it once more. Call it when the task is in the inbox, and before the marker of the
- * retry goes.
+ * Removes the marker that a skipped task may still have, because it was put back before its skipper or recovery ended the skip.
+ * They would find no record and publish it again. Call this when the task is in the inbox, before the marker of the retry is
+ * removed.
  */
 export function dropSkipMarker(trays: Trays, id: string, record: DecodedRecord["record"]): void {
   const { submission = "", attempt = 0 } = parseLease(record.lease) ?? {};
@@ -361,7 +364,7 @@ function asideOf(trays: Trays, { id, token }: ProcessingName, record: KeptRecord
 
 /**
  * Whether the task was accepted from the inbox already, by an earlier try of this retry.
- * @param lease of the record that is retried: the marker of that settlement may still be there, and is no later run
+ * @param lease of the record that is retried: the marker of that settlement may still be there, and does not count
  */
 function isKnown(trays: Trays, id: string, text: string, lease: string): boolean {
   return findTaskText(trays, id, (live) => live.submission !== submissionOf(lease)) === text;

@@ -1,13 +1,13 @@
 /**
- * Skip: settles a task that waits in the inbox and whose dependency has failed, or whose key another task has. Of the latter the last
+ * Skip: settles a task in the inbox whose dependency has failed, or whose key another task holds. In the second case the last
  * step is left out.
  *
  *   claim    inbox/<id>.json → ~w-<skipper>   only one process has it now        → recovery puts it back into the inbox
  *   settle   as in settle.ts                  the record names the failure       → recovery rolls forward
  *   check    has the dependency failed still? if not: retry, before the marker goes → recovery checks, too
  *
- * A retry takes the record of the dependency away first, and looks for skipped tasks then. So of a skip and a retry at the same
- * time one sees the other.
+ * A retry first takes away the record of the dependency, and then looks for skipped tasks. So when a skip and a retry run at the
+ * same time, one of them sees the other.
  */
 import { type DecodedTask, decodeTask } from "../../codec/task-codec.ts";
 import { readDependencies, type Skip, skipText } from "../../core/dependencies.ts";
@@ -26,7 +26,7 @@ import { newDeadLetter } from "../settle/dead-letter.ts";
 import type { Settlement } from "../settle/settle.ts";
 import { retry } from "./retry.ts";
 
-/** Why a task is not run: another one has its key. */
+/** Why a task is not run: another task holds its key. */
 export interface Duplicate {
   key: string;
   of: string;
@@ -36,8 +36,8 @@ export interface Duplicate {
 export const NO_AGENT = "none";
 
 /**
- * Takes a task out of the inbox that had one name when its file was judged. If it has another one by now, its ticket is closed when the
- * claim is read.
+ * Claims a task in the inbox whose file had one name when it was judged. If it has a second name by now, its ticket is closed
+ * when the claim is read.
  * @param skipper see `skippingSequence`
  * @returns undefined when another process moved it
  */
@@ -110,9 +110,9 @@ function newSkip(trays: Trays, claim: Claim, why: Skip, decoded: DecodedTask): S
 }
 
 /**
- * Puts a task that was just skipped back into the inbox if its dependency has not failed any more. Call it when the record is
- * visible. The marker has to stay until it has resolved: a power cut may bring the record back.
- * @param isFailed whether the dependency has its error record still, by a look that was made when the record was visible
+ * Puts a task that was just skipped back into the inbox if its dependency no longer counts as failed. Call it when the record is
+ * visible. The marker must stay until this resolves: a power cut may bring the record back.
+ * @param isFailed whether the dependency still has its error record; look this up only when the task's record is visible
  * @returns undefined when the task stays skipped
  */
 export function recheckSkip(

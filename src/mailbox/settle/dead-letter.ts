@@ -36,7 +36,7 @@ export interface FailureFacts {
   skip?: Skip;
   /** For a task that did not run because another one has its key: the id of that one. */
   of?: string;
-  /** The other machine at which its last run was. */
+  /** The other machine that ran the last attempt. */
   machine?: string;
 }
 

@@ -61,7 +61,7 @@ function rawName({ inbox, storage }: Trays, name: string): Buffer | undefined {
 }
 
 /**
- * Refuses a claimed file, for a caller that holds its lease and has nothing but the mailbox. The lease ends.
+ * Refuses a claimed file, for a caller that holds its lease and has only the mailbox. The lease ends.
  * @throws a system error: the file is then still claimed
  */
 export function refuseClaim(trays: Trays, claim: Claim, code: string, reason: string): void {
@@ -144,8 +144,8 @@ export async function finishQuarantine(
   const keptName = inboxName({ ...marker, id: unique });
   const kept = join(trays.failed, keptName);
   const isKept = moved(trays, join(trays.processing, file), kept);
-  // While this process was stopped, another one finished. Our record is one too many when the file was retried since, or when the
-  // other one had to make the reason anew, too: its record then has the plain name.
+  // While this process was stopped, another one finished. Our record must go if the file was retried since then, or if the other
+  // process also had to write the reason anew: then its record has the plain name.
   if (isUniqueOurs && !isKept) {
     const isTwice = isAbout(trays, plainRecord, keptName);
     if (isTwice || trays.storage.look(kept) === undefined) unlinkIfThere(trays, uniqueRecord);

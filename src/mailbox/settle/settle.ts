@@ -47,7 +47,7 @@ export interface Settlement {
   /** File name of the marker and of the staged record; its `token` names the settler. */
   marker: string;
   phase: Phase;
-  /** What follows from it is looked up there. Undefined for a batch, and for a file that holds no task. */
+  /** The settled task, for the port `Follow`. Undefined for a batch, and for a file that holds no task. */
   task?: Task | undefined;
   /** Final path of the claimed file, relative to the mailbox, when it holds no task that could be put into the record. */
   keptAs?: string;
@@ -88,7 +88,7 @@ export function newSettlement(
  * Takes each settlement as far as possible. Never throws: a failure is kept in `error`, and a later call continues. With durability
  * `process` all of it happens before this returns, unless callbacks follow or `onPublished` returns a promise.
  * @param onPublished writes the journal lines of settlements that are now visible; called at most once for each. If it throws, a
- *   later call calls it again for them. Their markers stay until what it returns has resolved
+ *   later settleAll calls it again for them. Their markers stay until its promise has resolved
  */
 export async function settleAll(
   trays: Trays,
@@ -113,7 +113,7 @@ export async function settleAll(
   const publishing = settlements.filter((s) => s.phase === "committed");
   const { follow } = trays;
   if (isDurable && follow !== undefined) {
-    // Without its marker, what follows would be forgotten when the power goes after the record is on the disk.
+    // If a power cut kept the record and lost the marker, the callbacks would never be submitted.
     const followed = publishing.filter((s) => follow(s) !== undefined);
     if (followed.length > 0)
       await barrier(followed, () => trays.storage.syncDirs([trays.processing]));
@@ -140,7 +140,7 @@ export async function settleAll(
   if (anew.length > 0) await settleAll(trays, anew, onPublished);
 }
 
-/** Begins what follows from those that are visible. @returns promises that never reject */
+/** Starts the follow-up of each visible settlement. @returns promises that never reject */
 function whatFollows(settlements: readonly Settlement[], follow: Follow): Promise<void>[] {
   return settlements.flatMap((s) => {
     const begin = s.phase === "recorded" ? follow(s) : undefined;

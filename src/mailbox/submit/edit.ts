@@ -1,7 +1,7 @@
 /**
- * Edit: replaces the text of a task that waits in the inbox. The editor claims the task, replaces the claimed file by one rename, and
- * puts the task back. So a change and a start never meet: one of them has the name. After a crash the task is put back, as it was or
- * as it is to be.
+ * Edit: replaces the text of a task that waits in the inbox. The editor claims the task, replaces the claimed file by one rename,
+ * and puts the task back. So an edit and a start cannot happen at once: only one of them gets the name. After a crash the task is
+ * put back with its old or its new text.
  */
 import { createHash } from "node:crypto";
 import { decodeTask } from "../../codec/task-codec.ts";
@@ -21,7 +21,7 @@ import { pathIn, type Trays, withTrays } from "../files/trays.ts";
 import { findClaim, findWaiting } from "../find/locate.ts";
 import { hasSettled } from "../find/settled-record.ts";
 
-/** Tells a text of a task from every other. */
+/** A digest that identifies one text of a task. */
 export function digestOf(bytes: Buffer): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
@@ -30,7 +30,7 @@ export interface Edit {
   id: string;
   /** The whole new text. */
   bytes: Buffer;
-  /** `digestOf` the text that was changed. */
+  /** `digestOf` the text before the edit. */
   was: string;
 }
 
@@ -57,7 +57,7 @@ export async function stageEdit(trays: Trays, edit: Edit): Promise<StagedEdit> {
 }
 
 /**
- * Replaces the text, without a pause in between.
+ * Replaces the text in one synchronous call.
  * @param owner of the claim: see `editingSequence`
  * @returns false when the task has the new text already
  * @throws ErrInvalidTransition (it has started, or was changed since), ErrTaskNotFound, ErrInvalidTask

@@ -1,9 +1,9 @@
 /**
- * Keys: of the tasks with one `dedup_key`, one at a time is the holder. A note in `.keys/` says which one.
+ * Keys: of all tasks with the same `dedup_key`, one at a time holds the key. A note in `.keys/` names the holder.
  *
- *   note   link `<hash of the key>`          decides: of two, one fails. It holds the id and the time
- *   free   link the note to `<hash>~`        only one process frees a key at a time, and only the note that was judged: what has got
- *                                            the second name is read again
+ *   note   link `<hash of the key>`          decides: of two processes, one fails. The note holds the id and the time
+ *   free   link the note to `<hash>~`        only one process frees a key at a time. It reads the second name again, and frees only the
+ *                                            note that was judged
  *          unlink the note, then `<hash>~`   the next note is linked
  */
 import { createHash } from "node:crypto";
@@ -19,7 +19,7 @@ import { isInFlight } from "../find/locate.ts";
 export interface KeyedTask {
   id: string;
   key: string;
-  /** So long after the last holder was seen first, no other task becomes it (ms). */
+  /** For so long (ms) after a task became the holder, no other task gets the key, unless the holder has failed. */
   windowMs: number;
 }
 
@@ -31,9 +31,9 @@ interface Holder {
 
 const HASH_CHARS = 32;
 const TOKEN_CHARS = 10;
-/** How often a note is judged again that another process has just changed. */
+/** How often a note is judged again after another process has just changed it. */
 const TRIES_MAX = 8;
-/** The end of the second name of a note. */
+/** The ending of a note's second name. */
 const FREEING = "~";
 
 export function keysDir({ dir }: Pick<Trays, "dir">): string {
@@ -46,8 +46,8 @@ export function keyNotePath(trays: Pick<Trays, "dir">, key: string): string {
 }
 
 /**
- * Makes the task the holder of its key, unless another one is.
- * @returns the id of that other one; undefined when the task is the holder, also when it was before
+ * Makes the task the holder of its key, unless another task is.
+ * @returns the id of that other task; undefined when this task is the holder now
  * @throws a system error: then it is not known
  */
 export function holdKey(trays: Trays, task: KeyedTask): string | undefined {
@@ -63,7 +63,7 @@ export function holdKey(trays: Trays, task: KeyedTask): string | undefined {
   throw new Error("another process is giving its dedup_key to another task");
 }
 
-/** Removes the second names of notes whose process died while it freed a key. Call it while no other process frees one. */
+/** Removes the second names of notes whose process died while it freed a key. Call it while no other process frees a key. */
 export function finishKeys(trays: Trays): void {
   const dir = keysDir(trays);
   if (trays.storage.look(dir) === undefined) return;
@@ -71,9 +71,10 @@ export function finishKeys(trays: Trays): void {
     if (name.endsWith(FREEING)) unlinkIfThere(trays, pathIn(dir, name));
 }
 
-/** Removes the note if no window can reach back to it and its task has ended. Call it for old notes. @returns whether it did */
+/** Removes the note if no window can reach back to it and its task has ended. Call it only for old notes. @returns whether it did */
 export function dropOldKey(trays: Trays, file: string): boolean {
-  // Another process may be freeing the key: without the second name a third one could free it, too. A start removes what is left.
+  // Another process may be freeing the key: without the second name a third process could free it, too. The next start removes
+  // leftovers.
   if (file.endsWith(FREEING)) return false;
   const path = pathIn(keysDir(trays), file);
   const note = readIfThere(trays, path);
@@ -84,16 +85,16 @@ export function dropOldKey(trays: Trays, file: string): boolean {
   return true;
 }
 
-/** Whether this holder keeps the key from others: its task waits or runs, or came within the window and has not failed. */
+/** True if this holder keeps the key from others: its task waits or runs, or became the holder within the window and has not failed. */
 function counts(trays: Trays, { id, sinceMs }: Holder, windowMs: number): boolean {
   const ageMs = trays.clock.wallMs() - sinceMs;
-  // A note from the future is one from before the clock was set back: it counts no longer than its task.
+  // A time in the future means that the clock was set back: the note then counts only while its task waits or runs.
   if (ageMs >= 0 && ageMs < windowMs && !hasErrorRecord(trays, id)) return true;
-  // One that goes back into the inbox may be missed by one look, but not by two.
+  // One look may miss a task that goes back into the inbox; two looks do not.
   return isInFlight(trays, id, ["bad"]) || isInFlight(trays, id, ["bad"]);
 }
 
-/** Undefined for a note that a power cut has left without its text: the task of it was not accepted yet. */
+/** Undefined for a note whose text a power cut has lost: its task was not accepted yet. */
 function readHolder(note: Buffer): Holder | undefined {
   const { id, since_ms: sinceMs } = parseObject(note.toString("utf8")) ?? {};
   return typeof id === "string" && typeof sinceMs === "number" ? { id, sinceMs } : undefined;
@@ -112,7 +113,10 @@ function linkNote(trays: Trays, path: string, id: string): boolean {
   }
 }
 
-/** Frees the key of this very note. A crash in between leaves its second name, with or without the first one: see `finishKeys`. */
+/**
+ * Frees the key if its note is still the judged one. A crash in between leaves the second name, with or without the first: see
+ * `finishKeys`.
+ */
 function free(trays: Trays, path: string, judged: Buffer): void {
   const second = path + FREEING;
   if (!secondNamed(trays, path, second)) return;
@@ -120,7 +124,7 @@ function free(trays: Trays, path: string, judged: Buffer): void {
   unlinkIfThere(trays, second);
 }
 
-/** False when another process frees the key, or has freed it. */
+/** False when another process is freeing the key, or has freed it. */
 function secondNamed(trays: Trays, path: string, second: string): boolean {
   try {
     return linked(trays, path, second);

@@ -1,6 +1,6 @@
 /**
- * Submit once: a task gets into the inbox once under its id, however often and by however many processes it is submitted, also after
- * its record was removed. It is for tasks that follow from something, such as a time of a schedule, under an id made from that.
+ * Submit once: a task gets into the inbox once under its id, however often and by however many processes it is submitted, even
+ * after its record was removed. It is for tasks with a cause, such as a time of a schedule; the id is made from that cause.
  *
  *   note     link `<id>.note`          decides; a second one fails
  *   publish  link the ticket to inbox/  only the ticket that the note names
@@ -46,7 +46,7 @@ export async function submitOnce(
     if (taken !== undefined && token === undefined) throw taken;
     token ??= await decide(trays, await stage(trays, submission));
   }
-  // Also when the note is another process's: a caller that goes on may rely on it.
+  // Even if another process wrote the note: our caller may rely on it.
   await makeDurable(trays, [onceDir(trays)]);
   return publish(trays, { id, token });
 }
@@ -61,12 +61,12 @@ function otherTask(trays: Trays, submission: Submission): Error | undefined {
   return isOther ? exists(id, waiting, "waits in the inbox") : undefined;
 }
 
-/** Goes on where processes have died: publishes the tickets that are left. Throws the first error, after all were tried. */
+/** Continues the work of processes that died: publishes the tickets that they left. Tries all, then throws the first error. */
 export async function finishTickets(trays: Trays): Promise<void> {
   const errors: unknown[] = [];
   for (const ticket of listTickets(trays)) {
     try {
-      // A ticket without a note was to be submitted, too: its process died, or is about to link the note.
+      // A ticket without a note must be submitted, too: its process died, or is about to link the note.
       const token = readNote(trays, ticket.id) ?? (await decide(trays, ticket));
       await makeDurable(trays, [onceDir(trays)]);
       if (token === ticket.token) await publish(trays, ticket);
@@ -134,7 +134,7 @@ async function publish(trays: Trays, ticket: Ticket): Promise<"submitted" | "unc
 function linkTicket(trays: Trays, id: string, path: string): boolean | undefined {
   const facts = trays.storage.look(path);
   if (facts === undefined) return undefined;
-  // It has its second name already.
+  // The ticket was linked before: it has a second name.
   if (facts.nlink > 1) return false;
   const bytes = readIfThere(trays, path);
   if (bytes === undefined) return undefined;
@@ -152,13 +152,13 @@ function linkTicket(trays: Trays, id: string, path: string): boolean | undefined
   return orClosed(trays, path, exists(id, target, "waits in the inbox"));
 }
 
-/** What seemed to be another task may be this one, which went on while we looked: then its ticket is closed. */
+/** Throws the refusal, unless the ticket is closed: then the task that we found is this one, which moved on while we looked. */
 function orClosed(trays: Trays, path: string, refusal: Error): undefined {
   if (trays.storage.look(path) === undefined) return undefined;
   throw refusal;
 }
 
-/** Whether the file at this path is the ticket, or the same task under one name. One with two names may be taken back. */
+/** Whether the file at this path is the ticket, or the same task under one name. A file with two names may still be taken back. */
 function isThere(trays: Trays, path: string, ino: number, bytes: Buffer): boolean {
   try {
     const found = trays.storage.read(path, TASK_BYTES_MAX);

@@ -156,7 +156,7 @@ function publish(trays: Trays, { id, path, bytes }: Staged): SubmitOutcome {
   }
 }
 
-/** Why no task can be submitted like this. */
+/** Why this submission is refused, whatever the mailbox holds; undefined when it is valid. */
 export function refuse({ id, bytes }: Submission): SubmitOutcome | undefined {
   const badId = explainBadId(id);
   const reason =
