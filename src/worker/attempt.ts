@@ -89,7 +89,7 @@ export function readAttempt(
   if (match.agent === undefined || agent === undefined) {
     attempt.subject.agent_id = task.agent ?? "none";
     const reason = match.agent === undefined ? match.reason : "this worker does not know the agent";
-    // No other worker fits a task better if our own supervisor offers it. A task that we found may have been selected by a
+    // If our own supervisor offers the task, no other worker fits it better. A task that we found ourselves may come from a
     // supervisor with newer settings than ours.
     attempt.outcome = isOffered
       ? invalid("ErrInvalidConfig", reason)
@@ -132,7 +132,7 @@ export async function runAttempt(
       return invalid("ErrInvalidTask", "nothing here runs tasks of its kind");
     };
     const dropDir = assigned?.assignment.dropDir;
-    // Without that folder it could not speak.
+    // Without the drop folder the run could not send anything, so it gets no briefing.
     if (dropDir !== undefined) await brief(tools, assigned);
     const drop = dropDir === undefined ? undefined : await openDrop(tools, dropDir);
     try {
@@ -152,7 +152,7 @@ export async function runAttempt(
   attempt.durationMs = Math.round(tools.trays.clock.monotonicMs() - attempt.startedMonotonicMs);
 }
 
-/** Only a coding agent is told something beside its task. */
+/** Adds the briefing of a part. Only a coding agent gets one. */
 async function brief(tools: AttemptTools, assigned: AssignedAgent | undefined): Promise<void> {
   const { makeBriefing } = tools;
   if (assigned === undefined || makeBriefing === undefined) return;
@@ -162,7 +162,7 @@ async function brief(tools: AttemptTools, assigned: AssignedAgent | undefined): 
   if (briefing !== undefined) assignment.briefing = briefing;
 }
 
-/** Loaded for runs of agents only. What dead workers left is taken first: a task that ran before may have dropped it. */
+/** The module is loaded only for runs of agents. First it takes the drops of dead workers: an earlier run of a task may have left them. */
 async function openDrop(tools: AttemptTools, dir: string): Promise<Drop> {
   const { Drop, takeLeftDrops } = await import("./drop.ts");
   await takeLeftDrops(tools);
@@ -186,7 +186,7 @@ function assign(
     claimFile: claim.path,
     runDir: pathIn(tools.tree.runs, runOf(claim.name)),
     stateDir: tools.tree.dir,
-    // A task's own `exec` is a program of the user's: it writes into the inbox itself.
+    // A task's own `exec` is a program of the user, which can write into the inbox itself.
     ...(agent.settings.kind === "module" || agent.settings === BUILT_IN_EXEC
       ? {}
       : { dropDir: dropDirOf(tools.tree, claim.name.id, subject.lease) }),
@@ -200,7 +200,7 @@ function assign(
   return { agent, assignment };
 }
 
-/** Runs it in a worktree of its own. */
+/** Runs the attempt in its own worktree. */
 async function runInWorkspace(
   tools: AttemptTools,
   attempt: Attempt,

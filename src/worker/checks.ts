@@ -1,4 +1,4 @@
-/** The checks of a task: its own `verify` and `expect_files`, and where they are missing those of its agent. */
+/** The checks of a task: its own `verify` and `expect_files`, or those of its agent where the task has none. */
 import { readPrograms } from "../codec/task-rules.ts";
 import type { AgentSettings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";

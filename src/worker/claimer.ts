@@ -1,4 +1,4 @@
-/** Claims the tasks that this worker is to run: offered ones and ones that it found, as far as slots, disk and `control.json` allow. */
+/** Claims the tasks that this worker runs, both offered and found ones, as far as slots, disk and `control.json` allow. */
 import { decodeTask } from "../codec/task-codec.ts";
 import { messageOf } from "../core/errors.ts";
 import { UNSETTLED_MAX } from "../core/limits.ts";
@@ -24,7 +24,7 @@ import type { Attempt, AttemptTools } from "./runner.ts";
 export interface WorkerSelf {
   id: string;
   slots: number;
-  /** The beginning of every lease of this process. */
+  /** The prefix of the owner in every lease of this process. */
   ownerPrefix: string;
   /** @param isBeside other attempts run in this process */
   newOwner: (isBeside: boolean) => string;
@@ -96,7 +96,7 @@ export class Claimer {
     }
   }
 
-  /** @returns the attempts that were claimed and read, and are to be started */
+  /** @returns the attempts that were claimed and read. The caller starts them */
   claim({ running, unsettled }: InHand): Attempt[] {
     const claimed: Attempt[] = [];
     if (this.queue.size === 0) return claimed;
@@ -186,7 +186,7 @@ export class Claimer {
     return attempt;
   }
 
-  /** A start is charged before it is told or made: what dies in between has lost it. */
+  /** Charges the start to the rates before it is reported or made. If the process dies in between, the charge stays. */
   private chargeRates(attempt: Attempt): void {
     const task = attempt.decoded?.task;
     if (task === undefined || attempt.outcome !== undefined) return;

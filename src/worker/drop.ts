@@ -1,11 +1,11 @@
 /**
- * The folder through which a run speaks: `drops/<id>@<lease>/`, `MAILCHUTE_DROP` for its program. A task that is dropped there is
- * checked out here, where no sandbox is, gets its sender from the lease, and is submitted. The file goes after that. After a crash in
- * between the task is submitted once more, which changes nothing while the task or its record is there. The next worker takes what a
- * dead one left. Files with other endings are requests, which a part takes in the same way.
+ * The drop folder, through which a run sends tasks and requests: `drops/<id>@<lease>/`, given to its program as `MAILCHUTE_DROP`.
+ * The worker checks each dropped task outside the sandbox, sets its sender from the lease, submits it, and then removes the file.
+ * After a crash in between the task is submitted again, which changes nothing while the task or its record exists. The next
+ * worker takes the drops of a dead one. Files with other endings are requests, which a part takes in the same way.
  *
- * The folder of a run that has ended is renamed first, to `drops/.<id>@<lease>`. A program that outlives its run finds no folder then, and
- * is told so; what it left before is in the folder, and is taken.
+ * When a run ends, its folder is first renamed to `drops/.<id>@<lease>`. A program that outlives its run then finds no folder,
+ * and its drops fail. Files that it dropped before are still taken.
  */
 import fs from "node:fs";
 import { basename, join } from "node:path";
@@ -25,18 +25,18 @@ import { Alerts } from "../journal/alerts.ts";
 import { submit } from "../mailbox/submit/submit.ts";
 import type { RequestPlace, RequestTaker, RunRequest } from "./request-taker.ts";
 
-/** Between two looks into the folder of a run that is on (ms). */
+/** The time between two looks into the folder of a running attempt (ms). */
 const LOOK_MS = 200;
-/** What the name of a folder begins with when its run has ended. No id begins so. */
+/** The first character of a folder whose run has ended. No id begins with it. */
 const ENDED = ".";
-/** Folders of ended runs that this process takes now. */
+/** Folders of ended runs whose files this process is taking now. */
 const beingTaken = new Set<string>();
 
 export interface DropPlace extends RequestPlace {
   readonly requests?: readonly RequestTaker[];
 }
 
-/** Where the answer to a request is put: in the folder of the run, into which a program in a sandbox cannot write. */
+/** The path of the answer to a request: in the run's directory, where a program in a sandbox cannot write. */
 export const answerPathOf = (runDir: string, id: string): string =>
   join(runDir, "answers", `${id}.json`);
 
@@ -53,7 +53,7 @@ export class Drop {
     this.dir = dir;
   }
 
-  /** Makes the folder, and looks into it until `close`. Without the disk the run has no folder, and its program is told so. */
+  /** Makes the folder, and looks into it until `close`. If the disk refuses, the run goes on without a folder, and its drops fail. */
   open(): void {
     try {
       makeDirs(this.dir, 2);
@@ -63,7 +63,7 @@ export class Drop {
     this.timer = setInterval(() => this.take(false), LOOK_MS);
   }
 
-  /** The run has ended: takes the rest. What the disk refuses stays for a later look. */
+  /** Call it when the run has ended: takes the remaining files. Files that the disk refuses stay for a later look. */
   async close(): Promise<void> {
     clearInterval(this.timer);
     await this.taking;
@@ -75,7 +75,7 @@ export class Drop {
   }
 }
 
-/** Takes what runs of dead workers left, and what the disk refused when runs of this one ended. */
+/** Takes the drops that runs of dead workers left, and those that the disk refused when runs of this process ended. */
 export async function takeLeftDrops(place: DropPlace): Promise<void> {
   const dirs = dropsDir(place.tree);
   const left = listDir(dirs).filter((name) => judgeOwner(ownerOf(name)) === "dead" || isOurs(name));
@@ -88,15 +88,15 @@ export async function takeLeftDrops(place: DropPlace): Promise<void> {
   }
 }
 
-/** Whether it is the folder of a run of this process that has ended. */
+/** True for the folder of an ended run of this process. */
 function isOurs(folder: string): boolean {
   return folder.startsWith(ENDED) && parseOwner(ownerOf(folder))?.pid === process.pid;
 }
 
-/** Never rejects. After it no program can leave anything in this folder. */
+/** Takes the last files of a folder. Never rejects. Afterwards no program can leave anything in it. */
 async function takeLast(place: DropPlace, dir: string): Promise<void> {
   const ended = endedOf(dir);
-  // The end of a run, and a look for what is left, at once.
+  // The end of a run and `takeLeftDrops` may come at the same time.
   if (beingTaken.has(ended)) return;
   beingTaken.add(ended);
   try {
@@ -104,7 +104,7 @@ async function takeLast(place: DropPlace, dir: string): Promise<void> {
     await takeAll(place, ended, true);
     removeEmpty(ended);
   } catch {
-    // It was never made, or the disk refuses: a later look tries again.
+    // The folder was never made, or the disk refuses: a later look tries again.
   } finally {
     beingTaken.delete(ended);
   }
@@ -115,12 +115,12 @@ function endedOf(dir: string): string {
   return name.startsWith(ENDED) ? dir : join(dir, "..", `${ENDED}${name}`);
 }
 
-/** Never rejects. @param isLast no program writes any more: what is no task now never becomes one */
+/** Never rejects. @param isLast no program writes into the folder any more, so an incomplete file stays incomplete */
 async function takeAll(place: DropPlace, dir: string, isLast: boolean): Promise<void> {
   for (const name of listDir(dir)) {
     const path = join(dir, name);
     const taker = place.requests?.find(({ ending }) => name.endsWith(ending));
-    // Another name is that of a file that is being written.
+    // A file with another ending is still being written.
     if (taker === undefined && !name.endsWith(".json")) {
       if (isLast) fs.rmSync(path, { recursive: true, force: true });
       continue;
@@ -137,7 +137,7 @@ async function takeAll(place: DropPlace, dir: string, isLast: boolean): Promise<
   }
 }
 
-/** It may be a file whose end is not written yet. */
+/** True if the file may be only half written. */
 function isIncomplete(error: MailchuteError): boolean {
   return error instanceof ErrInvalidTask || error.cause instanceof JsonFault;
 }
@@ -156,7 +156,7 @@ async function takeTask({ trays }: DropPlace, path: string): Promise<void> {
   await submit(trays, { id, bytes: withSender(bytes, senderOf(path)) });
 }
 
-/** The answer is there before the file goes: after a crash in between, the request is carried out again. */
+/** The answer is written before the caller removes the request: after a crash in between, the request is carried out again. */
 async function takeRequest(place: DropPlace, path: string, taker: RequestTaker): Promise<void> {
   const id = basename(path, taker.ending);
   const sender = { taskId: senderOf(path), lease: leaseOf(path), runDir: runDirOf(place, path) };
@@ -187,7 +187,7 @@ function readFile(path: string, id: string): Buffer {
   return fs.readFileSync(path);
 }
 
-/** Its digits stay as they were typed: it is not written anew. */
+/** Inserts the sender into the text, so that numbers keep the digits that were typed. */
 function withSender(bytes: Buffer, sender: string): Buffer {
   const at = bytes.indexOf("{") + 1;
   const field = Buffer.from(`"sender":${JSON.stringify(sender)},`, "utf8");
@@ -199,7 +199,7 @@ function kindOf(path: string): { isFile: boolean; size: number } {
   return { isFile: stats.isFile(), size: stats.size };
 }
 
-/** What is refused is kept beside what the run has left, and a person is told why. */
+/** Keeps a refused file in the run's directory, and tells a person why. */
 function refuse(place: DropPlace, path: string, error: MailchuteError): void {
   const { tree } = place;
   const sender = senderOf(path);
@@ -208,7 +208,7 @@ function refuse(place: DropPlace, path: string, error: MailchuteError): void {
     makeDirs(kept, RUN_DIR_DEPTH + 1);
     fs.renameSync(path, join(kept, basename(path)));
   } catch {
-    // It stays where it is, and is refused again.
+    // The file stays where it is. The next look refuses it again.
     return;
   }
   const alerts = new Alerts(tree.alerts, systemClock, () => {});

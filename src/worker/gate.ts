@@ -25,7 +25,7 @@ export class Gate {
     return Math.min(this.control.slots[this.workerId] ?? this.ownSlots, this.ownSlots * 1024);
   }
 
-  /** What commands have changed of groups and limits, as the last call of `slots` found it. */
+  /** The changes that commands made to groups and limits, as the last call of `slots` found them. */
   get limitChanges(): LimitChanges {
     return this.control.limit_changes;
   }

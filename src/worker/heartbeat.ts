@@ -29,7 +29,7 @@ export class Heartbeat {
   private readonly alarm: Int32Array;
   private readonly onBack: () => void;
   private thread: Thread | undefined;
-  /** Called at the thread's first beat. */
+  /** Called when the thread has started. */
   private onRunning: (() => void) | undefined;
   private again: NodeJS.Timeout | undefined;
 
@@ -71,8 +71,8 @@ export class Heartbeat {
   }
 
   /**
-   * True until the thread's first beat, when that is waited for, and between its death and its next start. Nothing may be claimed
-   * then, because leases would expire.
+   * True until the thread has started, if `start` got `onRunning`, and between its death and its next start. Nothing may be
+   * claimed then, because leases would expire.
    */
   get isDead(): boolean {
     return this.again !== undefined || this.onRunning !== undefined;
@@ -87,7 +87,7 @@ export class Heartbeat {
     }
   }
 
-  /** @param inMs by then some attempt must have returned control to the event loop, or a handler blocks it; undefined = no limit */
+  /** @param inMs by then some attempt must return control to the event loop, or the thread ends the process; undefined = no limit */
   setDeadline(inMs: number | undefined): void {
     const hadOne = this.deadline[0] !== 0;
     this.deadline[0] = inMs === undefined ? 0 : Number(process.hrtime.bigint()) / 1e6 + inMs;

@@ -11,7 +11,7 @@ import { listDir } from "../host/list-dir.ts";
 export interface LandingOrder extends Omit<WorkFacts, "landing"> {
   v: 1;
   task_id: string;
-  /** Of the run whose work it is. */
+  /** The lease of the run that did the work. */
   lease: string;
   title: string;
   land: LandMode;
@@ -24,12 +24,12 @@ export interface LandingOrder extends Omit<WorkFacts, "landing"> {
   worktree: string;
   /** Where the task would run without a worktree. */
   cwd: string;
-  /** Below it are all refs of the task except its branch. */
+  /** The prefix of all refs of the task except its branch. */
   refs: string;
-  /** It is there when a run has changed settings or hooks of the repository. */
+  /** This ref exists if a run has changed settings or hooks of the repository. */
   changed_ref: string;
   agent: string;
-  /** What checks the work again. */
+  /** The programs that check the work again. */
   checks: Pick<Task, "verify" | "setup" | "env" | "timeout_ms">;
   /** The text of the whole task, for an agent that is asked to mend the work. */
   prompt: string | null;
@@ -38,7 +38,7 @@ export interface LandingOrder extends Omit<WorkFacts, "landing"> {
   review_by?: string;
 }
 
-/** How far a landing is. Its runs write it, and `reject`. */
+/** The progress of a landing. Its runs write it, and `reject` does. */
 export interface LandingState {
   v: 1;
   lease: string;
@@ -46,21 +46,21 @@ export interface LandingState {
   fix: { id: string; n: number; text: string } | null;
   /** What the landing waits for: the task `on`, or else until a time (epoch ms). */
   wait: { why: string; on: string | null; until_ms: number } | null;
-  /** Why the agent has got the work back already: once for each reason. */
+  /** For which reasons the agent already got the work back: at most once for each. */
   sent_back?: SentBack[];
   /** The commit that a person accepts without the reviewer. */
   accepted?: string;
-  /** git has said that the work has landed, or there was nothing to land. It counts when the record of the landing is gone. */
+  /** git has confirmed that the work landed, or there was nothing to land. This counts when the record of the landing is gone. */
   landed?: boolean;
 }
 
 /** `work`: it did not fit or a check failed, or a person rejected it. */
 export type SentBack = "work" | "review";
 
-/** What a reviewer says of a commit. The run of the review writes it, under its id, before it settles. */
+/** The verdict of a reviewer on a commit. The run of the review writes it under its own id, before it settles. */
 export interface ReviewVerdict {
   v: 1;
-  /** Of the order. */
+  /** The lease of the order. */
   lease: string;
   commit: string;
   by: string;
@@ -68,7 +68,7 @@ export interface ReviewVerdict {
   text: string;
 }
 
-/** The landing of the order of this lease was submitted. */
+/** Says that the landing of the order with this lease was submitted. */
 export interface LandingSent {
   v: 1;
   lease: string;
@@ -99,7 +99,7 @@ export function loadOrder(stateDir: string, id: string): LandingOrder | undefine
   return loadDocument<LandingOrder>(pathOf(stateDir, id, "order"));
 }
 
-/** What the task of this id says of the work that it reviews. @throws a system error when it cannot be read */
+/** The verdict that the review task of this id gave. @throws a system error when it cannot be read */
 export function loadVerdict(stateDir: string, reviewId: string): ReviewVerdict | undefined {
   return loadDocument<ReviewVerdict>(pathOf(stateDir, reviewId, "verdict"));
 }

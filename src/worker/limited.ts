@@ -5,7 +5,7 @@ import type { AgentSettings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
 import type { AttemptTools } from "./runner.ts";
 
-/** Why the limits of this task cannot hold; undefined when they can. Those of a tree are for programs only. */
+/** Why the limits of this task cannot be enforced; undefined when they can. Limits of the tree apply only to programs. */
 export function explainUnlimited(
   tools: Pick<AttemptTools, "settings" | "makeLimiter">,
   task: Task,

@@ -1,6 +1,6 @@
 /**
- * A worker in the process of its supervisor, for pools whose handlers are functions of the program that runs them. To the supervisor it
- * looks like a process: messages come in a later turn, and an end is told by `exit`.
+ * A worker in the process of its supervisor, for pools whose handlers are functions of the program that runs them. To the
+ * supervisor it looks like a process: messages arrive in a later turn, and the event `exit` reports its end.
  */
 import { EventEmitter } from "node:events";
 import { type StateTree, stateTree } from "../core/state-tree.ts";
@@ -10,7 +10,7 @@ import type { WorkerParts } from "./runner.ts";
 import { Worker } from "./worker.ts";
 import { OwnDocument } from "./worker-document.ts";
 
-/** Between two looks for what ended runs have left (ms). */
+/** The time between two looks for drops of ended runs (ms). */
 const DROPS_MS = 5000;
 
 export class LocalWorker extends EventEmitter implements WorkerProcess {
@@ -52,12 +52,12 @@ export class LocalWorker extends EventEmitter implements WorkerProcess {
     setImmediate(() => this.worker.receive(message));
   }
 
-  /** A process cannot end a part of itself: what does not heed its signal goes on, and its lease stays until the process ends. */
+  /** A process cannot kill a part of itself: a handler that ignores its signal goes on, and its lease stays until the process ends. */
   kill(): void {
     this.end(null, "SIGKILL");
   }
 
-  /** The supervisor leaves it to another one: it ends by itself. */
+  /** The supervisor lets this worker go: it ends when its running attempts have ended. */
   disconnect(): void {
     this.connected = false;
     this.worker.stop(true);
@@ -68,7 +68,7 @@ export class LocalWorker extends EventEmitter implements WorkerProcess {
   }
 
   private start(): void {
-    // It may be ended before its first turn.
+    // The worker may have been killed before its first turn.
     if (this.isEnded) return;
     try {
       this.worker.startHeartbeat();
@@ -110,7 +110,7 @@ export class LocalWorker extends EventEmitter implements WorkerProcess {
     this.connected = false;
     clearInterval(this.sweep);
     this.document.remove();
-    // What the worker has said before is heard first.
+    // Messages that the worker sent before arrive first.
     setImmediate(() => setImmediate(() => this.emit("exit", code, signal)));
   }
 }

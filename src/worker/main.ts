@@ -20,7 +20,7 @@ import { OwnDocument } from "./worker-document.ts";
 
 /** How long a worker that has lost its supervisor waits for work, or for a new supervisor, before it ends (ms). */
 const ORPHAN_IDLE_MS = 30_000;
-/** Between two looks for what ended runs have left (ms). */
+/** The time between two looks for drops of ended runs (ms). */
 const DROPS_MS = 5000;
 /** How long a stopped worker process may take to end by itself (ms). */
 const LEAVE_MS = 50;
@@ -112,12 +112,12 @@ class WorkerProcess {
     outliveReadersAndHandlers();
   }
 
-  /** Whether runs here may leave something: then their folders are looked at. */
+  /** True if runs here are programs, which may leave drops: then their folders are looked at. */
   private get hasPrograms(): boolean {
     return this.boot.settings.agents.some(({ kind }) => kind !== "module");
   }
 
-  /** Again and again: a worker may die after others have begun, and its programs after it. */
+  /** Called repeatedly: a worker may die after this one has started, and its programs even later. */
   private async takeLeftDrops(): Promise<void> {
     if (this.isTakingDrops || !fs.existsSync(join(this.tree.dir, "drops"))) return;
     this.isTakingDrops = true;
@@ -128,7 +128,7 @@ class WorkerProcess {
       const { settings } = boot;
       await takeLeftDrops({ tree, trays, settings, requests: parts.requests ?? [] });
     } catch {
-      // The disk is full, say.
+      // For example, the disk is full: the next look tries again.
     } finally {
       this.isTakingDrops = false;
     }

@@ -39,8 +39,8 @@ export class ProgressReport {
   }
 
   /**
-   * Sends the report at once when this worker may need more tasks, otherwise in one message for many tasks. @param queuedCount
-   * tasks that wait here
+   * Sends the report at once when this worker may need more tasks, otherwise in one message for many tasks.
+   * @param queuedCount how many tasks wait here
    */
   tell(queuedCount: number): void {
     if (queuedCount > REPORT_QUEUE_MIN)

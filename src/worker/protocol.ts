@@ -10,13 +10,13 @@ export interface WorkerBoot {
   mailboxDir: string;
   settings: Settings;
   slots: number;
-  /** How many threads wait for its disk. */
+  /** How many threads of the process make its disk calls. */
   threads: number;
   /** True when a supervisor started it and sends it messages. */
   isSpawned: boolean;
 }
 
-/** What a supervisor asks of a process with a worker in it, as of a `ChildProcess` of Node. */
+/** What a supervisor needs of a process with a worker in it. Node's `ChildProcess` has it. */
 export interface WorkerProcess extends Pick<EventEmitter, "on" | "once"> {
   /** Undefined when it could not be started. */
   readonly pid?: number | undefined;
@@ -34,7 +34,7 @@ export type ToWorker =
   | { type: "control" }
   /** Stop these leases. */
   | { type: "cancel"; leases: string[]; isFinal: boolean }
-  /** Stop these leases and give their tasks back: their next runs go on. */
+  /** Stop these leases and give their tasks back: their next runs continue the work. */
   | { type: "interrupt"; leases: string[] }
   /** End: when the running attempts have ended (`drain`), or after giving them back. */
   | { type: "stop"; drain: boolean };

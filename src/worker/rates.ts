@@ -6,7 +6,7 @@ import type { LimitChanges, LimitSource } from "../core/task-limits.ts";
 import { TaskLimits } from "../core/task-limits.ts";
 import { type Charge, RateBucket, systemBucketClock } from "../host/rate-bucket.ts";
 
-/** What the names of tasks say that wait for this rate: see stage "hold" in `names.ts`. */
+/** The gate in the names of tasks that wait for this rate: see stage "hold" in `names.ts`. */
 export function rateHold(limit: string): string {
   return `rate-${limit}`;
 }
@@ -44,7 +44,7 @@ export class Rates {
     }
     const buckets = this.limits.namesOf(group, own).flatMap((name) => this.bucketOf(name) ?? []);
     if (buckets.length === 0) return FREE;
-    // The others must not be charged for a start that one of them does not allow.
+    // If one rate does not allow the start, the others must not be charged for it.
     const late = buckets.length > 1 ? longest(buckets) : undefined;
     return late ?? take(buckets);
   }
@@ -71,7 +71,7 @@ function longest(buckets: readonly LimitBucket[]): Charged | undefined {
   return late === undefined || late.waitMs === 0 ? undefined : { may: false, ...late };
 }
 
-/** Charges all or none. A process that dies in between loses what it has charged. */
+/** Charges all or none. If the process dies in between, its charges stay. */
 function take(buckets: readonly LimitBucket[]): Charged {
   const rates: Record<string, number> = {};
   for (const [index, { limit, rate, bucket }] of buckets.entries()) {

@@ -7,7 +7,7 @@ import { ReadyWaits } from "../mailbox/find/ready-waits.ts";
 
 /** From this many files of other workers on, it checks which of them are still there. */
 const NOT_OURS_MAX = 1000;
-/** How long the offer of a file that is just there may be on its way (ms). */
+/** How long the offer of a new file may take to arrive (ms). */
 const OFFER_MS = 50;
 
 export interface ReadyFile {
@@ -19,7 +19,7 @@ export interface ReadyFile {
 export class ReadyQueue {
   private readonly trays: Trays;
   private readonly wake: () => void;
-  /** Those that were offered, best first, then those that it found. */
+  /** Offered files, best first, then the files that this worker found. */
   private readonly queue: ReadyFile[] = [];
   private foundCount = 0;
   private readonly queued = new Set<string>();
@@ -95,7 +95,7 @@ export class ReadyQueue {
 
   /**
    * Finds files that were not offered.
-   * @param isSupervised offers come, each at its place in the order: a file counts as found when two looks have seen it
+   * @param isSupervised a supervisor offers files in their order, so a file counts as found only when two looks have seen it
    * @throws the system's error when the tray cannot be listed
    */
   lookAround(isSupervised = false): void {
@@ -129,7 +129,7 @@ export class ReadyQueue {
         nextInMs = Math.min(nextInMs, leftMs);
       }
     }
-    // With other work at hand the next look is early enough.
+    // While other files are queued, the next regular look is early enough.
     if (hasNew && this.queue.length === 0) nextInMs = Math.min(nextInMs, OFFER_MS);
     clearTimeout(this.timer);
     if (nextInMs !== Number.POSITIVE_INFINITY)

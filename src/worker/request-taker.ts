@@ -1,4 +1,4 @@
-/** The port for a part that takes what runs ask for, besides tasks, out of their folders. Types only. */
+/** The port for a part that carries out requests, which runs put into their drop folders beside tasks. Types only. */
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { Trays } from "../mailbox/files/trays.ts";
@@ -9,13 +9,13 @@ export interface RequestPlace {
   readonly settings: Settings;
 }
 
-/** What a run asks for, in a file of its folder. */
+/** A request of a run: a file in its drop folder. */
 export interface RunRequest {
   /** The name of the file, without its ending. */
   id: string;
   bytes: Buffer;
   path: string;
-  /** The run that asks: by its lease, whatever the file says. */
+  /** The run that asks. Its folder's lease names it, whatever the file says. */
   sender: { taskId: string; lease: string; runDir: string };
 }
 
@@ -23,7 +23,7 @@ export interface RequestTaker {
   /** How the names of its files end, such as `.mail`. */
   readonly ending: string;
   /**
-   * Carries out a request. After a crash it gets the same one again.
+   * Carries out a request. After a crash it gets the same request again.
    * @returns the answer for the program
    * @throws MailchuteError when it is refused; a system error: it is tried again
    */

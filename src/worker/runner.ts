@@ -39,13 +39,13 @@ export interface Attempt {
   outcome: AttemptOutcome | undefined;
   decision: Decision | undefined;
   settlement: Settlement | undefined;
-  /** Set when only its delay keeps it here: since when (monotonic ms). */
+  /** Since when (monotonic ms) the attempt stays here only for its delay. */
   heldSinceMs?: number;
   /** Why no agent in this worker's settings fits: the task is left to other workers. */
   unfitReason?: string;
   /** When the rates of its limits were charged for it: see `Rates`. */
   rates?: Readonly<Record<string, number>>;
-  /** A rate holds it back, so that nothing of it has begun. */
+  /** A rate holds the attempt back: its run has not begun. */
   isUnbegun?: true;
   /** Set when its run has left work on a branch of its own. */
   work?: WorkFacts;
@@ -61,7 +61,7 @@ export interface AttemptTools {
   /** Undefined: there is no part that makes worktrees. */
   readonly loadWorkspaces?: LoadWorkspaces | undefined;
   readonly requests?: readonly RequestTaker[];
-  /** Undefined: no part tells agents anything. */
+  /** Undefined: there is no part that briefs agents. */
   readonly makeBriefing?: MakeBriefing | undefined;
   /** Undefined: there is no part that limits runs. */
   readonly makeLimiter?: MakeLimiter | undefined;

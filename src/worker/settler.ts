@@ -1,6 +1,6 @@
 /**
- * Ends a worker's attempts: settles those that are over for good, and gives back those that are to run again. If the disk refuses,
- * the attempt is kept in memory, with its lease, and tried again.
+ * Ends a worker's attempts: settles those that are over for good, and gives back those that run again. If the disk refuses, the
+ * attempt is kept in memory, with its lease, and tried again.
  */
 import { systemCode } from "../core/errors.ts";
 import { formatName } from "../core/names.ts";
@@ -96,7 +96,7 @@ export class Settler {
     }
   }
 
-  /** Gives back the attempts that are to run again, and returns the others, which are to be settled. */
+  /** Gives back the attempts that run again. @returns the others, which are settled */
   private takeSettling(): Map<Settlement, Attempt> {
     const settling = new Map<Settlement, Attempt>();
     const { finished } = this;

@@ -75,10 +75,10 @@ export async function runVerify(
       });
     }
     const { outcome } = end;
-    // A deferred run would do its finished work again, and that has a cost: it counts as a failure.
+    // A deferred run would repeat its finished work, which has a cost. So this counts as a failure.
     if (outcome.kind === "deferred")
       return failed("verify", "ErrVerify", `${which}: ${outcome.message}`);
-    // It was stopped from outside, which does not judge the work.
+    // The run was stopped from outside, which says nothing about its work.
     if (outcome.kind !== "failed") return outcome;
     switch (outcome.failure) {
       case "signal":

@@ -1,4 +1,4 @@
-/** The document of a worker process in `workers/`. Supervisors adopt the worker by it, and people see it. */
+/** The document of a worker process in `workers/`. Supervisors need it to adopt the worker, and people read it. */
 import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ export class OwnDocument {
     };
   }
 
-  /** Who the worker is, in the names of its claims and in its lines. */
+  /** The identity of the worker, for the names of its claims and for its journal lines. */
   selfWith(isSupervised: () => boolean): WorkerSelf {
     const identity = thisProcess();
     return {

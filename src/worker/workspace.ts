@@ -7,27 +7,27 @@ import type { Task } from "../core/task.ts";
 import type { LandingOrder } from "./landing-files.ts";
 import type { AssignedAgent, AttemptTools } from "./runner.ts";
 
-/** The directory of a run, with what belongs to it. */
+/** The directory of a run, and the environment that belongs to it. */
 export interface Workspace {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Called when nothing of the run is left. Never rejects. @param isLast the task ends with this outcome */
+  /** Called when no process of the run is left. Never rejects. @param isLast the task ends with this outcome */
   finish(outcome: AttemptOutcome, isLast: boolean): Promise<Finished>;
 }
 
 export interface Finished {
-  /** The one that was given; for a completed run whose work could not be saved one that lets it run again. */
+  /** The given outcome. If the work of a completed run could not be saved: an outcome that lets the task run again. */
   outcome: AttemptOutcome;
   /** What the record of a completed task says about its work. */
   work?: WorkFacts;
 }
 
 export interface Workspaces {
-  /** Makes the directory, or finds that of an earlier run. Never rejects. @returns the outcome of the run when there is none */
+  /** Makes the directory, or finds that of an earlier run. Never rejects. @returns the outcome of the run if it gets no directory */
   prepare(assigned: AssignedAgent): Promise<Workspace | AttemptOutcome>;
   /**
-   * Removes the directory of a task whose work is elsewhere now, unless it holds something else of worth.
-   * @param landed its branch goes, too, when it is at this commit; left out: the branch stays
+   * Removes the directory of a task whose work is elsewhere now, unless it holds anything else worth keeping.
+   * @param landed the branch is removed, too, if it is at this commit; left out: the branch stays
    * @returns why it stays; an empty list: it is gone
    */
   release(order: LandingOrder, landed?: string): Promise<string[]>;
@@ -36,7 +36,7 @@ export interface Workspaces {
 /** Called for the first run that wants one, so that other workers do not load the code. */
 export type LoadWorkspaces = (tools: AttemptTools) => Promise<Workspaces>;
 
-/** The task whose worktree it is: its own, or that of the task whose work it mends, or that it continues. */
+/** The task whose worktree this task uses: itself, or the task that it mends or continues. */
 export function worktreeIdOf({ id, metadata }: Pick<Task, "id" | "metadata">): string {
   const other = metadata?.["worktree_of"];
   return typeof other === "string" && isId(other) ? other : id;
