@@ -5,7 +5,7 @@ import type { Telemetry } from "./telemetry.ts";
 
 const BEGUN = { hasBegun: true, details: {} };
 
-/** @param acquiredAtMs epoch ms; @param start false in `hasBegun`: it waits again at once */
+/** @param acquiredAtMs epoch ms @param start `hasBegun` is false for a task that waits again at once */
 export function recordClaimed(
   telemetry: Telemetry,
   subject: EventSubject,
@@ -26,7 +26,7 @@ export function recordReleased(
   telemetry.lease("released", subject, acquiredAtMs, process.pid);
 }
 
-/** What a run took that is not the last one of its task. */
+/** The effort of a run that is not the last run of its task. */
 export type Effort = RunUsage & { duration_ms: number };
 
 export interface PutBackDetails {
@@ -36,7 +36,7 @@ export interface PutBackDetails {
   /** Epoch ms. */
   notBeforeMs: number;
   nextAttempt: number;
-  /** How the run failed, when a program of ours ran it. */
+  /** How the run failed; undefined when it did not fail, or the library does not know. */
   kind?: string | undefined;
   effort?: Effort | undefined;
 }

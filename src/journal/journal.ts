@@ -23,7 +23,7 @@ const SAME_LOOKS = 4;
 const LOOK_AGAIN_MS = 0.5;
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
-/** What is about to be written. All journals share it: a write ends before the next one begins. */
+/** The bytes that are about to be written. All journals share this buffer: a write ends before the next one begins. */
 const BYTES = Buffer.allocUnsafe(JOURNAL_RECORD_BYTES_MAX * CHAR_BYTES_MAX);
 
 /** The first buffered lines, as bytes that are valid until the next chunk, and how many lines they are. */

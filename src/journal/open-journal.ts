@@ -1,4 +1,4 @@
-/** Opens a journal for those who read it. */
+/** Opens a journal file for reading. */
 import fs from "node:fs";
 import { systemCode } from "../core/errors.ts";
 

@@ -1,4 +1,4 @@
-/** Reads the lines that a journal got after a place, once, also when it was rotated since. Reads only. */
+/** Reads each line that a journal got after a place, even if the journal was rotated since. Visits no line twice and changes nothing. */
 import fs from "node:fs";
 import { rotatedOf } from "./rotated.ts";
 import { JournalTail } from "./tail.ts";
@@ -19,7 +19,7 @@ interface File {
 }
 
 export interface ReadOn {
-  /** Up to which lines were visited. */
+  /** The place up to which lines were visited. */
   place: JournalPlace;
   /** How many bytes there are after it. */
   leftBytes: number;
@@ -28,8 +28,8 @@ export interface ReadOn {
 }
 
 /**
- * Visits each complete line after `from`. If its file is gone, that begins with the current file, as a `JournalTail` does.
- * @param bytesMax reads about so much and then stops @throws a system error
+ * Visits each complete line after `from`. If the file of `from` is gone, it begins with the current file, as `JournalTail` does.
+ * @param bytesMax stops after about so many bytes @throws a system error
  */
 export function readOn(
   path: string,
@@ -52,7 +52,7 @@ export function readOn(
       for (let before = -1; left > 0 && before !== tail.offset; ) {
         before = tail.offset;
         const lines = tail.nextLines(PIECE_BYTES);
-        // It was rotated just now: its rest has another name.
+        // The file was rotated just now: its rest is under another name.
         if (tail.ino !== file.ino) {
           const rest = readOn(path, place, left, visit);
           return { ...rest, badCount: rest.badCount + badCount };

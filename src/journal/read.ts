@@ -1,6 +1,6 @@
 /**
- * Reads JSONL files of any size, even damaged ones. It skips and counts lines that are no record, and ignores NUL bytes. It needs the
- * streams of Node: what commands begin with must not import it.
+ * Reads JSONL files of any size, even damaged ones. It skips and counts lines that are no record, and ignores NUL bytes. It loads
+ * the streams of Node, so code that runs at the start of every command must not import it.
  */
 import fs from "node:fs";
 import { Transform, type TransformCallback } from "node:stream";

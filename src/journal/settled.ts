@@ -19,7 +19,7 @@ export interface SettledDetails {
   batch?: BatchCounts;
   /** Why it was skipped. */
   skip?: Skip | undefined;
-  /** The task that has its key, if it was skipped for that. */
+  /** The task that holds its key, if this task was skipped for that reason. */
   of?: string | undefined;
   /** The trace of the task. */
   traceparent?: string;
