@@ -10,15 +10,15 @@ export interface Question {
   question: string;
   /** More about it, in Markdown; "" when there is no more to say. */
   context: string;
-  /** Who waits for the answer, as people read it. */
+  /** Says to people who waits for the answer. */
   who: string;
-  /** Agents of whose tasks none starts before the answer; "*": every coding agent. */
+  /** No task of these agents starts before the answer; "*": every coding agent. */
   agents: readonly string[];
   /** `limit`: yes, no or a number. */
   expects: "text" | "limit";
   /** Epoch ms. */
   asked_at_ms: number;
-  /** Epoch ms after which no task waits for the answer; null: it has no end. */
+  /** Epoch ms after which no task waits for the answer; null: tasks wait without end. */
   ends_at_ms: number | null;
 }
 
@@ -51,7 +51,7 @@ export function formatQuestion(question: Question): string {
   ].join("\n");
 }
 
-/** The file with this answer in it, as it is kept. @param by who answered */
+/** The text of an answered file: the question with this answer. @param by who answered */
 export function formatAnswer(text: string, answer: string, by: string, atMs: number): string {
   const asked = normal(text);
   const cut = /^## Answer[ \t]*$/m.exec(asked)?.index ?? asked.length;
@@ -63,7 +63,7 @@ export function formatAnswer(text: string, answer: string, by: string, atMs: num
   return `${noted}\n\n${ANSWER}\n\n${answer.trim()}\n`;
 }
 
-/** @param id by the name of the file, whatever the text says */
+/** @param id from the name of the file, whatever the text says */
 export function parseQuestion(id: string, text: string): QuestionText {
   const [, head = "", body = text] = /^---\n(.*?)^---[ \t]*\n(.*)$/ms.exec(normal(text)) ?? [];
   const values = headValues(head);
@@ -90,7 +90,7 @@ export function holdOf(id: string): string {
   return id.replace(/[^A-Za-z0-9]+/g, "-");
 }
 
-/** Why this is no answer to it; undefined: it is one. */
+/** Why this text is no valid answer; undefined when it is one. */
 export function explainBadAnswer(expects: Question["expects"], answer: string): string | undefined {
   if (answer.trim() === "") return "the answer is empty";
   if (expects === "limit" && readLimitAnswer(answer) === undefined)
@@ -98,7 +98,7 @@ export function explainBadAnswer(expects: Question["expects"], answer: string): 
   return undefined;
 }
 
-/** An answer to a question about a limit; undefined when it is none. */
+/** Reads an answer to a question about a limit; undefined when the text is none. */
 export function readLimitAnswer(answer: string): "yes" | "no" | number | undefined {
   const word = answer.trim().toLowerCase();
   if (word === "yes" || word === "y") return "yes";
@@ -107,7 +107,7 @@ export function readLimitAnswer(answer: string): "yes" | "no" | number | undefin
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** A line of the context must not look like the place of the answer. */
+/** Escapes lines of the context that look like the heading of the answer. */
 function escaped(text: string): string {
   return text.replace(/^## Answer/gm, "\\## Answer");
 }

@@ -1,7 +1,7 @@
 /**
- * The questions of a state tree that wait for a person: `questions/open/<id>.md`, and with their answers
- * `questions/answered/<id>.md`. A question is answered when its file is in `answered/`; a file in `open/` beside it is what a crash
- * or an editor left, and is removed.
+ * The questions of a state tree to a person: `questions/open/<id>.md` while they wait, `questions/answered/<id>.md` with their
+ * answers. A question is answered when its file is in `answered/`. If `open/` still has its file, a crash or an editor left that
+ * file, and it is removed.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ import {
 } from "./question-file.ts";
 
 const ENDING = ".md";
-/** So many open questions are read; a person sees no more at once. */
+/** At most so many open questions are read, because a person sees no more at once. */
 const OPEN_MAX = 200;
 
 /** Answers that were found in edited files. */
@@ -40,7 +40,7 @@ export class QuestionStore {
     this.answeredDir = join(this.dir, "answered");
   }
 
-  /** Asks, unless that was asked before: then the file is left as it is, because a person may be editing it. @throws a system error */
+  /** Asks, unless the question was asked before. Then its file stays as it is, because a person may be editing it. @throws a system error */
   ask(question: Question): void {
     if (this.answerOf(question.id) !== undefined) return;
     this.publish(this.openDir, question.id, formatQuestion(question));
@@ -53,7 +53,7 @@ export class QuestionStore {
     return parseQuestion(id, text);
   }
 
-  /** What was answered; undefined while it is not. */
+  /** The answer to a question; undefined while there is none. */
   answerOf(id: string): string | undefined {
     const text = this.read(this.answeredDir, id);
     return text === undefined ? undefined : parseQuestion(id, text).answer;
@@ -69,8 +69,8 @@ export class QuestionStore {
 
   /**
    * Keeps the answer. The first answer counts.
-   * @param by who answers, as people read it
-   * @param answer that `explainBadAnswer` finds no fault with
+   * @param by who answers, as a text for people
+   * @param answer a text in which `explainBadAnswer` finds no fault
    * @throws ErrInvalidTransition when there is no such open question
    */
   answer(id: string, answer: string, by: string, nowMs: number): void {
@@ -83,7 +83,8 @@ export class QuestionStore {
   }
 
   /**
-   * Takes answers that people wrote into the files, once a file was quiet for so long; and removes what is not open any more.
+   * Takes the answers that people wrote into the files, and removes the files of questions that are not open any more.
+   * @param quietMs an answer is taken when its file has not changed for so long
    * @param nowMs epoch ms
    */
   takeEdits(quietMs: number, nowMs: number): TakenEdits {
@@ -136,7 +137,7 @@ export class QuestionStore {
     return idsIn(this.openDir, OPEN_MAX);
   }
 
-  /** Undefined, too, when something else stands there. */
+  /** Undefined also when something other than a regular file is there. */
   private read(dir: string, id: string): string | undefined {
     if (!isId(id)) return undefined;
     try {
@@ -146,7 +147,7 @@ export class QuestionStore {
     }
   }
 
-  /** A file of this text, whole or not at all. @returns false when there is one. @throws a system error */
+  /** Creates a file with this text, whole or not at all. @returns false when the file exists already. @throws a system error */
   private publish(dir: string, id: string, text: string): boolean {
     const stagingDir = join(this.dir, ".tmp");
     makeDirs(dir, 2);
