@@ -1,11 +1,11 @@
-/** Tasks of one kind with typed payloads and outputs, checked by a schema of the user's. The files are those of any other task. */
+/** Tasks of one kind with typed payloads and outputs, which the user's schemas check. Their files are like those of any other task. */
 import { type Handler, type HandlerContext, NoRetryError } from "../agents/handler.ts";
 import { ErrInvalidResult, ErrInvalidTask } from "../core/errors.ts";
 import type { Task } from "../core/task.ts";
 import { checkBy, type InputOf, type OutputOf, type StandardSchemaV1 } from "./standard-schema.ts";
 import type { NewTask } from "./submissions.ts";
 
-/** What a kind of task is: who runs it, and the schemas of what goes in and comes out. */
+/** Defines a kind of task: the agent that runs it, and the schemas of its payload and its output. */
 export interface TaskDefinition<
   Payload extends StandardSchemaV1,
   Output extends StandardSchemaV1 = StandardSchemaV1,
@@ -22,7 +22,7 @@ export interface TaskKind<Payload extends StandardSchemaV1, Output extends Stand
   /**
    * A task of this kind, for `enqueue`.
    * @param fields its other members, such as `id` and `priority`
-   * @throws ErrInvalidTask when the payload is not what the schema takes
+   * @throws ErrInvalidTask when the payload does not match the schema
    */
   task(payload: InputOf<Payload>, fields?: NewTask): Promise<NewTask>;
   /**
@@ -32,7 +32,7 @@ export interface TaskKind<Payload extends StandardSchemaV1, Output extends Stand
   handler(
     run: (payload: OutputOf<Payload>, context: HandlerContext, task: Task) => Returned<Output>,
   ): Handler;
-  /** The output of a result. @throws ErrInvalidResult when it is not what the schema takes */
+  /** The output of a result. @throws ErrInvalidResult when it does not match the schema */
   output(result: { id: string; output: unknown }): Promise<OutputOf<Output>>;
 }
 
@@ -52,7 +52,7 @@ export function defineTask<
           phase: "enqueue",
           ...(fields.id === undefined ? {} : { id: fields.id }),
         });
-      // As it was given: the handler checks it again, and a schema may change what it checks.
+      // Submit the payload as it was given: a schema may change the value that it checks, and the handler checks it again.
       return { ...fields, agent, payload };
     },
     handler(run) {

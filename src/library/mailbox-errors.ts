@@ -1,4 +1,4 @@
-/** The errors that the mailbox of the library throws, from what the file system and other processes did. Pure. */
+/** Makes the errors that the library's mailbox throws because of the file system or another process. Pure. */
 import { ErrIo, ErrLeaseLost, isSystemError, MailchuteError, messageOf } from "../core/errors.ts";
 import type { Claim } from "../mailbox/claim/claim.ts";
 

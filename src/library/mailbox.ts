@@ -126,7 +126,7 @@ export class Mailbox {
     if (makeFollow !== undefined) this.trays.follow = makeFollow(this.followPlace());
   }
 
-  /** What a task says itself follows from it. The settings of a pool are not read here. */
+  /** Here only the callbacks that a task itself names follow from it, because the settings of a pool are not read. */
   private followPlace(): FollowPlace {
     const { tree } = this.journal;
     const { clock } = this.trays;

@@ -1,6 +1,6 @@
 /**
- * A state tree as a library: what the command line does, for programs in TypeScript. It opens files and nothing else: it starts no
- * process, and loads what a call needs when that is called.
+ * A state tree as a library: what the command line does, for programs in TypeScript. To open it only opens files and starts no
+ * process. The code of a call is loaded when the call is made.
  */
 import type { Command, CommandName } from "../core/command.ts";
 import { ErrSupervisorGone } from "../core/errors.ts";
@@ -19,7 +19,7 @@ import type { NewTask } from "./submissions.ts";
 import { type SubscribeOptions, subscribe } from "./subscribe.ts";
 import type { Ended, WaitForOptions } from "./wait-for.ts";
 
-/** An `AbortSignal`, with which a call rejects. */
+/** A call rejects when its signal is aborted. */
 export interface Abortable {
   signal?: AbortSignal | undefined;
 }
@@ -32,7 +32,7 @@ export interface EnqueuedBatch {
   outcome: "submitted" | "unchanged";
 }
 
-/** What parts add. */
+/** What parts add to the library. */
 export interface LibraryParts {
   loadPool(): Promise<PoolParts>;
   openMailbox(dir: string, options: MailboxOptions): Mailbox;
@@ -42,7 +42,7 @@ export interface LibraryParts {
 export class Mailchute {
   /** The paths of its files and folders. */
   readonly tree: StateTree;
-  /** Those of config.yaml and the environment, when it was opened. */
+  /** The settings from config.yaml and the environment, as they were when the tree was opened. */
   readonly settings: Settings;
   /** One level below, for a worker of your own: claims tasks and settles them. */
   readonly mailbox: Mailbox;
@@ -72,7 +72,7 @@ export class Mailchute {
   /**
    * Submits many small tasks as one file, which runs as one task and has one record. Nothing is submitted when the source throws
    * or the signal is aborted.
-   * @param tasks the lines, also as they come
+   * @param tasks the lines; an async source may yield them over time
    * @throws ErrInvalidTask, ErrTaskExists, ErrIo
    */
   async enqueueBatch(
@@ -86,8 +86,8 @@ export class Mailchute {
   }
 
   /**
-   * Waits for the end of a task, a batch or a node of the plan; of a task whose work is to land, until it has landed. A task that
-   * failed is an end like any other.
+   * Waits until a task, a batch or a node of the plan has ended. If the work of a task must land, waits until it has landed. A
+   * failure is an end, too.
    * @throws ErrTaskNotFound; ErrTaskStuck when it can never run: see `WaitForOptions`; the reason of the signal
    */
   async waitFor(id: string, options: WaitForOptions = {}): Promise<Ended> {
@@ -107,7 +107,7 @@ export class Mailchute {
   }
 
   /**
-   * Gives the supervisor a command, and waits until that has taken effect.
+   * Sends a command to the supervisor, and waits until it has taken effect.
    * @returns what it did
    * @throws ErrInvalidCommand; ErrSupervisorGone when no supervisor runs: the command waits for the next one; the supervisor's own
    *   error when it refused; the reason of the signal

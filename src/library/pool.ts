@@ -8,19 +8,19 @@ import { LocalWorker } from "../worker/local-worker.ts";
 import type { WorkerParts } from "../worker/runner.ts";
 
 export interface PoolOptions {
-  /** By the name that tasks give as their `agent`. They come before agents of config.yaml with the same name. */
+  /** Functions, by the name that tasks give as their `agent`. They replace agents of config.yaml with the same name. */
   handlers?: Readonly<Record<string, Handler>>;
   /** How many tasks run at once; left out: `workers` of config.yaml. */
   slots?: number;
   /** Ends when no task is left that could run. */
   drain?: boolean;
-  /** Ends the pool: what runs is asked to stop, and given back. */
+  /** Ends the pool: running tasks are asked to stop, and are given back. */
   signal?: AbortSignal | undefined;
   /** Called with lines for people, as things happen. */
   onNotice?: (notice: string) => void;
 }
 
-/** What the parts of a pool are made of. */
+/** What a pool is made of: its supervisor and its worker. */
 export interface PoolParts {
   makeSupervisor(options: SupervisorOptions): Supervisor;
   readonly worker: WorkerParts;
@@ -70,7 +70,7 @@ export async function runPool(
   }
 }
 
-/** No module is named: the function is here. */
+/** The agent names no module, because its function is in this process. */
 function agentOf(name: string): AgentSettings {
   return { name, kind: "module" };
 }

@@ -1,4 +1,4 @@
-/** How a program takes back the tasks of dead or silent owners, with what it remembers between two rounds. */
+/** Takes back the tasks of dead or silent owners for a program that uses the library. Keeps what it needs between two rounds. */
 import { join } from "node:path";
 import { leaseOf, runOf } from "../core/names.ts";
 import type { Task } from "../core/task.ts";
@@ -23,13 +23,13 @@ export interface RecoveryOptions {
   journal: LeaseJournal;
   newOwner: () => string;
   leaseTtlMs: number;
-  /** Of tasks that say nothing themselves. */
+  /** For tasks without `max_attempts`. */
   maxAttempts: number;
   agentId: string;
 }
 
 export class Recovery {
-  /** Names of ours that the disk did not let us finish: this process lives, so no other one takes them. */
+  /** Names that this process holds and the disk did not let it finish. As this process lives, no other one takes them. */
   readonly unfinished = new Set<string>();
   private readonly o: RecoveryOptions;
   private readonly observer: LeaseObserver;

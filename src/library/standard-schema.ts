@@ -18,12 +18,12 @@ interface Issue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a caller may pass. */
+/** The type of values that a caller may pass. */
 export type InputOf<Schema extends StandardSchemaV1> = NonNullable<
   Schema["~standard"]["types"]
 >["input"];
 
-/** What comes out of the check. */
+/** The type of values that a check returns. */
 export type OutputOf<Schema extends StandardSchemaV1> = NonNullable<
   Schema["~standard"]["types"]
 >["output"];
@@ -31,7 +31,7 @@ export type OutputOf<Schema extends StandardSchemaV1> = NonNullable<
 /** How many faults are named. */
 const NAMED_MAX = 5;
 
-/** Checks a value. @returns it as the schema gives it, or what is wrong with it, as text */
+/** Checks a value. @returns the value that the schema returns, or a text that says what is wrong */
 export async function checkBy<Schema extends StandardSchemaV1>(
   schema: Schema,
   value: unknown,

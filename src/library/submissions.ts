@@ -1,4 +1,4 @@
-/** How a program submits tasks: each gets an id and the time of its creation, and is checked before anything is written. */
+/** Submits the tasks of a program: each gets an id and the time of its creation, and is checked before anything is written. */
 import { checkTask } from "../codec/task-codec.ts";
 import { wallSeconds } from "../core/clock.ts";
 import { ErrTaskExists } from "../core/errors.ts";
@@ -15,7 +15,7 @@ const GROUP = 256;
 /** A task to submit: without an id it gets a new one. */
 export type NewTask = Omit<Known<Task>, "id"> & { id?: string; [key: string]: unknown };
 
-/** Without the index signature, with which `Omit` would forget the members that are named. */
+/** Removes the index signature. With it, `Omit` would lose the named members. */
 type Known<T> = { [Key in keyof T as string extends Key ? never : Key]: T[Key] };
 
 /** A task that can be submitted. */
@@ -58,7 +58,7 @@ export async function submitAllNew(
   return outcomes;
 }
 
-/** The same task may be there with an earlier time of its creation. */
+/** Tries once more, because the same task may be there with an earlier creation time. */
 async function again(trays: Trays, one: Prepared, refused: SubmitOutcome): Promise<SubmitOutcome> {
   try {
     const { id, createdAt, textAt } = one;

@@ -25,7 +25,7 @@ export async function submitLines(
 }
 
 class LineSource {
-  /** What the source has thrown: it is told as it is, and not as a fault of the disk. */
+  /** The error that the source threw. The caller gets this error, and not one about the disk. */
   fault: { error: unknown } | undefined;
   private readonly tasks: Iterable<NewTask> | AsyncIterable<NewTask>;
   private readonly signal: AbortSignal | undefined;

@@ -18,7 +18,7 @@ export interface SubscribeOptions {
   since?: Date;
 }
 
-/** The place of the journal is taken at once, and not when the first event is asked for. */
+/** This call fixes the place in the journal at which the events begin, not the first read of an event. */
 export function subscribe(
   path: string,
   options: SubscribeOptions = {},
@@ -65,7 +65,7 @@ async function* follow(
   }
 }
 
-/** The lines of the files that were rotated away before the one with this number. */
+/** The lines of the files that were rotated away before the file with this inode. */
 async function* rotatedBefore(path: string, ino: number): AsyncGenerator<object> {
   for (const file of rotatedOf(path)) {
     if (fs.statSync(file, { throwIfNoEntry: false })?.ino === ino) return;
