@@ -64,8 +64,8 @@ export function batchOfResults(name: string): string | undefined {
 }
 
 /**
- * Completed batches with some failed lines, the latest first. When there are very many batches, only some are found. @param ids the
- * batches to look at
+ * Completed batches with some failed lines, the latest first. When there are very many batches, only some are found.
+ * @param ids the batches to look at
  */
 export function batchesWithFailures(
   tree: StateTree,

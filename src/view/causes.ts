@@ -31,7 +31,7 @@ export interface Cause {
   /** The headline of the first one. */
   error: string;
   count: number;
-  /** Ids, the first that failed first; not all of very many. */
+  /** Ids, in the order of their failures; of very many only some are kept. */
   tasks: string[];
   /** When the first and the last one failed (epoch ms). */
   first_ms: number;
@@ -51,7 +51,7 @@ const TASKS_KEPT_MAX = 1000;
 export function groupByCause(failures: Iterable<Failure>): Cause[] {
   const causes = new Map<string, Cause>();
   for (const { id, kind, error, atMs } of failures) {
-    // Of a skipped task the way to the one that failed is left out.
+    // For a skipped task, leave out the chain that leads to the failed task.
     const what = kind === "dependency_failed" ? error.replace(/ \(.*\)$/, "") : error;
     const key = `${kind}\n${causeOf(what, id)}`;
     const cause = causes.get(key) ?? {

@@ -68,7 +68,7 @@ export interface Choice {
   next: string | undefined;
   /** False for a tray with more names than were looked at: some files may be in no choice, and a task that ended twice may be in two. */
   isAll: boolean;
-  /** How many names match; when `isAll` is false, more than these do. */
+  /** How many names match; when `isAll` is false, more names match than these. */
   count: number;
 }
 

@@ -1,6 +1,7 @@
 /**
- * How many tasks completed and failed in each of the last minutes. The past comes from the end of the journal; after that the
- * counts of `metrics.json` say it, so that a fast drain costs no reading. A minute of which nothing is known is null, and never 0.
+ * Counts how many tasks completed and failed in each of the last minutes. The past is read from the end of the journal. From then
+ * on the counts of `metrics.json` are used, so that a fast drain costs no reading. A minute of which nothing is known is null,
+ * never 0.
  */
 
 import { SKIPPED_MARKS } from "../core/skipped.ts";
@@ -14,7 +15,7 @@ const PIECES_MAX = 32;
 const COMPLETED = '{"event":"completed"';
 
 export interface MinuteCounts {
-  /** When the last minute began (epoch ms); the others end with it. */
+  /** When the last minute began (epoch ms). The lists end with this minute. */
   last_minute_ms: number;
   completed: (number | null)[];
   failed: (number | null)[];
@@ -95,7 +96,7 @@ export class DoneRate {
       if (line.includes('"status":"failed"')) counts.failed++;
       else counts.completed++;
     }
-    // Of the oldest minute only a part was read.
+    // Only a part of the oldest minute was read.
     if (!isAll) this.minutes.delete(oldest);
   }
 

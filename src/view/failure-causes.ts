@@ -5,7 +5,7 @@ import { chooseFiles } from "./choose-files.ts";
 import { stampOf } from "./kept.ts";
 import { readJsonObject, textOf } from "./scan.ts";
 
-/** So many of the latest failures are grouped. */
+/** At most so many of the latest failures are grouped. */
 const FAILURES_MAX = 1000;
 const LOOKED_AT_MAX = 2000;
 /** How many records one look reads (60 µs each). */
@@ -58,7 +58,7 @@ export class FailureCausesReader {
     const known = new Map<string, Failure>();
     let reads = 0;
     for (const { id, name, path, mtimeMs } of files) {
-      // A record is never changed in its place: another one has another time.
+      // A record is never changed in its place: a new record has another time.
       const key = `${name} ${mtimeMs}`;
       const before = this.known.get(key);
       if (before === undefined && ++reads > READS_MAX) continue;

@@ -75,8 +75,8 @@ export function traysOf(tree: StateTree): Trays {
 }
 
 /**
- * Its latest record with a longer name: of a file that was refused while another task had the id, or of a task whose final name was
- * used by something else. Only for an id found nowhere else, because it lists the trays.
+ * The latest record of this id with a longer name. It is about a file that was refused while another task had the id, or about a
+ * task whose final name was in use. Call it only for an id found nowhere else, because it lists the trays.
  */
 export function lookBeside(tree: StateTree, id: string): TaskPlace | undefined {
   let latest: { place: TaskPlace; mtimeMs: number } | undefined;

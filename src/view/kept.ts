@@ -40,7 +40,7 @@ export class Kept<T> {
   }
 }
 
-/** A command that looks once would load Node's module for `performance` for this alone. */
+/** Uses the uptime: a command that looks once would load Node's module for `performance` only for this. */
 function monotonicMs(): number {
   return process.uptime() * 1000;
 }

@@ -41,16 +41,16 @@ export interface Knowledge {
   record: JsonObject | null;
   run: string | null;
   runs: string[];
-  /** Ids in metadata.dependencies, each with its state, and how far its work is when that lands. */
+  /** Ids in metadata.dependencies, each with its state, and with the state of its landing if its work lands. */
   dependencies: { id: string; state: string; landing: LandingView | null }[];
   events: JsonObject[];
-  /** Why a held task, or one of a full group or agent, waits, as the supervisor reports; null for others. */
+  /** Why a task is held, or waits for its full group or agent, as the supervisor reports; null for other tasks. */
   held: string | null;
-  /** How far its run is, as it says itself; null when it does not run, or says nothing. */
+  /** The progress that its run reports; null when it does not run, or reports nothing. */
   progress: TaskProgress | null;
-  /** What the other machine says that has it; null when none has. */
+  /** What another machine reports about its run there; null when no other machine has it. */
   elsewhere: RemoteRun | null;
-  /** How far its work is, when that lands by a task of its own. */
+  /** The state of its work's landing; null when its work has no landing. */
   landing: LandingView | null;
   /** For a batch: its progress, or the result of its lines. */
   batch: string | null;
@@ -85,7 +85,7 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
     runs: listRuns(tree, id),
     dependencies: dependencyIds(task).map((one) => {
       const { id: named = one } = lookInAnyCase(tree, one) ?? {};
-      // What depends on a duplicate waits for the task that has its key.
+      // Tasks that depend on a duplicate wait for the task that holds its key.
       const last = lastOf(traysOf(tree), named);
       const { id: found = one, state = "unknown" } = lookInAnyCase(tree, last) ?? {};
       const landing = state === "done" ? (lookForLanding(tree, found) ?? null) : null;
@@ -104,7 +104,7 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
   };
 }
 
-/** Also when a program has taken its record away. */
+/** Whether the task may have left work. A program may also have taken its record away. */
 function mayHaveLeft(place: TaskPlace | undefined): boolean {
   return place === undefined || place.state === "done";
 }
@@ -112,7 +112,7 @@ function mayHaveLeft(place: TaskPlace | undefined): boolean {
 export interface FoundLog {
   /** The folder of its newest run. */
   run: string | undefined;
-  /** Its newest run, when another machine has it, or had it. */
+  /** Its newest run, if another machine has it or had it. */
   elsewhere: { machine: string; submission: string; attempt: number } | undefined;
   isSettled: boolean;
   isKnown: boolean;

@@ -1,4 +1,4 @@
-/** What tasks have left on their branches, and how far their landings are. Reads only. */
+/** Shows the work that tasks have left on their branches, and the state of its landing. Reads only. */
 import { type Diffstat, landingIdOf } from "../core/landing.ts";
 import { foldId } from "../core/names.ts";
 import { headlineOf } from "../core/outcome.ts";
@@ -16,7 +16,7 @@ export interface LandingView {
   why: string;
 }
 
-/** What a task has left on its branch. */
+/** The work that a task has left on its branch. */
 export interface Work extends Diffstat {
   task_id: string;
   title: string;
@@ -33,11 +33,11 @@ export interface Work extends Diffstat {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** So many are read. */
+/** At most so many orders are read. */
 const WORK_MAX = 1000;
 const ORDER_ENDING = ".order.json";
 
-/** For those that wait for the task: undefined when its work has landed, or has no landing. */
+/** Why tasks that depend on this one must still wait for its landing; undefined when its work has landed, or has no landing. */
 export function explainUnlanded(tree: StateTree, id: string): Standing | undefined {
   const { state, why } = lookForLanding(tree, id) ?? {};
   if (state === "failed") return { is: "stuck", how: `did not land: ${why}` };
@@ -92,19 +92,19 @@ export function changeText({ files, insertions, deletions }: Diffstat): string {
   return `${counted(files, "file")}, +${insertions} -${deletions}`;
 }
 
-/** All work of which there is a note, by the id of the task. */
+/** All work that has an order, sorted by the id of the task. */
 export function readWork(tree: StateTree): Work[] {
   return idsWithOrder(tree)
     .slice(0, WORK_MAX)
     .flatMap((id) => lookForWork(tree, id) ?? []);
 }
 
-/** The tasks that land work, or did, also that of an earlier run. */
+/** The ids of the tasks that land work or have landed it, including work of earlier runs. */
 export function readLandingIds(tree: StateTree): Set<string> {
   return new Set(idsWithOrder(tree).map(landingIdOf));
 }
 
-/** The completed tasks whose work has not landed, by folded id: who depends on one waits for that. */
+/** The completed tasks whose work has not landed, by folded id. Tasks that depend on one of them wait for its landing. */
 export function readUnlanded(tree: StateTree): Map<string, Standing> {
   return new Map(
     idsWithOrder(tree).flatMap((id): [string, Standing][] => {
@@ -120,7 +120,7 @@ function idsWithOrder(tree: StateTree): string[] {
     .sort();
 }
 
-/** Undefined also for that of an earlier run. When the record of the task was taken away, its order still says what it has left. */
+/** The order of the task's work; undefined for an order of an earlier run. If the task's record was taken away, the order still counts. */
 function orderOf(tree: StateTree, id: string, record?: Json): Json | undefined {
   const order = readJsonObject(landingFileOf(tree.dir, id, "order"));
   if (order === undefined) return undefined;
@@ -150,7 +150,7 @@ function landingOf(tree: StateTree, id: string, order: Json): LandingView | unde
   return { id: landing, state: "landed", why: textOf(end?.["verdict_reason"], "") };
 }
 
-/** That of an earlier run does not count. */
+/** The state of this landing; empty when the file is about an earlier run. */
 function stateOf(tree: StateTree, id: string, order: Json): Json {
   const found = readJsonObject(landingFileOf(tree.dir, id, "state")) ?? {};
   return found["lease"] === order["lease"] ? found : {};

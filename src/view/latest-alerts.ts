@@ -1,4 +1,7 @@
-/** The latest alerts that no other list of the overview tells, from the end of `alerts.jsonl`. Reads again only when the file has changed. */
+/**
+ * The latest alerts from the end of `alerts.jsonl`, except those that other lists of the overview show. Reads again only when the
+ * file has changed.
+ */
 import { parseObject } from "../core/json-object.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { readEnd } from "../host/regular-file.ts";

@@ -12,14 +12,14 @@ export interface LogPage {
   lines: string[];
   /** Where each line begins (bytes). */
   starts: number[];
-  /** Where the page ends (bytes), and the file. */
+  /** Where the page ends, and the size of the file (bytes). */
   to: number;
   size: number;
 }
 
 const EMPTY: LogPage = { lines: [], starts: [], to: 0, size: 0 };
 
-/** The last `count` lines before `to`; undefined: before the end. A file that is missing has no lines. @throws a system error */
+/** The last `count` lines before `to`; undefined: before the end of the file. A missing file has no lines. @throws a system error */
 export function readLogPage(path: string, to: number | undefined, count: number): LogPage {
   return withFile(path, EMPTY, (fd, size) => {
     const end = Math.min(to ?? size, size);
@@ -31,7 +31,7 @@ export function readLogPage(path: string, to: number | undefined, count: number)
     let lineEnd = bytes.at(-1) === NEWLINE ? bytes.length - 1 : bytes.length;
     while (lines.length < count && lineEnd >= 0 && bytes.length > 0) {
       const begin = lineEnd === 0 ? 0 : bytes.lastIndexOf(NEWLINE, lineEnd - 1) + 1;
-      // A line that began before what was read is shown from there.
+      // A line that began before this piece is shown from the start of the piece.
       lines.push(bytes.toString("utf8", begin, lineEnd));
       starts.push(from + begin);
       if (begin === 0) break;

@@ -7,7 +7,7 @@ import type { QuestionView, RunningView, Snapshot, SupervisorView } from "./snap
 import { isAttended, nodeQuestions } from "./supervisor.ts";
 import { pausedText, slotsOf, waitingGroups } from "./waiting-groups.ts";
 
-/** A heartbeat older than this (ms) is late. It is written each 2 s. */
+/** A heartbeat older than this (ms) is late. The supervisor writes it every 2 s. */
 const LIVE_MS = 5000;
 export const RUNNING_MAX = 200;
 

@@ -19,8 +19,9 @@ type Say = (what: string, todo: string) => void;
 type Looked = Omit<Snapshot, "obstacles">;
 
 /**
- * Returns the obstacles in the order in which a person would look. @param isPlanNewer the plan was saved after the supervisor's
- * last report of it @param areAll false: without the questions and without why single tasks wait, for those who show these apart
+ * Returns the obstacles in the order in which a person would look.
+ * @param isPlanNewer the plan was saved after the supervisor's last report of it
+ * @param areAll false: without the questions and the reasons why single tasks wait, for callers that show these apart
  */
 export function findObstacles(s: Looked, isPlanNewer = false, areAll = true): Obstacle[] {
   const found: Obstacle[] = [];

@@ -16,7 +16,7 @@ import { SpentToday } from "./spent-today.ts";
 import { isAttended } from "./supervisor.ts";
 import { dependencyIds, describeTask, numberIn, readTask } from "./task-rows.ts";
 
-/** Of a large tray, how many more names each look counts (2 ms). */
+/** How many more names of a large tray each look counts (2 ms). */
 const NAMES_PER_LOOK = 2000;
 /** How many accepted tasks are named. */
 const ACCEPTED_MAX = 200;
@@ -29,7 +29,7 @@ const TASKS_READ_MAX = 50;
 type Leases = ReadonlySet<string | null>;
 
 export interface OverviewOptions {
-  /** Of models, for programs that give no price. */
+  /** Holds the prices of models, for programs that report no price. */
   settings?: Settings;
   /** The last line of a run that prints none itself, such as that of a coding agent. @param runDir path of the run's folder */
   lastLineOf?: (runDir: string) => string | null;
@@ -86,7 +86,7 @@ export class OverviewReader {
     this.spent.close();
   }
 
-  /** What is in the files of the tasks that run, by lease. A task is read once. */
+  /** Reads the files of the running tasks, each of them once. @returns what they say, by lease */
   private readTasks(places: readonly TaskPlace[], leases: Leases): Map<string, TaskFacts> {
     const found = new Map<string, TaskFacts>();
     let reads = 0;
@@ -113,7 +113,7 @@ export class OverviewReader {
   }
 }
 
-/** The tasks in `processing/` that do not run. Of many only some. @param leases of those that run, here or at other machines */
+/** The tasks in `processing/` that do not run; of many tasks only some. @param leases of tasks that run, here or at other machines */
 function acceptedOf({ places, dueMs }: Accepted, leases: Leases): AcceptedTask[] {
   const waiting = places.filter(
     ({ state, name }) =>

@@ -1,6 +1,6 @@
 /**
- * What a person who looks after a pool sees at a glance, as rows. The live screen, and later a page, show it. Types only. Texts come
- * from tasks and files: they are not safe for a terminal here.
+ * The overview of a pool, as rows, for a person who looks after the pool. The screen and the web pages show it. Types only. Texts
+ * come from tasks and files: they are not safe for a terminal here.
  */
 import type { MinuteCounts } from "./done-rate.ts";
 import type { FailureCauses } from "./failure-causes.ts";
@@ -29,11 +29,11 @@ export interface RunningRow {
   /** False when the process that holds it is dead. */
   is_alive: boolean;
   progress: TaskProgress | null;
-  /** What it said last; of a batch, how far it is. */
+  /** The last line of the run; for a batch, its progress. */
   last_line: string | null;
-  /** So far; null when it is not known, or the task uses nothing that has a price. */
+  /** The cost so far; null when it is not known, or the task uses nothing that has a price. */
   cost_usd_micro: number | null;
-  /** Of its folder below `runs/`; null when it has none yet, or runs at another machine. */
+  /** The path of its folder below `runs/`; null when it has none yet, or runs at another machine. */
   run: string | null;
   /** The other machine that runs it; null for a run at this one. */
   machine: string | null;
@@ -41,7 +41,7 @@ export interface RunningRow {
 
 export interface WaitingTask {
   id: string;
-  /** A text that follows the id; "" when the group says it. */
+  /** Why it waits, as a text that follows the id; "" when the text of the group says it. */
   why: string;
   /** When it may start (epoch ms); null when no time decides that. */
   due_ms: number | null;
@@ -70,7 +70,7 @@ export interface Overview {
   paused: string | null;
   counts: Snapshot["counts"];
   minutes: MinuteCounts;
-  /** Over all runs that were counted (ms); null when none was. */
+  /** The durations of all counted runs (ms); null when none was counted. */
   run_time: { p50_ms: number; p95_ms: number } | null;
   cost: Omit<CostView, "running">;
   /** The longest run first; at most 200. */
@@ -84,7 +84,7 @@ export interface Overview {
   alerts: AlertView[];
 }
 
-/** What is in a task's file about a run. */
+/** What the file of a task says that matters to its run. */
 export interface TaskFacts {
   title: string;
   agent: string | null;

@@ -1,4 +1,4 @@
-/** Reads what other machines say of the runs that they have of this tree's tasks. Nothing is read when no task is at one. */
+/** Reads what other machines report about their runs of this tree's tasks. Reads nothing when no task is at another machine. */
 import fs from "node:fs";
 import type { RemoteRun, RemoteRunsDocument } from "../core/documents.ts";
 import { isObject } from "../core/json-object.ts";
@@ -8,7 +8,7 @@ import { judgeOwner } from "../host/identity.ts";
 import type { TaskPlace } from "./find-task.ts";
 import { readJsonObject } from "./scan.ts";
 
-/** It is written each few seconds; when it is older than this, its writer is gone or hangs (ms). */
+/** The document is written every few seconds. When it is older than this (ms), its writer is gone or hangs. */
 const STALE_MS = 15_000;
 
 /** Whether the task waits for its result from another machine. */
@@ -16,7 +16,7 @@ export function isAway({ name }: Pick<TaskPlace, "name">): boolean {
   return name?.stage === "hold" && name.token.startsWith(CLUSTER_GATE);
 }
 
-/** By lease. @param places those for which it is asked */
+/** @param places the tasks to look for @returns their runs at other machines, by lease */
 export function readRemoteRuns(
   { remoteRuns: path }: Pick<StateTree, "remoteRuns">,
   places: readonly Pick<TaskPlace, "name">[],

@@ -1,4 +1,4 @@
-/** What runs say of themselves: how far they are, and their last line. A run is read again when its files have changed, at most twice a second. */
+/** Reads what runs report: their progress and their last line. A run is read again when its files have changed, at most twice a second. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { readEnd } from "../host/regular-file.ts";
@@ -57,7 +57,7 @@ export class RunTails {
   }
 }
 
-/** The time alone would not do: two writes may have the same one. */
+/** The time alone is not enough: two writes may have the same time. */
 function stampOf(path: string): string {
   const stats = fs.statSync(path, { throwIfNoEntry: false });
   return stats === undefined ? "" : `${stats.ino}.${stats.size}.${stats.mtimeMs}`;

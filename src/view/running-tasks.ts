@@ -1,4 +1,4 @@
-/** Reads what runs now: for each claim in `processing/` who holds it, since when, and how far it is. Reads only. */
+/** Reads the running tasks: for each claim in `processing/`, which process holds it, since when, and its progress. Changes nothing. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { compact } from "../core/compact.ts";
@@ -32,7 +32,7 @@ export class RunningTasks {
     this.tree = tree;
   }
 
-  /** Those of these places that run, the longest run first. */
+  /** The running tasks among these places, the longest run first. */
   look(places: readonly TaskPlace[], nowMs: number): RunningView[] {
     const remote = readRemoteRuns(this.tree, places, nowMs);
     const born = new Map<string, number>();
@@ -72,7 +72,7 @@ export class RunningTasks {
   }
 }
 
-/** None for one that only waits there. */
+/** Empty for a task that only waits at the other machine. */
 function remoteView(run: RemoteRun, nowMs: number): RunningView[] {
   const { id, lease, machine, began_ms: beganMs, progress, last_line } = run;
   if (beganMs === null) return [];
@@ -91,7 +91,7 @@ function remoteView(run: RemoteRun, nowMs: number): RunningView[] {
   ];
 }
 
-/** What is found out once in a look. */
+/** Facts that one look finds out only once. */
 interface OneLook {
   born: Map<string, number>;
   verdicts: Map<string, Verdict>;

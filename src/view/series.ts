@@ -1,6 +1,7 @@
 /**
- * How many tasks ended over the last hour, day and week, how long they waited and ran, and how they failed: the numbers of `stats` in
- * equal spans of time. Reads the journal of events once, a piece in each look, and then what is added to it. Keeps only the numbers.
+ * Counts the tasks that ended over the last hour, day and week, how long they waited and ran, and how they failed: the numbers of
+ * `stats` in equal steps of time. Reads the journal of events once, a piece in each look, and then the lines that are added.
+ * Keeps only the numbers.
  */
 import fs from "node:fs";
 import { parseObject } from "../core/json-object.ts";
@@ -21,13 +22,13 @@ export const SPANS = {
 export type SpanName = keyof typeof SPANS;
 export const SPAN_NAMES = Object.keys(SPANS) as SpanName[];
 
-/** So much is read in one look (bytes): about 30 ms. */
+/** How much one look reads (bytes): about 30 ms. */
 const LOOK_BYTES = 4 * 1024 * 1024;
-/** Of longer journals only the end is read (bytes). */
+/** Only the end of longer journals is read (bytes). */
 const JOURNALS_BYTES_MAX = 256 * 1024 * 1024;
 /** The names of the events that count begin with one of these. */
 const COUNTED = /^\{"event":"(?:selected|completed|failed|cancelled)"/;
-/** Reasons of tasks that are about to end; each is taken by the next line about its task. */
+/** At most so many reasons of failed tasks are kept. The line `completed` of a task takes its reason. */
 const REASONS_MAX = 10_000;
 const WEEK_MS = SPANS["7d"].spanMs;
 
@@ -43,7 +44,7 @@ export interface Series {
   step_ms: number;
   /** The oldest first; the last one is not over yet. */
   points: Point[];
-  /** When the journals begin, if that is in the span (epoch ms): before it nothing is known. Else null. */
+  /** When the journals begin (epoch ms), if that is within the span: nothing is known about the time before. Else null. */
   known_from_ms: number | null;
   /** False while the journals are still being read: then these are the numbers up to some time. */
   is_complete: boolean;
@@ -51,7 +52,7 @@ export interface Series {
 
 interface Counted {
   tally: Tally;
-  /** What ended before `fromMs` does not count. It moves with the time. */
+  /** Tasks that ended before `fromMs` do not count. It moves on with the time. */
   period: { fromMs: number; toMs: number };
   /** By the beginning of the step. */
   kinds: Map<number, Record<string, number>>;
@@ -101,7 +102,7 @@ export class SeriesReader {
     this.tail?.close();
   }
 
-  /** What is older than the span. */
+  /** Forgets what is older than the span. */
   private forget(name: SpanName, nowMs: number): void {
     const { period, tally, kinds } = this.spans[name];
     const first = firstOf(name, nowMs);
@@ -145,7 +146,7 @@ export class SeriesReader {
     return true;
   }
 
-  /** A file that was rotated since they were listed. */
+  /** A file that was rotated after the files were listed. */
   private missed(): { path: string; ino: number; from: number } | undefined {
     if (this.begun.has(-1)) return undefined;
     const { begun } = this;

@@ -1,6 +1,6 @@
 /**
- * Counts the skipped tasks among the records in `failed/`. Their names do not say it, so each record is opened once, and only its beginning
- * is read. The cost of a look is bounded: what is left is read by the next ones. Reads only.
+ * Counts the skipped tasks among the records in `failed/`. Their names do not show that, so each record is opened once, and only
+ * its beginning is read. The cost of a look is bounded: the next looks read the rest. Reads only.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const FIRST_MAX = 20_000;
 const LATER_MAX = 100;
 /** The record of a skipped task names its kind within so many bytes: see `chain` in `core/dependencies.ts`. */
 const HEAD_BYTES = 4096;
-/** Behind this the task itself begins, which may say anything. */
+/** After this text the task itself begins, which may hold any text. */
 const TASK = '"task":';
 
 export class SkippedCount implements Observer {
@@ -80,7 +80,7 @@ function isSkipped(path: string): boolean {
   }
 }
 
-/** All that has an error record. */
+/** The count of all tasks that have an error record. */
 export function allFailed({ failed, skipped }: { failed: Count; skipped: Count }): Count {
   return { ...failed, count: failed.count + skipped.count };
 }

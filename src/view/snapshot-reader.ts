@@ -65,7 +65,7 @@ export class SnapshotReader {
   private readonly waiting = new Kept<WaitingCounts>();
   private readonly failures = new Kept<FailureView[]>();
 
-  /** @param namesPerLook of a large tray, how many more names each snapshot after the first one counts */
+  /** @param namesPerLook how many more names of a large tray each snapshot after the first one counts */
   constructor(tree: StateTree, namesPerLook?: number) {
     this.tree = tree;
     this.runs = new RunningTasks(tree);

@@ -33,9 +33,9 @@ export interface RunningView {
   age_ms: number | null;
   /** Progress of a batch; left out for a task. */
   batch?: BatchProgress;
-  /** How far a task is, as it says itself. */
+  /** The progress that the task itself reports. */
   progress?: TaskProgress;
-  /** The other machine that runs it, and what the run said last; left out for a run at this one. */
+  /** The other machine that runs it, and the last line of the run there; left out for a run at this one. */
   machine?: string;
   last_line?: string;
 }

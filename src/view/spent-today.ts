@@ -1,4 +1,4 @@
-/** What coding agents have used today (UTC), and what each run that is on has used so far. Follows the file of the day as it grows. */
+/** Sums what coding agents have used today (UTC), and what each current run has used so far. Follows the file of the day as it grows. */
 import { RunningCosts } from "../agents/budget/running-costs.ts";
 import {
   type CostRecord,
@@ -17,16 +17,16 @@ const LOOK_BYTES = 256 * 1024;
 const AGAIN_MS = 1000;
 
 export interface CostView {
-  /** Millionths of a US dollar, with the runs that are on; null when no run of a coding agent is booked today. */
+  /** Millionths of a US dollar, with the current runs; null when no run of a coding agent is booked today. */
   today_usd_micro: number | null;
   /** False while the file of the day is still being read. */
   is_complete: boolean;
-  /** What a run that is on has used so far, by its lease; a run without a price is left out. */
+  /** What each current run has used so far, by its lease; a run without a price is left out. */
   running: ReadonlyMap<string, number>;
 }
 
 export class SpentToday {
-  /** Of the runs that are booked today. */
+  /** The tokens of the runs that are booked today. */
   tokens = { input: 0, cached_input: 0, output: 0 };
   private readonly tree: StateTree;
   private readonly prices: Settings["prices"];

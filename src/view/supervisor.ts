@@ -1,4 +1,4 @@
-/** Finds who runs a state tree, from its file and from the process itself. Reads only. */
+/** Finds the supervisor of a state tree, from its file and from the process itself. Reads only. */
 
 import fs from "node:fs";
 import type { ClosedGate, SupervisorDocument } from "../core/documents.ts";
@@ -37,12 +37,12 @@ export function isAttended(view: SupervisorView): boolean {
   );
 }
 
-/** How many nodes of the plan wait for a person, as the supervisor has last told it. */
+/** How many nodes of the plan wait for a person, as the supervisor last reported. */
 export function askingCount(view: SupervisorView): number {
   return view.document?.roadmap?.needs_human ?? 0;
 }
 
-/** What the first of them ask, by their ids. "": only that they wait for a person. */
+/** The questions of the first of these nodes, by the node's id; "" for a node that only waits for a person. */
 export function nodeQuestions(view: SupervisorView): Map<string, string> {
   const asking = view.document?.plan_holds?.asking ?? [];
   return new Map(asking.map(({ id, question }) => [id, question ?? ""]));

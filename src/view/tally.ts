@@ -71,7 +71,7 @@ export class Tally {
 
   /**
    * @param toMs excluded
-   * @param groupOf what the group of a task is called; it is given the line of the task's end
+   * @param groupOf the name of a task's group, from the line of the task's end
    */
   constructor(span: { fromMs: number; toMs: number }, groupOf: (line: Line) => string) {
     this.span = span;
@@ -123,7 +123,7 @@ export class Tally {
       .sort((a, b) => size(b) - size(a) || (a.group < b.group ? -1 : 1));
   }
 
-  /** The group counts no longer. */
+  /** Removes a group from the counts. */
   forget(group: string): void {
     this.groups.delete(group);
   }

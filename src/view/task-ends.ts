@@ -1,4 +1,4 @@
-/** Finds out which of the tasks that are waited for have ended, and how, by looking into the trays and the plan. Reads only. */
+/** Finds out which of the awaited tasks have ended, and how, by looking into the trays and the plan. Reads only. */
 import { join } from "node:path";
 import { errorName, inboxName, parseBesideName, resultName } from "../core/names.ts";
 import { isSkippedKind } from "../core/skipped.ts";
@@ -50,7 +50,7 @@ export class TaskEnds {
   private mayBeUnknown: boolean;
   private besideAtMs = 0;
 
-  /** @param look reads the plan; it is called only for what is in no tray */
+  /** @param look reads the plan; it is called only for ids that are in no tray */
   constructor(
     tree: StateTree,
     ids: readonly string[],
@@ -153,7 +153,7 @@ export class TaskEnds {
         continue;
       }
       if (lookBeside(tree, id) !== undefined) continue;
-      // A plan that is being replaced at this moment is not there for a look, and is read a moment later.
+      // While the plan is being replaced, a look finds no plan. `membership` then reads it a moment later.
       if ((await others.membership())?.(id) === true) {
         nodes.add(id);
         continue;
@@ -171,7 +171,7 @@ export function settledOf(tree: StateTree, id: string): Settled | undefined {
   if (record === undefined) return undefined;
   // A failed task that was put back keeps its record until the retry is complete.
   if (record.state === "failed" && lookForTask(tree, id)?.state !== "failed") return undefined;
-  // A task whose work is to land has ended when it has landed.
+  // A task whose work must land has ended only when the work has landed.
   const landing = record.state === "done" ? lookForLanding(tree, id) : undefined;
   if (landing?.state === "open") return undefined;
   const { path } = record;

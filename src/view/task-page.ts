@@ -27,7 +27,7 @@ export interface TaskPage {
   state: TaskState;
   path: string;
   title: string;
-  /** The run that is on, the last one, or the next one. */
+  /** The number of the current, the last or the next run. */
   attempt: number | null;
   attempts_max: number | null;
   agent: string | null;
@@ -37,12 +37,12 @@ export interface TaskPage {
   after: string[];
   /** How it failed; null when it did not. */
   error: { kind: string; text: string; do: string | null } | null;
-  /** The folder of the run that is on or was the last one; null when it is not known. */
+  /** The folder of the current or the last run; null when it is not known. */
   run_dir: string | null;
   files: { name: string; bytes: number }[];
   /** When the run began (epoch ms). */
   began_ms: number | null;
-  /** When its file last changed: of a claim its heartbeat, of a record its end (epoch ms). */
+  /** When its file last changed (epoch ms): for a claim its heartbeat, for a record the end of the task. */
   changed_ms: number | null;
 }
 

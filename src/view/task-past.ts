@@ -1,4 +1,4 @@
-/** What has happened to a task: its events, its runs, and what they have cost. Reads a bounded part of the journals, and not too often. */
+/** Reads the past of a task: its events, its runs, and their costs. Reads a bounded part of the journals, and not too often. */
 
 import { RunningCosts } from "../agents/budget/running-costs.ts";
 import { type CostRecord, readCostRecord } from "../agents/cost-records.ts";
@@ -25,7 +25,7 @@ export interface Past {
   /** False when the task has more events than these. */
   is_all: boolean;
   runs: TaskRun[];
-  /** What its runs have used; null when it used nothing that is booked. */
+  /** What its runs have used; null when nothing of it is booked. */
   cost: CostSum | null;
 }
 

@@ -1,6 +1,6 @@
 /**
- * How far a run is, as the task itself says: in the file `progress` of its run's folder, or else by the last line `::progress 40 text` that
- * it has printed. Reads at most the end of two files.
+ * Reads the progress that a task itself reports: in the file `progress` of its run's folder, or else in the last line `::progress
+ * 40 text` that it printed. Reads at most the end of two files.
  */
 import { join } from "node:path";
 import { readEnd } from "../host/regular-file.ts";
@@ -32,7 +32,7 @@ export function progressIn(written: string, printed: string): TaskProgress | und
   return line === undefined ? undefined : parseProgress(line.slice(MARK.length));
 }
 
-/** Whether a printed line says how far the run is. */
+/** Whether a printed line reports progress. */
 export function isProgressLine(line: string): boolean {
   return line.startsWith(MARK);
 }

@@ -23,7 +23,7 @@ export interface TaskRun {
   why: string;
 }
 
-/** After these the task waits again, or another process has it. */
+/** After these events the task waits again, or another process has it. */
 const PUT_BACK: ReadonlySet<string> = new Set([
   "retry_scheduled",
   "released",

@@ -9,7 +9,7 @@ import { COUNT_MAX, type Count, namesIn } from "./scan.ts";
 const LATER_LOOK_NAMES = 10_000;
 const PICKED_MAX = 1000;
 
-/** Sees the names of tasks as they are counted, from the begin of each count to its end, which may come some looks later. */
+/** Sees the names of tasks as they are counted, from the beginning of each count to its end, which may be some looks later. */
 export interface Observer {
   begin(): void;
   see(name: string): void;

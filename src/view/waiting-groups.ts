@@ -1,4 +1,4 @@
-/** Groups what waits by the reason why it waits. Pure. */
+/** Groups waiting tasks by the reason why they wait. Pure. */
 import type { ClosedGate, HeldTask } from "../core/documents.ts";
 import { ago, countText } from "../text/render.ts";
 import type { AcceptedTask, Facts, Overview, WaitingGroup, WaitingTask } from "./overview.ts";
@@ -47,7 +47,7 @@ export function waitingGroups(facts: Facts, nowMs: number): WaitingGroup[] {
   ];
 }
 
-/** What tasks wait for that could start. */
+/** What keeps tasks from starting that are otherwise ready to start. */
 function whyNothingStarts(s: Snapshot, nowMs: number): { text: string; todo: string | null } {
   const { supervisor, control } = s;
   const { busy, total } = slotsOf(s);
@@ -84,7 +84,7 @@ function heldGroups(supervisor: SupervisorView): WaitingGroup[] {
   });
 }
 
-/** A group for each gate: those that are closed, and those at which tasks stand. */
+/** One group for each gate that is closed or holds tasks. */
 function gateGroups(
   supervisor: SupervisorView,
   accepted: readonly AcceptedTask[],
@@ -99,7 +99,7 @@ function gateGroups(
     return {
       code: `gate ${gate}`,
       text: `wait: ${told?.why ?? `at the gate ${gate}`}`,
-      // Others of its tasks are in the inbox, where they are not counted.
+      // Other tasks of this gate are in the inbox, where they are not counted.
       count: tasks.length === 0 ? null : { count: tasks.length, is_exact: isExact },
       tasks: tasks.map(({ id }) => ({ id, why: "", due_ms: told?.until_ms ?? null })),
       do: told?.do ?? null,
@@ -109,7 +109,7 @@ function gateGroups(
 
 function delayedGroup({ snapshot, accepted, inbox }: Facts, nowMs: number): WaitingGroup[] {
   const { counts, supervisor } = snapshot;
-  // The supervisor counts those between two runs, too.
+  // The supervisor also counts tasks that wait between two runs.
   const told = isAttended(supervisor) ? (supervisor.document?.waiting.delayed ?? 0) : 0;
   const tasks = [...accepted.filter(({ gate }) => gate === null), ...inbox]
     .map(({ id, due_ms }) => ({ id, why: "", due_ms }))

@@ -24,7 +24,7 @@ const LIST_AGAIN_MS = 10_000;
 export interface Why {
   /** A phrase that fits after "it": "runs", "waits for a, which failed". */
   text: string;
-  /** It does not start until a person acts, or not in time. */
+  /** True if it does not start until a person acts, or not before the caller stops waiting. */
   isStuck: boolean;
   /** The reason lies in the task itself: it stays stuck while the pool goes on. */
   isOwn?: true;
@@ -48,7 +48,7 @@ export class WhyOpen {
   private listAgainMs = Number.NEGATIVE_INFINITY;
 
   /**
-   * @param agents undefined when the settings cannot be read: agents are then not mentioned, `run` reports it
+   * @param agents undefined when the settings cannot be read: agents are then not mentioned, because `run` reports the fault
    * @param untilMs wall clock: when the caller stops waiting
    */
   constructor(
@@ -63,7 +63,7 @@ export class WhyOpen {
     this.others = others;
   }
 
-  /** Call before a round of questions: reads what all of them need. */
+  /** Reads what all explanations need. Call it before each round of them. */
   async refresh(): Promise<void> {
     await this.others.refresh();
     const supervisor = readSupervisor(this.tree, Date.now());
@@ -160,7 +160,7 @@ export class WhyOpen {
     return this.orGeneral("waits its turn", task);
   }
 
-  /** Its dependencies, without those that need not complete and have failed. */
+  /** The task's dependencies, except those that have failed and need not complete. */
   private toWaitFor(task: Record<string, unknown> | undefined): string[] {
     return dependencyIds(task).filter(
       (one) => !mayFail(task, one) || this.standingOf(one).how !== "failed",
@@ -202,7 +202,7 @@ export class WhyOpen {
     }
   }
 
-  /** What depends on a duplicate waits for the task that has its key. */
+  /** Tasks that depend on a duplicate wait for the task that holds its key. */
   private standingOfFailed(id: string): Standing {
     const trays = traysOf(this.tree);
     const last = lastOf(trays, id);

@@ -1,6 +1,6 @@
 /**
- * Counts the events and durations of a state tree from the lines of its journal. The supervisor keeps the counts in `metrics.json`;
- * who shows them goes on from there with the lines that came since. Pure.
+ * Counts the events and durations of a state tree from the lines of its journal. The supervisor keeps the counts in
+ * `metrics.json`. A program that shows them continues from there with the lines that came since. Pure.
  */
 
 import { isObject } from "../../core/json-object.ts";
@@ -33,7 +33,7 @@ export interface MetricsDocument {
     /** Files that were dropped again unchanged: their tasks did not run again. */
     duplicates: number;
   };
-  /** How many tasks failed in each way, and how many runs that were followed by another. Missing in earlier versions' documents. */
+  /** By kind of failure: how many tasks failed, and how many runs were followed by another run. Missing in earlier versions' documents. */
   failures?: Record<string, number>;
   retries?: Record<string, number>;
   /** The last duplicate file; `t` in epoch ms. */
@@ -50,7 +50,7 @@ export interface MetricsDocument {
   };
   /** The counts that the percentiles are computed from. */
   duration_bins: DurationBins;
-  /** The last run of each task that has settled, and how long tasks were in the inbox. Missing in earlier versions' documents. */
+  /** Durations of the last run of each settled task, and of the waits in the inbox. Missing in earlier versions' documents. */
   run_ms?: HistogramDocument;
   queue_ms?: HistogramDocument;
   journal: { ino: number; offset: number; bad_lines: number };
@@ -74,7 +74,7 @@ export class EventCounts {
   readonly retries: Record<string, number>;
   readonly runs: Histogram;
   readonly waits: Histogram;
-  /** Up to which place `old` counts. */
+  /** The place in the journal up to which `old` counts. */
   readonly place: JournalPlace;
   readonly badBefore: number;
   private readonly bins: DurationBins;
@@ -83,7 +83,7 @@ export class EventCounts {
   private max: number;
   private lastDuplicate: MetricsDocument["last_duplicate"];
 
-  /** Goes on from the counts of a document. */
+  /** Continues from the counts of a document. */
   constructor(old: Partial<MetricsDocument> | undefined) {
     this.place = { ino: numberOf(old?.journal?.ino), offset: numberOf(old?.journal?.offset) };
     this.events = countsOf(old?.events);
@@ -91,7 +91,7 @@ export class EventCounts {
     this.failed = numberOf(old?.tasks?.failed);
     this.skipped = numberOf(old?.tasks?.skipped);
     this.withFailedLines = numberOf(old?.tasks?.with_failed_lines);
-    // Earlier versions did not count by kind: what they counted has an unknown one.
+    // Earlier versions did not count by kind: their counts get the kind `unknown`.
     this.failures = countsOf(old?.failures ?? unknown(this.failed));
     this.retries = countsOf(old?.retries ?? unknown(numberOf(this.events["retry_scheduled"])));
     this.runs = new Histogram(old?.run_ms);
@@ -175,7 +175,7 @@ export class EventCounts {
   }
 }
 
-/** The last member of a line that is not parsed, read from its end, because to look for it takes longer. */
+/** The member `queue_ms`, which is the last one of its line. It is read from the end of the line, because a search takes longer. */
 function queueMsIn(line: string): number | undefined {
   const last = line.length - 2;
   let at = last;

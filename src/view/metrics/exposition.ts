@@ -12,10 +12,10 @@ export interface Sample {
 
 export type Family =
   | { name: string; help: string; type: "counter" | "gauge"; samples: readonly Sample[] }
-  /** In seconds. */
+  /** Written in seconds. */
   | { name: string; help: string; type: "histogram"; of: Histogram };
 
-/** Of a text that a label carries (characters). */
+/** The longest text of a label (characters). */
 const LABEL_CHARS_MAX = 100;
 
 /** @param shared labels that all samples get. A family without samples is left out */
@@ -57,7 +57,7 @@ function labelText(own: Labels, shared: Labels): string {
   return `{${all.map(([name, value]) => `${name}="${labelValue(value)}"`).join(",")}}`;
 }
 
-/** Cut between characters, so that no half of one is left. */
+/** Cuts a long text between characters, so that no half of one is left. */
 function labelValue(value: string): string {
   const cut = value.slice(0, LABEL_CHARS_MAX).replace(/[\uD800-\uDBFF]$/, "");
   return escaped(cut).replaceAll('"', '\\"');

@@ -10,7 +10,7 @@ import { slotsOf } from "../waiting-groups.ts";
 import type { EventCounts } from "./event-counts.ts";
 import type { Family, Labels, Sample } from "./exposition.ts";
 
-/** How full a window of an account's quota is, as its runs were told. */
+/** How full each window of an account's quota is, as the service last told a run. */
 export interface Quota {
   account: string;
   isOpen: boolean;
@@ -18,22 +18,22 @@ export interface Quota {
 }
 
 export interface PoolFacts {
-  /** Of the program that writes this. */
+  /** The version of the program that writes these numbers. */
   version: string;
   snapshot: Snapshot;
   counts: EventCounts;
   badLines: number;
   journals: {
-    /** With rotated files, by journal. */
+    /** By journal, with its rotated files. */
     bytes: Readonly<Record<string, number>>;
-    /** How much `metrics.json` does not count yet, and how much `counts` does not (bytes). */
+    /** How many bytes of the journal of events `metrics.json` does not count yet, and how many `counts` does not. */
     lagBytes: number;
     leftBytes: number;
   };
   /** Undefined when the system does not say it. */
   disk: { freeBytes: number; sizeBytes: number } | undefined;
   quotas: readonly Quota[];
-  /** Of coding agents; undefined while that is not known. */
+  /** The use by coding agents; undefined while it is not known. */
   today: { costUsd: number; tokens: Readonly<Record<string, number>> } | undefined;
 }
 

@@ -1,7 +1,10 @@
-/** Counts durations below fixed bounds, as Prometheus' histograms want it. Such counts are exact, and those of several files may be added. Pure. */
+/**
+ * Counts durations below fixed bounds, as histograms of Prometheus need it. Such counts are exact, and counts of several files
+ * may be added. Pure.
+ */
 import { isObject } from "../../core/json-object.ts";
 
-/** From programs that take a moment to coding agents that work for hours. */
+/** The bounds suit programs that take a moment and coding agents that work for hours. */
 const BOUNDS_MS: readonly number[] = [
   10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_200_000,
   1_800_000, 3_600_000, 7_200_000, 14_400_000,
@@ -10,7 +13,7 @@ const BOUNDS_MS: readonly number[] = [
 export interface HistogramDocument {
   /** The upper bounds; a duration that equals one is below it. */
   bounds: number[];
-  /** How many are above the bound before and up to this one; the last count is of those above all bounds. */
+  /** How many durations are above the bound before and up to this one. The last count is that of durations above all bounds. */
   counts: number[];
   sum: number;
 }
@@ -19,7 +22,7 @@ export class Histogram {
   readonly counts: number[];
   sumMs: number;
 
-  /** Goes on with a document that any program may have written. One with other bounds is not used. */
+  /** Continues a document that any program may have written. A document with other bounds is not used. */
   constructor(old: unknown) {
     const isOurs = isObject(old) && isCounts(old["counts"]) && isSame(old["bounds"]);
     this.counts = isOurs ? [...(old["counts"] as number[])] : [...BOUNDS_MS, 0].map(() => 0);
@@ -27,7 +30,7 @@ export class Histogram {
     this.sumMs = typeof sum === "number" && Number.isFinite(sum) && sum >= 0 ? sum : 0;
   }
 
-  /** @param ms anything but a number from 0 on does not count */
+  /** @param ms counts only if it is a number from 0 on */
   add(ms: unknown): void {
     if (typeof ms !== "number" || !(ms >= 0 && ms < Number.POSITIVE_INFINITY)) return;
     let at = 0;
@@ -40,7 +43,7 @@ export class Histogram {
     return { bounds: [...BOUNDS_MS], counts: [...this.counts], sum: this.sumMs };
   }
 
-  /** How many are up to each bound (ms), the last one being all. */
+  /** How many durations are up to each bound (ms). The last count is that of all durations. */
   cumulative(): { upToMs: number; count: number }[] {
     let count = 0;
     return this.counts.map((own, at) => {

@@ -22,7 +22,7 @@ export interface MetricsOptions {
   env: NodeJS.ProcessEnv;
   /** How much of a journal one look reads (bytes): about 90 MB take a second. */
   bytesMax: number;
-  /** For all samples. */
+  /** Labels of all samples. */
   labels?: Labels;
 }
 
@@ -65,7 +65,7 @@ export class MetricsReader {
   private look(nowMs: number): PoolFacts {
     const { tree, options } = this;
     const snapshot = this.snapshots.next(nowMs);
-    // The document of this snapshot is not used: what is counted is read right before the journal.
+    // `metrics` of this snapshot is not used: `count` reads that file right before the journal.
     const { counts, badCount, leftBytes } = this.count();
     const { today_usd_micro: micro, is_complete: isAll } = this.spent.look(nowMs);
     return {
@@ -88,8 +88,8 @@ export class MetricsReader {
   }
 
   /**
-   * Goes on with `metrics.json`, then with the journal itself. As long as the document has not changed, it goes on from the look
-   * before. A count never becomes smaller by that: both count the same lines.
+   * Continues the counts of `metrics.json` with the lines of the journal. While the document has not changed, it continues from
+   * the previous look. So no count becomes smaller, because both count the same lines.
    */
   private count(): Counted {
     const { tree, options } = this;
@@ -129,7 +129,7 @@ function diskOf(dir: string): PoolFacts["disk"] {
   }
 }
 
-/** Of accounts that the settings name. */
+/** The quotas of the accounts that the settings name. */
 function quotasOf(settings: Settings, env: NodeJS.ProcessEnv, nowMs: number): Quota[] {
   const names = new Set(settings.agents.flatMap((agent) => accountsOf(agent)));
   return [...names].slice(0, ACCOUNTS_MAX).map((account) => {
