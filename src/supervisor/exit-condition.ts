@@ -70,7 +70,7 @@ export class ExitCondition implements Service {
     if (commands.isBusy || commands.relookMs !== undefined) return undefined;
     if (!this.settings.mailbox_enabled) return isOnePass ? "once" : "drained";
     if (!scanner.isComplete || !parts.isStarted) return undefined;
-    // It is not known yet whether their dependencies have completed under another spelling.
+    // It is not known yet whether the dependencies of blocked tasks have completed under another spelling.
     if (backlog.count("blocked") > 0 && finishedIds.hasWork) return undefined;
     if (this.skipper.isBusy || scanner.isJudgingKeys) return undefined;
     const canStart =
@@ -91,7 +91,7 @@ export class ExitCondition implements Service {
   private isDrained(): boolean {
     const { backlog, scanner, dispatcher, processing } = this.p.queue;
     if (backlog.count("delayed") + scanner.unsettledCount > 0) return false;
-    // Whatever else can run would wait for a group or an agent with 0 slots.
+    // Runnable tasks of closed lanes do not count: they wait for a group or an agent with 0 slots.
     const isOpen = (lane: string): boolean => this.p.parts.whyClosed(lane) === undefined;
     if (backlog.best(false, isOpen) !== undefined) return false;
     for (const id of dispatcher.inFlight.values())
@@ -100,14 +100,15 @@ export class ExitCondition implements Service {
     const wasHalfWay = this.isHalfWay;
     this.isHalfWay = processing.hasHalfMoves();
     if (this.isHalfWay) return false;
-    // So may what a task has submitted, or calls: its file is there, and no event has told of it yet.
+    // A task that has ended may have submitted tasks, or have callbacks: their files are there, but no event has reported them
+    // yet.
     if (wasHalfWay || this.hasEnded) scanner.hint(undefined);
     this.hasEnded = false;
     if (scanner.hasWork) return false;
     return this.p.parts.isIdle() && !this.releaseDone();
   }
 
-  /** Releases tasks that wait for what a part counts as done: no event says that all of an epic are. True when any can run now. */
+  /** Releases tasks whose dependencies a part counts as done: no event reports that a whole epic is done. True when any can run now. */
   private releaseDone(): boolean {
     const { backlog } = this.p.queue;
     const { parts } = this.p;

@@ -1,6 +1,6 @@
 /**
- * Looks at everything besides the inbox, at intervals: `processing/` of both mailboxes (what to recover, what waits there, what
- * others do), and the journal.
+ * Looks at everything besides the inbox, at intervals: `processing/` of both mailboxes (what must be recovered, what waits there,
+ * what other processes do), and the journal.
  */
 import { messageOf } from "../core/errors.ts";
 import { RECOVER_MS } from "../core/limits.ts";
@@ -39,7 +39,7 @@ export interface Recovery {
  * three times that, it assumes that its own process was asleep, and starts to measure again.
  */
 const QUIET_MS = 2000;
-/** When everything is looked at, work that is due within this time is done as well (ms). */
+/** After a look at `processing/`, work that is due within this time is done as well (ms). */
 const EARLY_MS = 200;
 /** Pause between two pieces of a journal that has several new pieces (ms). */
 const JOURNAL_AGAIN_MS = 50;
@@ -68,7 +68,7 @@ export class Poll implements Service {
     return this.env.settings.mailbox_enabled;
   }
 
-  /** Finds other workers and takes back the tasks of dead processes. Resolves when that is done and it watches. */
+  /** Finds other workers and takes back the tasks of dead processes. Resolves when that is done and the watches have begun. */
   async start(): Promise<void> {
     this.lookAtWorkers();
     await this.recoverAtStart();
@@ -108,7 +108,7 @@ export class Poll implements Service {
     const { nowMs } = tick;
     const isLookDue = nowMs >= this.lookAtMs || this.isListingWanted;
     if (isLookDue) this.lookAtProcessing(nowMs);
-    // Also read it with each look, so that both are due at one time: waking up costs more than the work.
+    // Read the journal with each look, so that both are due at one time: waking up costs more than the work.
     if (isLookDue || nowMs >= this.journalAtMs) this.followJournal(nowMs);
     if (isLookDue) tick.dueMs = nowMs + EARLY_MS;
   }
@@ -144,7 +144,10 @@ export class Poll implements Service {
     this.recheck(nowMs);
   }
 
-  /** In case an event was lost. With workers that are not our children there may be a look for each of their moves. */
+  /**
+   * Checks dependencies in case an event was lost. It is limited, because workers that are not our children may cause a look for
+   * each of their moves.
+   */
   private recheck(nowMs: number): void {
     if (nowMs < this.recheckAtMs) return;
     this.recheckAtMs = this.lookAtMs;

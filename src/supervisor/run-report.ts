@@ -33,7 +33,7 @@ export class RunReport {
     this.p = parts;
   }
 
-  /** Quick enough for a person who looks several times a second. */
+  /** The progress of the run. A caller may ask for it several times a second. */
   progress(): RunProgress {
     const { completions, queue, status } = this.p;
     const { backlog, dispatcher, scanner } = queue;

@@ -20,7 +20,7 @@ export interface ShutdownParts {
   poll: Poll;
   parts: Parts;
   commands: CommandInbox;
-  /** What may still be moving files. */
+  /** Services that may still be moving files. */
   movers: readonly { idle(): Promise<void> }[];
   status: StatusWriter;
 }

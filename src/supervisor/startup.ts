@@ -42,7 +42,7 @@ export class Startup {
     this.applyWhatHolds(startedAt);
     if (!settings.mailbox_enabled)
       alerts.notice("the task mailbox is off (mailbox_enabled: false); commands are taken");
-    // What was to be submitted before this start must be there when a drain asks whether anything is left.
+    // Publish the tickets of dead processes first: a drain must find their tasks when it asks whether any task is left.
     if (settings.mailbox_enabled)
       await finishTickets(trays).catch((error: unknown) =>
         alerts.report("once", `a task that was to be submitted once waits: ${messageOf(error)}`),

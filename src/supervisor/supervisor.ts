@@ -70,7 +70,7 @@ export class Supervisor {
     return report.summary(endedBy);
   }
 
-  /** How far it is. */
+  /** The progress of the run. */
   progress(): RunProgress {
     return this.s.report.progress();
   }

@@ -43,7 +43,7 @@ export class Watchers {
     this.processing.start();
   }
 
-  /** Watches a directory again that was replaced by one of the same name. @returns true when there was one */
+  /** Watches again each directory that was replaced by another one of the same name. @returns true when there was one */
   rearm(): boolean {
     return this.all().filter((bell) => bell.rearm()).length > 0;
   }

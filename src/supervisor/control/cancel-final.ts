@@ -27,7 +27,7 @@ const SETTLE_AGAIN_MS_MAX = 5000;
 
 const READ_TRIES_MAX = 5;
 
-/** Settles a task that no longer runs as cancelled. @param from where it was taken from: a run, or the place where it waited */
+/** Settles a task that no longer runs as cancelled. @param from whether it ran, or waited in `processing/` or in the inbox */
 export async function settleAsCancelled(
   context: CommandContext,
   claim: Claim,
@@ -81,7 +81,7 @@ export async function settleAsCancelled(
   env.facts.emit("task:failed", id);
 }
 
-/** Facts of the runs of an accepted task. A run that was given back has left its number to the next one. */
+/** Facts of the runs of an accepted task. If a run was given back, the next run gets its number. */
 function factsOfRuns(runsDir: string, { name }: Claim, isRunning: boolean): Partial<FailureFacts> {
   const last = findLastRun(runsDir, name);
   const before = last?.attempt ?? name.attempt - 1;

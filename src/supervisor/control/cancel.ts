@@ -191,7 +191,7 @@ async function take(
     const subject = { task_id: id, agent_id: "none", attempt: claim.name.attempt, lease };
     env.telemetry.lease("expired", subject);
   }
-  // Remove it wherever it waited, also for its retry: a drain must not wait for it.
+  // Remove the task wherever it waited, even for its retry: a drain must not wait for it.
   queue.backlog.remove(id);
   queue.dispatcher.inFlight.delete(foldId(id));
   env.facts.emit("processing:changed");

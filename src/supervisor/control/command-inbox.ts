@@ -156,8 +156,7 @@ export class CommandInbox {
     if (ready?.stage !== "ready") return;
     const claim = claimReady(this.trays, ready, this.newOwner());
     if (claim === undefined) return;
-    // Its time of arrival is lost. It was written before its mtime; a command that overtook others had its mtime set to its
-    // arrival.
+    // The exact time of arrival is lost. It is not after the mtime, which was set to the arrival if the command overtook others.
     const arrivedMs = this.trays.storage.look(claim.path)?.mtimeMs ?? 0;
     this.run(claim, { arrivedMs, name: "", isOvertaking: true });
   }
@@ -249,7 +248,7 @@ export class CommandInbox {
       command = decodeCommand(readBytes(this.trays, claim), claim.name.id);
       subject = isAgain ? readSubject(this.trays, claim.name) : undefined;
       isRead = true;
-      // A command that was carried out, or begun, is finished.
+      // A command that was begun or carried out before is finished, even if it has expired since.
       const isBegun = isAgain && (subject !== undefined || this.hooks.control.isApplied(nonce));
       const expiresMs = isBegun ? undefined : command.expiresAtMs;
       if (expiresMs !== undefined && expiresMs < this.trays.clock.wallMs()) {
@@ -264,7 +263,7 @@ export class CommandInbox {
       }
       const isEnding = command.command === "stop" || command.command === "drain";
       if (isEnding && isAgain) {
-        // The supervisor that claimed this stop has ended since: the command has its effect, and is not meant for us.
+        // The supervisor that claimed this stop has ended since: the command has had its effect, and is not meant for us.
         done({ stopped: true });
         return;
       }
@@ -280,7 +279,7 @@ export class CommandInbox {
     }
   }
 
-  /** The later command of the same subject that was carried out before it. If there is none, this command may become it. */
+  /** A later command of the same subject that was carried out already. If there is none, this command may become that one. */
   private laterWord(command: Command, arrival: Arrival): LastWord | undefined {
     const subject = subjectOf(command);
     if (subject === undefined) return undefined;
@@ -345,8 +344,8 @@ export class CommandInbox {
   }
 
   /**
-   * `pause.json` may be dropped again and again: the earlier acknowledgement with that name moves aside. This is done only when the
-   * claim is ours: an acknowledgement that another supervisor has just written is not an earlier one.
+   * A file such as `pause.json` may be dropped repeatedly, so the earlier acknowledgement of that name moves aside. Call this
+   * only when we hold the claim: else it might move an acknowledgement that another supervisor has just written.
    */
   private freeId(id: string): void {
     const { outbox, failed } = this.trays;

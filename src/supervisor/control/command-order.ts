@@ -68,7 +68,7 @@ export class CommandOrder {
   private isOrdered = true;
   /** The newest command of each subject, and since when one of that subject has waited (monotonic ms). */
   private readonly newest = new Map<Subject, { waiting: Known; sinceMs: number }>();
-  /** Names that are to be looked at again, and when (monotonic ms). */
+  /** Names that must be looked at again, and when (monotonic ms). */
   private readonly later = new Map<string, number>();
   private laterAtMs = Number.POSITIVE_INFINITY;
   private walk: Walk | undefined;
@@ -130,7 +130,7 @@ export class CommandOrder {
   }
 
   /**
-   * The newest command of each subject for which one has waited long enough, in order of arrival.
+   * The newest command of each subject of which some command has waited long enough, in order of arrival.
    * @param isLastLook true: take them all, because there is no later look
    */
   overdue(isLastLook = false): Waiting[] {
@@ -153,7 +153,7 @@ export class CommandOrder {
     return oldest !== undefined && isOlder(oldest, waiting);
   }
 
-  /** The newest of its subject could not be taken: the earlier ones are now as urgent. */
+  /** Call it when the newest command of a subject could not be taken: the earlier ones are then as urgent. */
   missed({ subject }: Waiting): void {
     if (subject === undefined) return;
     for (const one of this.known.values()) if (one.subject === subject) this.noteNewest(one);

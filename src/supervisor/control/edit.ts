@@ -1,18 +1,21 @@
-/** The command `edit`: replaces the text of a waiting task. Here no task can be accepted between the change and the new place in the queue. */
+/**
+ * The command `edit`: replaces the text of a waiting task. The supervisor accepts no task between the change and its new place in
+ * the queue.
+ */
 import { ErrInvalidTransition } from "../../core/errors.ts";
 import { inboxName } from "../../core/names.ts";
 import { editingSequence } from "../../host/identity.ts";
 import { applyEdit, stageEdit } from "../../mailbox/submit/edit.ts";
 import type { CommandContext, CommandHandler } from "./command-context.ts";
 
-/** Twice is the same as once: a task that has the new text already is left as it is. */
+/** A second call has no effect: a task that already has the new text stays as it is. */
 export const edit: CommandHandler = async (context, inHand) => {
   const { env, queue } = context;
   const { node: id = "", text = "", was = "" } = inHand.command.args;
   await refuseNode(context, id);
   const staged = await stageEdit(env.trays, { id, bytes: Buffer.from(text, "utf8"), was });
   const isNew = applyEdit(env.trays, staged, newOwner());
-  // It waits at its old place until the scanner has read it anew.
+  // The task must not keep its old place in the queue: the scanner reads the file again.
   if (queue.backlog.get(id)?.tray === "inbox") queue.backlog.remove(id);
   env.facts.emit("inbox:written", inboxName({ id }));
   env.wake();

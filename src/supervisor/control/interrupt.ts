@@ -1,7 +1,7 @@
 /**
- * The command `interrupt`: ends the turn of a coding agent's run, which goes on in the same session with a text. The text is an urgent
- * message of the task, which the run looks for. A program that takes no messages while it runs, or does not answer, is stopped; the
- * task's next run goes on in its session, and no attempt is used up.
+ * The command `interrupt`: ends the turn of a coding agent's run. The run then continues in the same session with a text. The
+ * text is an urgent message to the task, for which the run looks. A program that takes no messages while it runs, or does not
+ * answer, is stopped. The task's next run then continues its session, and no attempt is used up.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { SayBox } from "../../agents/stream/say-box.ts";
@@ -24,7 +24,7 @@ const LOOK_MS = 20;
 const NO_TEXT =
   "You were interrupted by a person, who said nothing more. Look again at what you were doing, then go on with your task.";
 
-/** How it goes on: in the same run, in a run that follows, or when its worker has ended the run by itself. */
+/** How the task continues: in the same run, in the next run, or later, because the run ended by itself or its worker cannot be reached. */
 type GoesOn = "turn" | "run" | "later";
 
 export const interrupt: CommandHandler = async (context, inHand) => {
@@ -36,7 +36,7 @@ export const interrupt: CommandHandler = async (context, inHand) => {
     await inHand.noteSubject(lease);
   }
   const box = new SayBox(env.tree.dir, id, env.settings.durability === "power");
-  // The nonce: a command that is carried out again after a crash says nothing twice.
+  // The nonce identifies the command: when it is carried out again after a crash, it posts no second message.
   const from = `interrupt ${inHand.nonce}`;
   const message = box.find(from) ?? box.post(text, from, true);
   const isTaken = (): boolean => box.stateOf(message) !== "recorded";
@@ -66,10 +66,10 @@ function findRun({ settings, trays }: Environment, id: string): Claim {
   );
 }
 
-/** Has its worker stop the program and give the task back. */
+/** Makes the worker stop the program and give the task back. */
 async function stopRun({ env, queue }: CommandContext, id: string, lease: string): Promise<GoesOn> {
   const claim = findClaim(env.trays, id);
-  // It has ended by itself, and its next run has the text.
+  // The run has ended by itself, and the next run gets the text.
   if (claim === undefined || leaseOf(claim.name) !== lease) return "later";
   const owner = claim.name.token.slice(0, claim.name.token.lastIndexOf("-"));
   if (!queue.pool.workers.ownPrefixes().has(owner)) return "later";

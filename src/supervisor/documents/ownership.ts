@@ -1,4 +1,4 @@
-/** Records who runs this state tree: the lock, and `supervisor.json` with a nonce that shows which supervisor came last. */
+/** Records which supervisor runs this state tree: by the lock, and by `supervisor.json` with a nonce that shows which one came last. */
 import os from "node:os";
 import type { Clock } from "../../core/clock.ts";
 import type { SupervisorDocument } from "../../core/documents.ts";

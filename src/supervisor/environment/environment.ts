@@ -1,4 +1,4 @@
-/** The things with which every service of a supervisor works. They are made once, before any service. */
+/** The environment of every service of a supervisor. It is made once, before any service. */
 import { EventEmitter } from "node:events";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -17,7 +17,7 @@ import { checkFormat } from "../../mailbox/files/tree-format.ts";
 import type { FactMap, Facts } from "./facts.ts";
 import type { SupervisorOptions } from "./options.ts";
 
-/** The eight things that no service makes for itself. A service that needs only a few of them names those (`Pick`). */
+/** The eight objects that no service makes for itself. A service that needs only a few of them names those (`Pick`). */
 export interface Environment {
   readonly tree: StateTree;
   /** With `mailbox_enabled` false the task mailbox is not touched, and only commands are taken. */

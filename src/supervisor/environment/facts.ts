@@ -1,6 +1,6 @@
 /**
- * Facts of a supervisor, for services that set data by them. A fact is no order: the tick does the work, in the order of the
- * services. When one service asks another, it calls it directly.
+ * Facts that the services of a supervisor tell each other. A listener only sets data, because a fact is no order: the tick does
+ * the work, in the order of the services. A service that asks another one calls it directly.
  */
 import type { EventEmitter } from "node:events";
 import type { BatchCounts } from "../../core/batch.ts";
@@ -29,17 +29,17 @@ export interface FactMap {
   /** A task's first run has begun, or the task is being taken back: a pause applies to its next run. */
   "task:begun": [id: string];
   "task:settled": [id: string, isCompleted: boolean, batch: BatchCounts | undefined];
-  /** A task may have failed for good, by whatever process: what waits for it is looked at. */
+  /** A task may have failed for good, in any process: the tasks that wait for it are checked. */
   "task:failed": [id: string];
-  /** A task was skipped, because one that it depends on has failed, or because another one has its key. */
+  /** A task was skipped, because a task that it depends on has failed, or because another task holds its key. */
   "task:skipped": [id: string, isDuplicate: boolean];
-  /** This task in the inbox is not to run, because the task `of` has its key. */
+  /** This task in the inbox must not run, because the task `of` holds its key. */
   "task:key-taken": [id: string, key: string, of: string];
   /** A task is gone from `processing/`, and no worker has reported that. */
   "task:vanished": [id: string];
   /** A line of the journal and its event, undefined when the line is no record. Few lines are parsed: see `JournalReader`. */
   "journal:line": [line: string, event: string | undefined, record: JournalRecord | undefined];
-  /** The journal reports that a task completed, by whatever process. */
+  /** The journal reports that a task completed, in any process. */
   "journal:completed": [id: string];
   /** `supervisor.json` should be written soon. */
   "status:changed": [];

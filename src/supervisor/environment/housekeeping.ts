@@ -1,10 +1,10 @@
-/** A part that tidies up a few times a day, beside all tasks. It looks at nothing before, so a plain pool pays nothing for it. */
+/** A part that tidies up a few times a day, beside all tasks. It does nothing in between, so a plain pool pays nothing for it. */
 import { messageOf } from "../../core/errors.ts";
 import type { Environment } from "./environment.ts";
 import type { Part } from "./part.ts";
 import { NEVER, type Tick } from "./service.ts";
 
-/** After the start, and between two times (ms). */
+/** The delay after the start, and the time between two rounds (ms). */
 const FIRST_MS = 60_000;
 const PERIOD_MS = 6 * 60 * 60_000;
 /** If the wall clock moved this much against the monotonic one, it is not trusted and nothing is removed (ms). */
@@ -13,7 +13,7 @@ const CLOCK_DRIFT_MAX_MS = 60 * 60_000;
 export class Housekeeping implements Part {
   readonly ports = {};
   private readonly env: Pick<Environment, "alerts" | "trays" | "wake">;
-  /** What cannot be done when it fails, for people. */
+  /** Names the work for people when it fails, after "cannot". */
   private readonly what: string;
   private readonly tidy: (wallMs: number) => Promise<void>;
   private readonly clockOffsetMs: number;

@@ -49,7 +49,7 @@ export interface EndCounts {
   duplicates: number;
 }
 
-/** These, and what else is said of them. */
+/** The counts, with more details. */
 export interface RunCounts extends EndCounts {
   /** How many of the failed ones are nodes of the plan. The plan may have continued without them, as `roadmap` reports. */
   failedNodes: number;
@@ -58,9 +58,9 @@ export interface RunCounts extends EndCounts {
   failedLines: number;
 }
 
-/** How far a run is: numbers of tasks. */
+/** The progress of a run, in numbers of tasks. */
 export interface RunProgress extends Pick<RunCounts, "completed" | "failed" | "skipped"> {
-  /** Wait or run, with nodes of the plan that have no task yet. Some may be unable to start. */
+  /** How many tasks wait or run, with nodes of the plan that have no task yet. Some may be unable to start. */
   left: number;
   /** How many are in `processing/`. */
   accepted: number;

@@ -10,8 +10,8 @@ import type { Service } from "./service.ts";
 export interface Part extends Service {
   readonly ports: PartPorts;
   /**
-   * Finds work that is in progress from an earlier run. Resolves when that is known, and never rejects. @param isOnePass only what
-   * is ready now may start
+   * Finds work that is in progress from an earlier run. Resolves when that is known, and never rejects.
+   * @param isOnePass only work that is ready now may start
    */
   start(isOnePass: boolean): Promise<void>;
   /** Called when no task runs any more: handles the last results, for at most `limitMs`. Never rejects. */
@@ -34,7 +34,7 @@ export interface PartPorts {
 export interface TaskSource {
   /** Whether a task with this id would be one of its own. */
   isOwn(id: string): boolean;
-  /** Takes its own waiting task out of the mailbox, also one that waits for a retry. False when the task runs, or is not its own. */
+  /** Takes its own waiting task out of the mailbox, even one that waits for a retry. False when the task runs, or is not its own. */
   takeBack(id: string, isAgain: boolean): Promise<boolean>;
   /** Takes its own task, which was put back, out of the inbox. False when it does not wait there. */
   withdraw(id: string): Promise<boolean>;
@@ -58,7 +58,7 @@ export interface WorkSource {
 export interface DependencySource {
   /** Undefined when it does not know the id. */
   isDone(id: string): boolean | undefined;
-  /** Whether it has ended, well or not; undefined when it does not know the id. A failure of such an id is its own affair. */
+  /** Whether this id has completed or failed; undefined when the part does not know it. The part itself handles a failure of its ids. */
   hasEnded?(id: string): boolean | undefined;
   /** The state of this id, for tasks that wait for it; undefined when it does not know the id. */
   standing(id: string): Standing | undefined;
@@ -88,7 +88,7 @@ export interface StartLimit {
 
 /** A part that knows groups of tasks. */
 export interface GroupSource {
-  /** Whether there can be tasks of such groups: as long as there are none, nothing is counted for them. */
+  /** False as long as there can be no task of such groups: then nothing is counted for them. */
   readonly hasGroups: boolean;
   /** How many tasks of this group may be in work at once, always the same number; undefined when it does not know the group. */
   slotsOf(group: string): number | undefined;
@@ -97,7 +97,7 @@ export interface GroupSource {
 /** The answers of all parts together about the tasks of a lane. */
 export interface Gates {
   readonly mayStart: (lane: string) => boolean;
-  /** @returns false when no part counts the starts of this lane: then it stays as open as it is, whatever else starts at once */
+  /** @returns false when no part counts the starts of this lane: then no other start of this round closes it */
   noteStart(lane: string, id: string): boolean;
 }
 

@@ -90,7 +90,7 @@ export class Parts implements Service, Gates {
     return (id) => all.some((isMember) => isMember?.(id));
   }
 
-  /** What one part does not count as done is not done: a node, say, whose work has not landed. Undefined when no part knows the id. */
+  /** False if one part does not count it as done, such as a node whose work has not landed. Undefined when no part knows the id. */
   isDone(id: string): boolean | undefined {
     let isKnown: true | undefined;
     for (const dependencies of this.dependencies) {
@@ -110,7 +110,7 @@ export class Parts implements Service, Gates {
     return undefined;
   }
 
-  /** One that is not met counts. Undefined when no part knows the id. */
+  /** The first standing that is not met counts. Undefined when no part knows the id. */
   standing(id: string): Standing | undefined {
     let met: Standing | undefined;
     for (const dependencies of this.dependencies) {
@@ -121,7 +121,7 @@ export class Parts implements Service, Gates {
     return met;
   }
 
-  /** See `DependencySource`. One part at most has any. */
+  /** See `DependencySource`. At most one part has such tasks. */
   unlanded(): Unlanded {
     for (const dependencies of this.dependencies) {
       const unlanded = dependencies.unlanded?.();

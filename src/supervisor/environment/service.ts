@@ -3,7 +3,7 @@
 /** One round over all services. Times are monotonic ms. */
 export interface Tick {
   readonly nowMs: number;
-  /** Work that is due by this time is done in this round. When everything is looked at, it is later than now, to include work that is due soon. */
+  /** Services do the work that is due by this time. After a look at `processing/` it lies after `nowMs`, to include work that is due soon. */
   dueMs: number;
 }
 

@@ -68,7 +68,7 @@ export class InboxFiles {
   private readonly keys: KeyJudge;
   private readonly isMet: TaskQuestions["isMet"];
   private readonly rules: DropRules<DecodedTask>;
-  /** Until all files were looked at once: those with a key, which are judged then, in the order in which they came. */
+  /** Files with a key that were found before all files had been looked at once. They are judged then, in the order in which they came. */
   private early: Map<string, { createdAt: number; ms: number }> | undefined = new Map();
   /** Names whose id was found in use when they were about to be accepted. */
   private readonly duplicates = new Set<string>();
@@ -106,13 +106,13 @@ export class InboxFiles {
     }
   }
 
-  /** Its id was found in use. Wait a moment, because the sender may take the file back, then refuse it. */
+  /** Handles a file whose id is in use: waits a moment, because the sender may take the file back, then refuses it. */
   noteDuplicate(name: string): void {
     this.duplicates.add(name);
     this.look(name);
   }
 
-  /** Removes files that are gone from the notes. */
+  /** Forgets the files that are gone. */
   forgetGone(): void {
     for (const files of [this.incomplete, this.unreadable])
       for (const name of files.names()) if (this.factsOf(name) === undefined) files.forget(name);
@@ -195,7 +195,7 @@ export class InboxFiles {
       return false;
     }
     if (this.keys.judge({ id, key, windowMs }) === "holds") return true;
-    // It may wait already: its file was replaced.
+    // The task may be in the backlog already, if its file was replaced.
     this.backlog.remove(id);
     return false;
   }

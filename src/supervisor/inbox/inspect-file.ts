@@ -48,7 +48,7 @@ export type Inspected<T> =
   /** `value` is undefined for a batch. */
   | ({ is: "accepted"; value: T | undefined } & Seen);
 
-/** The beginning of a batch is checked before it is accepted when the whole batch is smaller than this (bytes). */
+/** A batch of at most this size (bytes) is checked before it is accepted. */
 const BATCH_LOOK_BYTES = 64 * 1024;
 
 /** @throws a system error when the file is gone or cannot be read */
@@ -62,7 +62,7 @@ export function inspectFile<T>(trays: Trays, name: string, rules: DropRules<T>):
   if (isBatch && typeof batches === "string") return { is: "misnamed", reason: batches };
   const bytesMax = isBatch ? Number(batches) : TASK_BYTES_MAX;
   const path = pathIn(trays.inbox, name);
-  // For a batch it is enough to read the beginning, and it is checked only when that is the whole batch.
+  // Of a larger batch nothing is read here: its lines are checked when it runs.
   const { facts, bytes } = trays.storage.read(path, isBatch ? BATCH_LOOK_BYTES : bytesMax);
   const seen = { id, isBatch, facts };
   const reject = (when: When, why: Fault) => ({ is: "rejected", ...seen, when, ...why }) as const;

@@ -35,7 +35,7 @@ export class KeyHolders {
   /** @throws a system error: the file is then looked at again */
   judge(task: KeyedTask): KeyAnswer {
     const { trays, facts, wake } = this.env;
-    // Its part knows what becomes of it.
+    // The part that owns the task handles it.
     if (this.isOwned(task.id)) return "holds";
     const of = holdKey(trays, task);
     const isSynced = this.synced.delete(task.id);
@@ -72,7 +72,7 @@ export class KeyHolders {
       } catch (error) {
         for (const [id] of group) this.refused.set(id, error);
       }
-      // Also after a refusal: another task may have the key by now.
+      // Look at the files again even after a refusal: another task may have the key by now.
       for (const [id] of group) {
         this.unsynced.delete(id);
         facts.emit("inbox:written", `${id}.json`);

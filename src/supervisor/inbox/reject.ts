@@ -57,7 +57,7 @@ export class Rejections {
       ? dropIdenticalBatch(this.trays, id)
       : dropIdentical(this.trays, id);
     if (resend === "dropped") this.noteResend(name, id);
-    // Exactly this id is free, so the id is used with another case, or was when that was last checked.
+    // No task has exactly this id, so a task has it in another case, or had it at the last check.
     if (resend === "free") return this.hasSettled(id) === true ? "other" : "unsure";
     return resend;
   }

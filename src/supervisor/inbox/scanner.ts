@@ -38,7 +38,7 @@ export class InboxScanner {
   private scanStartedMs = Number.NEGATIVE_INFINITY;
   private isScanWanted = true;
   private isScanned = false;
-  /** Files with a key that were there at the start, and are to be judged in this order. */
+  /** Files with a key that were there at the start. They are judged in this order. */
   private early = new Set<string>();
 
   constructor(
@@ -68,7 +68,7 @@ export class InboxScanner {
     return this.isScanned && this.early.size === 0;
   }
 
-  /** Whether it is not known yet of some tasks with a key if they run. */
+  /** True while it is not known yet whether some tasks with a key run. */
   get isJudgingKeys(): boolean {
     return this.keys.unsureCount > 0;
   }
@@ -170,7 +170,7 @@ export class InboxScanner {
       this.isScanned = true;
       this.early = new Set(this.files.endEarly());
       for (const name of this.early) {
-        // Behind those that rang in between.
+        // Move it behind the names that rang in between.
         this.hints.delete(name);
         this.hints.add(name);
       }

@@ -1,4 +1,4 @@
-/** Retention of rotated journals: events, leases, alerts, and the history of kv; and of what agents used on earlier days. */
+/** Retention of rotated journals: events, leases, alerts, and the history of kv; and of the journals of costs of earlier days. */
 import fs from "node:fs";
 import { isExpired } from "../../core/retention.ts";
 import type { Settings } from "../../core/settings.ts";

@@ -116,7 +116,7 @@ export class Cleaner {
   private *sweepMailbox(trays: Trays): Generator<undefined, number, unknown> {
     const { isNeeded, onError } = this.checks;
     const { outbox_days: outboxDays, failed_days: failedDays } = this.scope.retention;
-    // Of processes that died since the start.
+    // Publish the tickets of processes that died since the start.
     void finishTickets(trays).catch(onError);
     const sweep = new Sweep(trays, { outboxDays, failedDays, isNeeded, onError });
     try {

@@ -29,7 +29,7 @@ import type { Settlement } from "../../mailbox/settle/settle.ts";
 export interface ChildFacts {
   /** Whether this is our child and its end has not been reported yet: until then its cause of death is not known. */
   isChild(ownerPrefix: string): boolean;
-  /** Whether it died because the system gave it no memory. */
+  /** Whether this process died for lack of memory. */
   lackedMemory(ownerPrefix: string): boolean;
 }
 
@@ -55,7 +55,7 @@ export interface RescueListener {
   onUnkillable(lease: string, count: number): void;
 }
 
-/** @param children facts about processes that this supervisor started; the beginning of a lease names the process */
+/** @param children facts about processes that this supervisor started; the prefix of a lease names the process */
 export function makeTaskRescue(
   scope: RescueScope,
   listener: RescueListener,

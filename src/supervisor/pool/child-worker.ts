@@ -25,7 +25,7 @@ export class ChildWorker implements WorkerInfo {
   readonly id: string;
   readonly pid: number;
   readonly tie = "child";
-  /** The beginning of its leases. */
+  /** The prefix of its leases. */
   readonly ownerPrefix: string;
   readonly child: WorkerProcess;
   slots: number;
@@ -114,7 +114,7 @@ export class ChildWorker implements WorkerInfo {
 
   /**
    * @param signal that ended it, if any
-   * @param lackedMemory true when it died because memory was short: its successor would find no more, and is started later
+   * @param lackedMemory true when it died for lack of memory: its successor would find no more memory now, so it is started later
    */
   deathBy(signal: NodeJS.Signals | null, lackedMemory: boolean): Death {
     if (this.hasSettled || performance.now() - this.startedMs > HEALTHY_MS) return "healthy";

@@ -1,4 +1,4 @@
-/** Finds out whether a worker process died because the system gave it no memory, and because of which limit. */
+/** Finds out whether a worker process died for lack of memory, and which limit caused that. */
 import { bytesText } from "../../core/bytes-text.ts";
 import {
   addressSpaceMax,
@@ -14,7 +14,7 @@ export class MemoryDeaths {
   private kills = countMemoryKills();
   private killedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** @returns what is short, for people; undefined when it died of another cause */
+  /** @returns the limit that was reached, for people; undefined when the process died of another cause */
   explain(signal: NodeJS.Signals | null): string | undefined {
     // V8 and the C library end a process with these signals when it gets no memory. Without a system limit it was V8's own limit,
     // which the running tasks have used up.

@@ -33,7 +33,7 @@ export interface WorkerDeath {
   /** Undefined when it could not be started. */
   worker: ChildWorker | undefined;
   how: string;
-  /** What is short, for people, when the system gave it no memory. */
+  /** The limit that was reached, for people, when it died for lack of memory. */
   shortOf: string | undefined;
   restartInMs: number;
   isBreakerOpen: boolean;
@@ -118,7 +118,7 @@ export class Pool {
     while (have < wanted && this.start()) have++;
   }
 
-  /** Ends idle workers that dead supervisors have left, see `Workers`. @param running what each worker runs, by owner prefix */
+  /** Ends idle workers that dead supervisors have left, see `Workers`. @param running how many tasks each worker runs, by owner prefix */
   retireIdle(running: ReadonlyMap<string, number>): void {
     this.workers.retireIdle(running, this.processCount);
   }
@@ -138,7 +138,10 @@ export class Pool {
     return undefined;
   }
 
-  /** Whether several tasks run in one worker process, so that one may end the others. A worker in this process has no others. */
+  /**
+   * Whether several tasks run in one worker process, so that one may end the others. False for a worker in this process: it is
+   * the only one.
+   */
   get runsSeveral(): boolean {
     return this.startLocal === undefined && this.maxSlots > this.processCount;
   }

@@ -1,4 +1,4 @@
-/** Decides how many threads the next worker process gets: fewer when the system has no room, or when the last one died of them. */
+/** Decides how many threads the next worker process gets: fewer when the system has no room, or when the last one died because of them. */
 import type { Settings } from "../../core/settings.ts";
 import { describeRoom, processRoom } from "../../host/process-room.ts";
 import { threadsFor, threadsWanted } from "../../host/threads.ts";
@@ -7,7 +7,7 @@ import { threadsFor, threadsWanted } from "../../host/threads.ts";
 const OTHER_THREADS = 8;
 /** With less room than this a worker process cannot start, and Node hangs when it gets only some of its threads. */
 const WORKER_THREADS_MIN = 6;
-/** After this long without such a death, more threads are tried again (ms). */
+/** After this time without a death because of threads, more threads are tried again (ms). */
 const REMEMBERED_MS = 60_000;
 
 export class ThreadBudget {

@@ -18,7 +18,7 @@ export interface WorkerInfo {
   slotsPeak: number;
 }
 
-/** The beginning of the leases of a worker on this host. */
+/** The prefix of the leases of a worker on this host. */
 export function ownerPrefixOf(workerId: string): string {
   return `${thisPlace()}-${workerId.slice(2)}`;
 }

@@ -1,4 +1,4 @@
-/** The existing worker processes, our children and others: how much each can take, and which leases belong to it. */
+/** The existing worker processes, our children and others: how many tasks each can take, and which leases belong to it. */
 import type { ToWorker } from "../../worker/protocol.ts";
 import type { ChildWorker } from "./child-worker.ts";
 import type { ExternalWorkers } from "./external-workers.ts";
@@ -7,9 +7,9 @@ import { ownerPrefixOf, type WorkerInfo } from "./worker-info.ts";
 export class Workers {
   readonly others: ExternalWorkers;
   private readonly byPid = new Map<number, ChildWorker>();
-  /** The beginnings of the leases of all our children, living and dead. */
+  /** The lease prefixes of all our children, living and dead. */
   private readonly allPrefixes = new Set<string>();
-  /** The beginnings of the leases of children that died because the system gave them no memory. */
+  /** The lease prefixes of our children that died for lack of memory. */
   private readonly starvedPrefixes = new Set<string>();
 
   constructor(others: ExternalWorkers) {
@@ -121,23 +121,23 @@ export class Workers {
     for (const child of this.byPid.values()) child.send(message);
   }
 
-  /** The beginnings of the leases of our own children. */
+  /** The lease prefixes of our own children. */
   ownPrefixes(): Set<string> {
     return new Set(this.children.map((child) => child.ownerPrefix));
   }
 
-  /** Whether leases with this beginning belong to a child of ours, living or dead. */
+  /** True if leases with this prefix belong to a child of ours, living or dead. */
   isOrWasOwn(ownerPrefix: string): boolean {
     return this.allPrefixes.has(ownerPrefix);
   }
 
-  /** Whether leases with this beginning belong to a child of ours whose end has not been reported yet. */
+  /** True if leases with this prefix belong to a child of ours whose end has not been reported yet. */
   isChild(ownerPrefix: string): boolean {
     for (const child of this.byPid.values()) if (child.ownerPrefix === ownerPrefix) return true;
     return false;
   }
 
-  /** Whether leases with this beginning belong to a child of ours that the system gave no memory. */
+  /** True if leases with this prefix belong to a child of ours that died for lack of memory. */
   lackedMemory(ownerPrefix: string): boolean {
     return this.starvedPrefixes.has(ownerPrefix);
   }
@@ -146,7 +146,7 @@ export class Workers {
    * Ends idle workers that dead supervisors have left, when their settings are outdated or there are too many workers. There can be
    * too many when supervisors die before their workers start to work, because each supervisor starts new ones. If such a worker
    * claims a task before it ends, it gives the task back.
-   * @param running what each worker runs now, by owner prefix
+   * @param running how many tasks each worker runs now, by owner prefix
    * @param countMax the wanted number of worker processes
    */
   retireIdle(running: ReadonlyMap<string, number>, countMax: number): void {

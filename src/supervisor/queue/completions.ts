@@ -1,3 +1,4 @@
+/** Handles settled tasks: counts them, releases their dependents, and reports failures. Checks again which dependencies are met. */
 import { type BatchCounts, failedLinesText } from "../../core/batch.ts";
 import type { Dependency } from "../../core/dependencies.ts";
 import { resultName, resultsName } from "../../core/names.ts";
@@ -161,7 +162,7 @@ export class Completions implements Service {
     return this.parts.isDone(id) ?? this.hasResult(id);
   }
 
-  /** Whether the task has ended for good, well or not. */
+  /** Whether the task has completed, or failed for good. */
   hasEnded(id: string): boolean {
     return (
       this.parts.hasEnded(id) ??

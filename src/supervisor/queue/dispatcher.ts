@@ -34,12 +34,12 @@ const isBatchFile = (file: string): boolean => file.endsWith(".ndjson");
 /** Workers get this much work in advance (seconds, at the recent rate), so that they never wait for us. */
 const AHEAD_S = { process: 0.06, power: 0.3 };
 const RATE_WINDOW_MS = 200;
-/** Minimum time that a task is held (ms): a gate that no part knows must not be asked without end. */
+/** Minimum time that a task is held (ms): a task at a gate that no part knows must not be let go and held again without a pause. */
 const HELD_MS_MIN = 1000;
 /** Pause before a task that could not be accepted is tried again (ms). It starts at `first` and doubles up to `max`. */
 const ACCEPT_AGAIN_MS = { first: 250, max: 60_000 };
 
-/** Says which names of an id are there. */
+/** Answers whether files of an id exist. */
 export interface IdLooks {
   /** Whether a program that knows only the four trays has claimed it. */
   hasPlainClaim(id: string): boolean;
@@ -110,7 +110,7 @@ export class Dispatcher {
    */
   isTaken(id: string, looks: IdLooks = this.singleLooks): boolean | "unsure" {
     if (this.inFlight.has(foldId(id))) return true;
-    // A foreign program's claim may be there before a listing has told of it.
+    // A foreign program's claim may be there before a listing has shown it.
     if (looks.hasPlainClaim(id) || looks.hasResult(id)) return true;
     const failed = pathIn(this.trays.failed, errorName(id));
     if (this.trays.storage.look(failed) !== undefined) {
@@ -147,7 +147,7 @@ export class Dispatcher {
       : 0;
     const taken = this.take(Math.min(room + otherRoom, launchesMax), which);
     if (taken.length === 0 && chosen.length === 0) return false;
-    // Before any is accepted: that changes its tray.
+    // Choose these before any task is accepted, because that changes its tray.
     const waiting = taken.filter((task) => task.tray === "processing");
     const accepted = this.acceptAll(taken.filter((task) => task.tray === "inbox"));
     const ready = waiting.flatMap((task) => this.letGo(task) ?? []);
@@ -268,7 +268,7 @@ export class Dispatcher {
     }
   }
 
-  /** Takes over a listing of `processing/`. @param ownPrefixes owners that are our own worker processes */
+  /** Takes over a listing of `processing/`. @param ownPrefixes the owner prefixes of our own worker processes */
   onListing(
     names: readonly ProcessingName[],
     plainIds: readonly string[],
@@ -346,7 +346,7 @@ export class Dispatcher {
     return this.backlog.takeBest(kind === "planners", mayStart);
   }
 
-  /** The next of these tasks that can begin its first run. @param ids those looked at are removed from it */
+  /** The next of these tasks that can begin its first run. @param ids each id that was looked at is removed from this list */
   private takeLaunched(ids: string[]): WaitingTask | undefined {
     for (let id = ids.shift(); id !== undefined; id = ids.shift()) {
       const task = this.backlog.stateOfId(id) === "runnable" ? this.backlog.get(id) : undefined;
@@ -357,7 +357,7 @@ export class Dispatcher {
     return undefined;
   }
 
-  /** Whether results without a record were left: a program removed the record only, and they must not count for another batch. */
+  /** Whether results of this id were left without a record: a program removed only the record. They must not count for another batch. */
   hasLeftResults(id: string): boolean {
     return [this.trays.outbox, this.trays.failed].some(
       (dir) => this.trays.storage.look(pathIn(dir, resultsName(id))) !== undefined,
@@ -386,7 +386,7 @@ export class Dispatcher {
       this.unaccepted.delete(task.file);
       this.inFlight.set(foldId(task.id), task.id);
       this.env.facts.emit("task:accepted", task.id, task.file);
-      // Not a copy: a spread gives each of them a hidden class of its own.
+      // Change the task itself: each copy by spread would get a hidden class of its own.
       task.file = formatName(name);
       task.tray = "processing";
       accepted.push(task);

@@ -168,7 +168,7 @@ export class FinishedIds {
   }
 }
 
-/** The path of a record by folded id. When half of the room is used, what is older than that half is forgotten. */
+/** The path of a record by folded id. When the newer half of the room is full, the older half is forgotten. */
 class RecentPaths {
   private recent = new Map<string, string>();
   private older = new Map<string, string>();

@@ -1,6 +1,6 @@
 /**
- * Says of very many ids which of their names are there: by listings, where these are as good as single looks. It lists `processing/`, which
- * is short, and `outbox/` while it does not change. Reads only.
+ * Answers for very many ids whether their files exist. It uses listings where these are as good as single looks: of
+ * `processing/`, which is short, and of `outbox/` while it does not change. Reads only.
  */
 import { resultName } from "../../core/names.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
@@ -27,7 +27,7 @@ export class ListedIds implements IdLooks {
     this.settled.refresh(true);
   }
 
-  /** Tells it of a file that has just been moved or made. */
+  /** Notes a file that has just been moved or made. */
   noteNew(path: string): void {
     this.settled.noteNew(path);
   }

@@ -132,7 +132,7 @@ export class ProcessingTray {
     dispatcher.addReady(name, file, waiting, backoffMs);
   }
 
-  /** How many tasks each process runs, by the beginning of its leases; undefined when the tray cannot be listed. */
+  /** How many tasks each process runs, by the prefix of its leases; undefined when the tray cannot be listed. */
   runningByOwner(): Map<string, number> | undefined {
     const running = new Map<string, number>();
     const files = this.list();

@@ -36,7 +36,7 @@ import type { Queue } from "./queue.ts";
 
 type SkipperEnvironment = Pick<Environment, "trays" | "telemetry" | "alerts" | "facts" | "wake">;
 
-/** Tasks are taken for about this long (ms); to settle them takes as long again. */
+/** One slice takes tasks for about this long (ms). To settle them takes as long again. */
 const TAKE_MS = 4;
 /** How many tasks are settled at once: with `power` each slice waits for the disk. */
 const SLICE_TASKS_MAX = 256;
@@ -69,16 +69,16 @@ export class Skipper implements Service {
   private readonly duplicates = new Map<string, Duplicate & { id: string }>();
   /** Duplicates on which others depend, by the folded id of the task that has their key. */
   private readonly followers = new Map<string, Set<string>>();
-  /** Why what depends on each failed task is skipped, by its folded id: first in, first out. */
+  /** Why the dependents of each failed task are skipped, by the folded id of that task: first in, first out. */
   private readonly failures = new Map<string, Skip>();
-  /** How many tasks were skipped for each failed root since it was last told. */
+  /** How many tasks were skipped for each failed root since it was last reported. */
   private readonly untold = new Map<string, number>();
   private running: Promise<void> | undefined;
-  /** What the disk refused to settle. */
+  /** Skipped tasks that the disk refused to settle. */
   private unfinished: Skipped[] = [];
-  /** Claims of tasks that are not to be skipped, and that the disk refused to put back. */
+  /** Claimed tasks that must not be skipped, until they are back in the inbox. */
   private toGiveBack: Claim[] = [];
-  /** When it goes on after a refusal of the disk (monotonic ms). */
+  /** When the work continues after the disk refused a step (monotonic ms). */
   private againAtMs = 0;
 
   /** @param newOwner see `skippingSequence` */
@@ -106,7 +106,7 @@ export class Skipper implements Service {
     });
   }
 
-  /** Whether it works now, or can at once. */
+  /** True while a slice is being settled, or when there is work that can begin at once. */
   get isBusy(): boolean {
     return this.running !== undefined || this.nextMs(this.nowMs()) <= this.nowMs();
   }
@@ -134,7 +134,7 @@ export class Skipper implements Service {
     this.tell();
   }
 
-  /** Whether a waiting task depends on a duplicate of this one: then its record is needed, too. */
+  /** True if a waiting task depends on a duplicate of this task: then the record of this task is needed, too. */
   isNeeded(id: string): boolean {
     const { backlog } = this.queue;
     return [...(this.followers.get(foldId(id)) ?? [])].some((one) => backlog.isNeeded(one));
@@ -144,7 +144,7 @@ export class Skipper implements Service {
     return this.env.trays.clock.monotonicMs();
   }
 
-  /** Notes a failure for which tasks wait. A node of the plan is left to the plan, which may open it again. */
+  /** Notes the failure of a task for which other tasks wait. A node of the plan is left to the plan, which may open it again. */
   private lookAt(id: string): void {
     const { backlog } = this.queue;
     const key = foldId(id);
@@ -158,12 +158,12 @@ export class Skipper implements Service {
       backlog.resolveEnd(id);
       if (this.parts.hasEnded(id) === undefined) this.failures.set(key, why);
     } catch (error) {
-      // The next look at all dependencies finds it.
+      // The next check of all dependencies finds it.
       this.goOnLater(error);
     }
   }
 
-  /** What depends on a duplicate waits for the task that has its key. */
+  /** Makes the tasks that depend on a duplicate wait for the task that holds its key. */
   private follow(id: string, failed: string): void {
     const of = duplicateOf(this.env.trays, failed);
     if (of === undefined) return;
@@ -185,7 +185,7 @@ export class Skipper implements Service {
     if (followers.size === 0) this.followers.delete(foldId(id));
   }
 
-  /** Takes tasks out of the inbox, each after the one for which it is skipped. */
+  /** Claims tasks in the inbox, each after the task because of which it is skipped. */
   private takeSlice(): Skipped[] {
     const slice: Skipped[] = [];
     if (this.failures.size + this.duplicates.size === 0) return slice;
@@ -202,7 +202,8 @@ export class Skipper implements Service {
         if (settlement !== undefined) slice.push({ why: one, settlement });
       }
       for (const [key, why] of this.failures) {
-        // It may have been put back since it was noted, but hardly before its root: one look serves all that the root has skipped.
+        // The failed task may have been put back since then, but hardly before its root: one look at the root serves all that it
+        // has skipped.
         const isRootStill = failedRoots.get(why.root) ?? hasErrorRecord(this.env.trays, why.root);
         failedRoots.set(why.root, isRootStill);
         const isStill = isRootStill || inSlice.has(key) || this.hasFailedStill(why);
@@ -222,11 +223,11 @@ export class Skipper implements Service {
     return slice;
   }
 
-  /** Undefined when the task is not to be skipped. @throws a system error */
+  /** Undefined when the task must not be skipped. @throws a system error */
   private take(id: string, why: Skip | Duplicate): Settlement | undefined {
     const { trays, facts } = this.env;
     const { backlog, dispatcher } = this.queue;
-    // Its own part knows what becomes of it.
+    // The part that owns the task handles it.
     if (this.parts.ownerOf(id) !== undefined) return undefined;
     if (dispatcher.isTaken(id, this.ids) !== false) {
       backlog.remove(id);
@@ -307,7 +308,7 @@ export class Skipper implements Service {
         failedStill.set(why.cause, isStill);
         if (!isStill) this.failures.delete(foldId(why.cause));
         const again = recheckSkip(trays, settlement.claim.name.id, why.cause, isStill);
-        // Handled at once: a later one may throw before all are waited for.
+        // Catch the error at once: a later step may throw before these promises are awaited.
         if (again !== undefined) putBack.push(again.catch((error) => faults.push(error)));
       }
       telemetry.flush();
@@ -322,7 +323,7 @@ export class Skipper implements Service {
     if (failed[0] !== undefined) this.goOnLater(failed[0].settlement.error);
   }
 
-  /** Another process took the task, or the record has another name: what depends on the task is looked at anew. */
+  /** Another process took the task, or the record has another name: looks again at the tasks that depend on it. */
   private noteUnsettled({ outcome, phase, claim, recordAs }: Settlement): void {
     if (phase !== "done" || outcome === "settled") return;
     const { id } = claim.name;
@@ -334,7 +335,7 @@ export class Skipper implements Service {
     this.lookAt(id);
   }
 
-  /** A duplicate has its record also after the task that has its key was put back. */
+  /** Whether the cause of a skip still counts as failed. A duplicate keeps its record even after the task with its key was put back. */
   private hasFailedStill({ cause, chain }: Skip): boolean {
     const { trays } = this.env;
     const mayFollow = chain.length > 1 && this.followers.size > 0;
@@ -357,7 +358,7 @@ export class Skipper implements Service {
     this.env.facts.emit("task:skipped", claim.name.id, isDuplicate(why));
   }
 
-  /** One line for each root, however many tasks were skipped for it. */
+  /** Reports one line for each root, however many tasks were skipped because of it. */
   private tell(): void {
     for (const [root, count] of this.untold) {
       this.untold.delete(root);

@@ -98,7 +98,7 @@ export class StartLimits {
     return this.limits.parts.unlanded();
   }
 
-  /** Whether nothing runs or will start by itself but the work of this part. Resolves when the parts have started. */
+  /** True if no other part has work in progress, or will start any by itself. Resolves when the parts have started. */
   async isIdleBut(own: WorkSource): Promise<boolean> {
     const { parts } = this.limits;
     await parts.started;

@@ -12,7 +12,7 @@ import type { WorkerInfo } from "../pool/worker-info.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { SlotSharing } from "./slot-sharing.ts";
 
-/** Advice when the system allows no more processes and threads. */
+/** Advice when no worker process can be started: its files are gone, or the system allows no more processes and threads. */
 const INSTALL =
   "its program files are gone: install mailchute again, then mailchute stop and mailchute run";
 const RAISE =

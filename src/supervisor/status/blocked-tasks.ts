@@ -35,7 +35,7 @@ export function findBlockedTasks(trays: Trays, from: BlockedTasksParts): HeldTas
   return held;
 }
 
-/** Tasks of one chain wait in the end for the same ones: each is looked at once. */
+/** Looks at each id once, because all tasks of a chain wait for the same tasks in the end. */
 function lookOnce(look: (id: string) => Standing): (id: string) => Standing {
   const known = new Map<string, Standing>();
   return (id) => {

@@ -1,6 +1,6 @@
 /**
- * Notices that the installed program was replaced below a running supervisor, as by an upgrade. What the supervisor and its workers load
- * from then on may be missing, and a worker that is started then has another version.
+ * Notices that the installed program was replaced below a running supervisor, as by an upgrade. Files that the supervisor and its
+ * workers load later may then be missing, and a worker that is started later has another version.
  */
 import { markOfPackage } from "../../host/package.ts";
 import type { Environment } from "../environment/environment.ts";

@@ -70,7 +70,7 @@ export class StatusWriter implements Service {
     this.heartbeatAtMs = 0;
   }
 
-  /** When the next unreported change is to be written. */
+  /** When the next unreported change must be written. */
   nextMs(): number {
     return this.news() === this.told ? NEVER : this.toldAtMs + NEWS_MS;
   }
@@ -181,7 +181,7 @@ export function reportOf({ statuses }: Parts): PartReport {
   return { ...Object.assign({}, ...reports), gates: reports.flatMap(({ gates = [] }) => gates) };
 }
 
-/** Functions of this program: no module is named. */
+/** The agents that are functions of this program: their settings name no module. */
 function handlersOf(agents: readonly AgentSettings[]): { handlers?: string[] } {
   const own = agents.filter(({ kind, module }) => kind === "module" && module === undefined);
   return own.length === 0 ? {} : { handlers: own.map(({ name }) => name) };
