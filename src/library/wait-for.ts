@@ -25,7 +25,7 @@ export type Ended =
       error: string;
       /** A code of docs/errors.md; undefined when only the plan says that it failed. */
       code: string | undefined;
-      /** Of a task whose work did not land: its result. */
+      /** For a task whose work did not land: the record of its result. */
       record: ErrorRecord | ResultRecord | undefined;
     };
 
@@ -33,8 +33,8 @@ export interface WaitForOptions {
   /** The wait rejects with its reason; the task goes on. */
   signal?: AbortSignal | undefined;
   /**
-   * Called when the task does not start, with the reason, each time that this changes. Left out: a task that cannot start however
-   * long the pool runs is an error.
+   * Called with the reason why the task does not start, each time that the reason changes. Left out: a task that can never start,
+   * however long the pool runs, is an error.
    */
   onStuck?: (why: { text: string; do?: string }) => void;
 }
