@@ -32,7 +32,7 @@ export class Backlog {
   private readonly delayedByClock = new Heap<Entry>(
     (a, b) => (a.task.dueMs ?? 0) - (b.task.dueMs ?? 0),
   );
-  /** Blocked entries, by the folded id that they wait for. `id` is that id as one of the tasks spells it. */
+  /** Blocked entries by the folded id that they wait for. `id` keeps the spelling of one of these tasks. */
   private readonly dependents = new Map<string, { id: string; waiting: Set<Entry> }>();
   /** Ids that tasks wait for since `takeNewlyAwaited` was called, by folded id. */
   private readonly newlyAwaited = new Map<string, string>();
@@ -47,7 +47,7 @@ export class Backlog {
 
   private readonly isLimited: (group: string) => boolean;
 
-  /** @param isLimited whether not all tasks of this group may be in work at once. Only such a group gets a lane of its own */
+  /** @param isLimited true if only some tasks of this group may be in work at once. Only such a group gets its own lane */
   constructor(isLimited: (group: string) => boolean = () => true) {
     this.isLimited = isLimited;
   }
@@ -128,12 +128,15 @@ export class Backlog {
   /** How many waiting tasks take more than one slot of their group. */
   heavyCount = 0;
 
-  /** The first runnable task of each lane whose tasks own files. Without a limit each such list of files has one. */
+  /** The first runnable task of each lane whose tasks own files. Each different list of files has its own lane. */
   owners(): WaitingTask[] {
     return this.heads().filter((task) => task.owns !== undefined);
   }
 
-  /** The first runnable task of each lane whose tasks have something beside an agent, and no place in `processing/` yet. */
+  /**
+   * The first runnable task of each lane with tasks that need more than an agent, such as a group or a gate. Leaves out tasks that
+   * only wait in `processing/` for their next run.
+   */
   heads(): WaitingTask[] {
     return [...this.planners.heads(), ...this.runnable.heads()].filter(
       (task) => task.tray === "inbox" || task.gate !== undefined,
@@ -174,7 +177,7 @@ export class Backlog {
   }
 
   /**
-   * Called when a task or item has ended without completing: tasks for which that is enough do not wait for it any more.
+   * Called when a task or item has ended without completing. Tasks that only need its end stop waiting for it.
    * @returns how many tasks are not blocked any more
    */
   resolveEnd(id: string): number {
@@ -191,7 +194,7 @@ export class Backlog {
     return freed;
   }
 
-  /** The tasks in the inbox that wait for this id to complete. They may be removed in the meantime. */
+  /** The tasks in the inbox that wait for this id to complete. The caller may remove them while it iterates. */
   *waitersOf(id: string): IterableIterator<Readonly<WaitingTask>> {
     const key = foldId(id);
     for (const entry of this.dependents.get(key)?.waiting ?? [])
@@ -379,7 +382,7 @@ function earlier(a: WaitingTask | undefined, b: WaitingTask | undefined): Waitin
   return a === undefined || (b !== undefined && compareTasks(b, a) < 0) ? b : a;
 }
 
-/** Whether it is enough for the task that this id (folded) ends. */
+/** True if the task needs only the end of this id (folded), not its success. */
 function waitsForEnd({ task }: Entry, key: string): boolean {
   return task.toEnd?.some((id) => foldId(id) === key) === true;
 }

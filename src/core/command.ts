@@ -16,11 +16,11 @@ export const COMMAND_NAMES = [
 ] as const;
 export type CommandName = (typeof COMMAND_NAMES)[number];
 
-/** The group or the limit that a `set-limit` changes, and what. Members that are left out stay. */
+/** The group or limit that a `set-limit` changes, and its new values. A member that is left out keeps its value. */
 export interface LimitTarget extends LimitChange {
   kind: LimitKind;
   name: string;
-  /** As in the settings again; the other members do not count. */
+  /** True: goes back to the values of the settings, and ignores the other members. */
   reset?: boolean;
 }
 
@@ -35,7 +35,7 @@ export interface Command {
     final?: boolean;
     /** With `interrupt`: what the agent is told. With `edit`: the whole new text of the task. */
     text?: string;
-    /** With `edit`: the SHA-256 of the text that was changed. */
+    /** With `edit`: the SHA-256 of the text before the change. */
     was?: string;
     drain?: boolean;
     limit?: LimitTarget;

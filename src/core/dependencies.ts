@@ -12,7 +12,7 @@ export interface Dependency {
   required: RequiredStatus;
 }
 
-/** Reads the field `metadata.dependencies`. No two of these ids differ only in case: of two the stricter one counts. */
+/** Reads the field `metadata.dependencies`. Of two ids that differ only in case, it keeps the stricter one. */
 export function readDependencies(fields: readonly DependencyField[] = []): Dependency[] {
   if (fields.length === 0) return [];
   const found = new Map<string, Dependency>();
@@ -38,7 +38,7 @@ export interface Skip {
   root: string;
   /** How many steps it is from the root. A dependent of the root is one step from it. */
   depth: number;
-  /** The ids from the root to the cause: of a long chain the first and the last few. */
+  /** The ids from the root to the cause. Of a long chain, it holds only the first few and the last few. */
   chain: string[];
 }
 
@@ -49,7 +49,7 @@ const NAMED_MAX = 5;
 
 /**
  * Why the dependents of a failed task are skipped.
- * @param cause the failed task @param itself why it was skipped itself, if it was
+ * @param cause the failed task @param itself why this task was skipped; undefined if it was not
  */
 export function skipOf(cause: string, itself: Skip | undefined): Skip {
   if (itself === undefined) return { cause, root: cause, depth: 1, chain: [cause] };

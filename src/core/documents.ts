@@ -39,7 +39,7 @@ export interface SupervisorDocument {
   troubles?: Trouble[];
   /** Why tasks of some agents do not start. Missing in documents of earlier versions. */
   gates?: ClosedGate[];
-  /** Agents that are functions of the program in which it runs, besides those of config.yaml. Missing when there are none. */
+  /** Agents that are functions of the program that runs this supervisor. Those of config.yaml are not listed. Missing without any. */
   handlers?: string[];
 }
 
@@ -51,23 +51,23 @@ export interface ClosedGate {
   agents: string[];
   /** The group whose tasks do not start. */
   group?: string;
-  /** The files whose tasks do not start: see `ownsKeyOf`. */
+  /** Tasks that own these files do not start: see `ownsKeyOf`. */
   owns?: string;
-  /** The limit whose tasks do not start, and the groups for whose tasks it holds. */
+  /** Tasks of this limit do not start. `groups` are the groups that it applies to. */
   limit?: string;
   groups?: string[];
   /** Epoch ms. */
   until_ms: number;
   /** The reason, as a text that follows "it waits: ". */
   why: string;
-  /** The reasons of some held tasks, by id, when each has one of its own. */
+  /** For some held tasks, by id, the reason why this task waits. */
   tasks?: Readonly<Record<string, string>>;
   do: string;
-  /** All is well: its tasks are in work, and people need not be told. */
+  /** True when nothing is wrong: its tasks are in work, so people are not told. */
   is_well?: boolean;
 }
 
-/** `cluster/runs.json`: tasks of this tree that other machines have, as these say it. */
+/** `cluster/runs.json`: the tasks of this tree that other machines hold, as those machines report them. */
 export interface RemoteRunsDocument {
   /** The process that wrote it: see `host/identity`. */
   owner: string;
@@ -76,13 +76,13 @@ export interface RemoteRunsDocument {
 
 export interface RemoteRun {
   id: string;
-  /** Of its name in `processing/`. */
+  /** The lease in its file name in `processing/`. */
   lease: string;
   machine: string;
   target: string;
   /** Epoch ms; null while it waits there. */
   began_ms: number | null;
-  /** How far it is, as it says itself. */
+  /** The progress that the run itself reports. */
   progress: { pct: number | null; text: string } | null;
   last_line: string | null;
   /** So far. */
@@ -179,11 +179,11 @@ export interface ControlDocument {
   max_workers_over: number | null;
   /** Slots of each worker process, by worker id. A worker that is not listed uses the number it was started with. */
   slots: Record<string, number>;
-  /** Nonces of commands whose effect is in this document already, but which were not acknowledged yet. */
+  /** Nonces of commands that this document already contains, but that were not acknowledged yet. */
   applied: string[];
   /** For each subject, the last command that ran before older ones did: see `LastWord`. */
   last_words: Record<string, LastWord>;
-  /** What commands have changed of groups and limits: see `task-limits.ts`. */
+  /** The changes that commands made to groups and limits: see `task-limits.ts`. */
   limit_changes: LimitChanges;
 }
 

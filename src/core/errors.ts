@@ -76,7 +76,7 @@ export class ErrTaskStuck extends MailchuteError {
   }
 }
 
-/** The output of a task is not what its schema takes. */
+/** The output of a task does not match its schema. */
 export class ErrInvalidResult extends MailchuteError {
   constructor(message: string, details?: ErrorDetails) {
     super("ErrInvalidResult", message, details);

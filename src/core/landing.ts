@@ -10,7 +10,7 @@ import type { Task } from "./task.ts";
 export const LAND_MODES = ["none", "branch", "merge", "exec"] as const;
 export type LandMode = (typeof LAND_MODES)[number];
 
-/** Where work is brought together by default. It is checked out nowhere. */
+/** The branch that collects work by default. No worktree has it checked out. */
 export const DEFAULT_TARGET = "mailchute/integration";
 
 /** How work lands: fields of a task, and settings of an agent. */
@@ -29,8 +29,8 @@ export interface LandFields {
 /** What a run has left on its branch, as its record says. */
 export interface WorkFacts {
   /**
-   * `pending`: the task `<id>.land` brings it into the target. `nothing`: nothing was changed. `landed`: it has landed at the other
-   * machine that had the run.
+   * `pending`: the task `<id>.land` brings it into the target. `nothing`: the run changed nothing. `landed`: it has landed on the other
+   * machine that ran the task.
    */
   landing: "pending" | "branch" | "nothing" | "landed";
   branch: string;
@@ -46,7 +46,7 @@ export interface Diffstat {
   deletions: number;
 }
 
-/** The fields of the task, and where they are missing the settings of its agent. */
+/** The landing fields of a task. For a missing field it takes the setting of its agent. */
 export function landFieldsOf(task: Task, agent: AgentSettings): LandFields & { land: LandMode } {
   const both: LandFields = { ...pick(agent), ...pick(task) };
   return { ...both, land: both.land ?? "branch" };
@@ -86,14 +86,14 @@ export function landingGroupOf(repository: string): string {
 
 export const LANDING_GROUP = /^land-[0-9a-f]{16}$/;
 
-/** An id that is made from another one. It has a hash in it when it would be too long. */
+/** Appends an ending to an id. An id that would be too long is shortened, and gets a hash. */
 export function withEnding(id: string, ending: string): string {
   if (id.length + ending.length <= ID_CHARS_MAX) return id + ending;
   const hash = hashOf(id.toLowerCase());
   return `${id.slice(0, ID_CHARS_MAX - ending.length - hash.length - 1)}-${hash}${ending}`;
 }
 
-/** 16 hexadecimal digits: FNV-1a with two beginnings. Only for names: no person chooses them to be equal. */
+/** 16 hexadecimal digits: FNV-1a with two seeds. It is good enough for names, because no person makes them collide on purpose. */
 function hashOf(text: string): string {
   return [0x811c9dc5, 0x01234567]
     .map((seed) => {

@@ -2,7 +2,7 @@
 
 /** How long the note of a task that is submitted once is kept (days). No caller may submit its id again after that. */
 export const ONCE_DAYS = 30;
-/** The longest window of a `dedup_key` (ms): its note is kept so long after its task has come. */
+/** The longest window of a `dedup_key` (ms). Its note is kept this long after its task arrived. */
 export const DEDUP_WINDOW_MS_MAX = 30 * 24 * 3600 * 1000;
 /** A task or command file above this size is refused unread (bytes). */
 export const TASK_BYTES_MAX = 1024 * 1024;
@@ -34,9 +34,9 @@ export const RESULT_SCAN_BYTES_MAX = 1024 * 1024;
 export const ACCEPTS_PER_TICK_MAX = 256;
 /** The largest weight of a task in its group. */
 export const WEIGHT_MAX = 1024;
-/** So many limits one task or group names. Each choice of limits among the waiting tasks costs a look for each start. */
+/** One task or group names at most this many limits. Each start checks every different list of limits among the waiting tasks. */
 export const TASK_LIMITS_MAX = 8;
-/** So many starts of a rate may come at once. */
+/** The largest `burst` of a rate (starts). */
 export const BURST_MAX = 100_000;
 /** The names of limits are parts of file names. */
 export const LIMIT_NAME = "^[A-Za-z0-9][A-Za-z0-9-]{0,62}$";

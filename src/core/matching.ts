@@ -6,7 +6,7 @@ import type { Task } from "./task.ts";
 /** The agent that runs the `exec` of any task. It needs no configuration. */
 export const BUILT_IN_EXEC: AgentSettings = { name: "exec", kind: "exec" };
 
-/** Used as the agent's name of a batch, because each line of a batch has its own agent. */
+/** Stands for the agent of a batch, because each line of a batch has its own agent. */
 export const BATCH_AGENT = "batch";
 
 const AGENT_TYPES: ReadonlySet<string> = new Set([
@@ -80,7 +80,7 @@ export function resolveOpenAgent(
   return match.agent?.slots === 0 ? unmatched(closedText("agent", match.agent.name)) : match;
 }
 
-/** Why nothing of a group or an agent with 0 slots starts, and what to do. */
+/** Says why no task of a group, an agent or a limit with 0 slots starts, and what to do. */
 export function closedText(kind: "group" | "agent" | "limit", name: string): string {
   return `${kind} ${name} has 0 slots: give it some in config.yaml (${kind}s) and start run anew`;
 }

@@ -103,10 +103,10 @@ export function isUnclaimed(name: Pick<ProcessingName, "stage"> | undefined): bo
   return name?.stage === "ready" || name?.stage === "hold";
 }
 
-/** The gate of a task that runs at another machine begins so: it is in work, although no process here has it. */
+/** How the gate of a task begins that runs on another machine. Such a task is in work, although no local process has it. */
 export const CLUSTER_GATE = "cluster-";
 
-/** Whether a name in `processing/` takes the places of its task: in its group, of its agent, of its limits. */
+/** True if this file in `processing/` takes up slots of its group, its agent and its limits. */
 export function takesPlaces({ stage, token }: Pick<ProcessingName, "stage" | "token">): boolean {
   if (stage === "hold") return token.startsWith(CLUSTER_GATE);
   return stage !== "bad" && stage !== "again";
@@ -266,7 +266,7 @@ export function nonceOf(random: string, wallMs: number): string {
   return `${random}${day.slice(2, 4)}${day.slice(5, 7)}${day.slice(8, 10)}`;
 }
 
-/** The folder under `runs/` for the attempts of this submission, with a slash; "" when the submission holds no day. */
+/** The folder under `runs/` for the attempts of this submission, with a slash at the end; "" when the submission holds no day. */
 export function runsFolderOf(submission: string): string {
   const [, year, month, day] = NONCE_DAY.exec(submission) ?? [];
   return year === undefined ? "" : `20${year}-${month}-${day}/`;

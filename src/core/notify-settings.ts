@@ -1,4 +1,4 @@
-/** The settings of notifications: to whom, of what, how. Pure. */
+/** The settings of notifications: who gets which news, and how. Pure. */
 
 export const NOTIFY_TOPICS = [
   "failed",
@@ -18,7 +18,7 @@ export interface NotifySettings {
   /** A program with its arguments; it gets the message as variables and on stdin. Either this or `url`. */
   command?: string[];
   url?: string;
-  /** The shape of what is posted to the url. Default: webhook. */
+  /** The format of the body that mailchute posts to the url. Default: webhook. */
   format?: (typeof NOTIFY_FORMATS)[number];
   /** The name of the variable with the secret that signs a webhook (`whsec_…`). */
   secret_env?: string;
@@ -28,7 +28,7 @@ export interface NotifySettings {
   on?: NotifyTopic[];
   /** The time of the day for `morning`, in the time zone of this machine: "07:00". */
   at?: string;
-  /** Between two messages (ms). What happens in between is one message. Default: a minute. */
+  /** The least time between two messages (ms). One message reports all that happened in between. Default: a minute. */
   every_ms?: number;
 }
 

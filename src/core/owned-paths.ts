@@ -1,16 +1,16 @@
 /**
- * The files that a task reads and writes (`owns`), and whether two tasks meet there. Pure. A path stands for itself and all below it; `*`
- * and `?` stand for characters of one name, `**` for any number of folders.
+ * The files that a task reads and writes (`owns`), and whether two tasks conflict over them. Pure. A path stands for itself and all
+ * below it; `*` and `?` stand for characters of one name, `**` for any number of folders.
  */
 import type { Task } from "./task.ts";
 
-/** Paths from the top of the repository. What is written is read, too. */
+/** Paths relative to the top of the repository. A path in `write` may also be read. */
 export interface OwnedPaths {
   read?: string[];
   write?: string[];
 }
 
-/** Where the paths of a task begin, and which they are. */
+/** The paths that a task claims, and the folder that leads to their repository. */
 interface OwnClaim {
   /** As the task gives it: `metadata.worktree` or `cwd`; "" for neither. */
   cwd: string;
@@ -18,7 +18,7 @@ interface OwnClaim {
   write: string[];
 }
 
-/** Most paths of a list. */
+/** A list holds at most this many paths. */
 export const OWNED_MAX = 256;
 
 /** A text that is the same for tasks with the same claim; undefined for a task without one. */
@@ -46,7 +46,7 @@ export function explainBadOwned(path: string): string | undefined {
   return undefined;
 }
 
-/** The paths by which two claims of one repository meet, that of `a` first; undefined when they do not. Two that only read do not. */
+/** Two paths over which two claims of one repository conflict, that of `a` first; undefined without a conflict. Reads do not conflict. */
 export function meetAt(
   a: Pick<OwnClaim, "read" | "write">,
   b: Pick<OwnClaim, "read" | "write">,
@@ -59,11 +59,11 @@ export function meetAt(
   return undefined;
 }
 
-/** Whether one file can lie below both. */
+/** True if the same file can match both paths. */
 export function pathsMeet(a: string, b: string): boolean {
   const left = namesOf(a);
   const right = namesOf(b);
-  // A path stands for all below it, so they meet as soon as one of them ends.
+  // A path covers all files below it, so two paths overlap as soon as one of them ends.
   return align(left, right, "**", (one, other) =>
     align(Array.from(one), Array.from(other), "*", sameChar, true),
   );
@@ -78,8 +78,8 @@ function sameChar(one: string, other: string): boolean {
 }
 
 /**
- * Whether two rows of parts have a common reading. @param any the part that stands for any number of parts
- * @param isWhole both must end together; else one of them may go on
+ * True if some text matches both patterns, which are given as lists of parts. @param any the part that matches any number of parts
+ * @param isWhole true: both must end together; false: one of them may be longer
  */
 function align(
   left: readonly string[],
@@ -88,7 +88,7 @@ function align(
   isSame: (one: string, other: string) => boolean,
   isWhole = false,
 ): boolean {
-  /** Column j of the row before: whether the rests from there have a common reading. */
+  /** The row for i + 1: `below[j]` says whether the patterns match from part i + 1 on the left and part j on the right. */
   let below: boolean[] = [];
   for (let i = left.length; i >= 0; i--) {
     const row: boolean[] = [];

@@ -35,7 +35,7 @@ export function durationBinsOf(value: unknown): DurationBins {
 }
 
 /**
- * A percentile: this share of all values is at most as large. In ms, at most 2 % off; null without values.
+ * A percentile (ms): this share of all values is not above it. It is at most 2 % off; null without values.
  * @param share from 0 to 1
  * @param maxMs the greatest value, when it is known; no percentile is above it
  */

@@ -8,7 +8,7 @@ export interface Rate {
   text: string;
   /** Time for one start (µs, rounded up, so that no fraction lets a start through). */
   intervalUs: number;
-  /** So many starts may come at once. */
+  /** At most this many starts may come at once. */
   burst: number;
   /** It counts over hours or days: a restart of the machine must not make it wait for all of that time. */
   isLong: boolean;
@@ -45,7 +45,7 @@ export function afterStart(rate: Rate, fullUs: number, nowUs: number): number {
   return Math.max(fullUs, nowUs) + rate.intervalUs;
 }
 
-/** When it would be full again if all its starts had come just now. No debt is greater. */
+/** When the bucket would be full again if all its starts had come just now. `fullUs` is never later than this. */
 export function emptyUs({ burst, intervalUs }: Rate, nowUs: number): number {
   return nowUs + burst * intervalUs;
 }

@@ -1,7 +1,7 @@
-/** How long a look rests, so that looks take a bounded share of a core however long each is. Pure. */
+/** Decides how long to wait after a look, so that repeated looks take a bounded share of a core, however long each is. Pure. */
 
 export interface RestRule {
-  /** As many times as long as the look took. */
+  /** The wait is this many times as long as the look. */
   times: number;
   /** At most this long (ms): a process that was stopped in the middle of a look would else do nothing for minutes afterwards. */
   mostMs: number;

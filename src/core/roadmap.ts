@@ -88,7 +88,7 @@ export interface RoadmapNode {
   env?: Record<string, string>;
   timeout_ms?: number;
   payload?: unknown;
-  /** How much its runs by a coding agent may spend, from a launch to the next. */
+  /** How much a coding agent may spend on it, from one launch to the next. */
   budget?: TaskBudget;
   /** How many times a finished escalation was opened again. */
   reopened?: number;

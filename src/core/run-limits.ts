@@ -1,7 +1,7 @@
-/** How much the programs of one run may use. A task, its agent and the tree may each say it. Pure. */
+/** How much the programs of one run may use. A task, its agent and the tree may each set limits. Pure. */
 import { bytesText } from "./bytes-text.ts";
 
-/** A field that is left out is decided by the agent, then by the tree; 0 = no limit. */
+/** For a field that is left out, the agent decides, then the tree; 0 = no limit. */
 export interface RunLimits {
   /** Memory of all its processes together. */
   memory_bytes?: number;
@@ -25,7 +25,7 @@ export const NO_RUN_LIMITS: TreeLimits = {
   disk_bytes: 0,
 };
 
-/** The limits that a program can reach: each is the kind of the failure, too. */
+/** The limits that a program can reach. Each word is also the kind of the failure. */
 export type LimitKind = "memory" | "processes" | "cpu" | "disk";
 
 /** Why a run must stop, or was stopped: it is over a limit. */
@@ -38,7 +38,7 @@ export interface LimitFault {
 const MEMORY_MIN = 1024 * 1024;
 const DISK_MIN = 4096;
 
-/** Why these cannot be meant; undefined when they can. */
+/** Says why these limits make no sense; undefined when they do. */
 export function explainBadRunLimits({
   memory_bytes: memory = 0,
   disk_bytes: disk = 0,
@@ -63,7 +63,7 @@ export function nearestLimits(
   return hasLimit(limits) ? limits : undefined;
 }
 
-/** Member by member, because each line of a batch asks. */
+/** Checks member by member, because it must be fast: each line of a batch calls it. */
 function hasLimit({
   memory_bytes: memory = 0,
   processes = 0,

@@ -1,6 +1,6 @@
-/** What the programs of a run have used, as its record and its journal lines say it. Pure. */
+/** What the programs of a run have used: fields of its record and of its journal lines. Pure. */
 
-/** A field is left out when it is not known: no program ran, or each ended before it was looked at. */
+/** A field is left out when it is not known: no program ran, or each ended before mailchute looked at it. */
 export interface RunUsage {
   /** Processor time of all of its programs. */
   cpu_ms?: number;

@@ -20,7 +20,7 @@ export function controlOf(saved: Saved): ControlDocument {
   return control as unknown as ControlDocument;
 }
 
-/** Reads `supervisor.json`. Undefined when it names no process; then no supervisor is known. A report that makes no sense is left out. */
+/** Reads `supervisor.json`. Undefined when it names no process; then no supervisor is known. An invalid report is left out. */
 export function supervisorOf(saved: Saved): SupervisorDocument | undefined {
   if (!isResident(saved)) return undefined;
   const { nonce = "", status = "", waiting = {} } = saved;

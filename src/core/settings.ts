@@ -39,15 +39,15 @@ export interface AgentSettings extends LandFields {
   model?: string;
   /** How a codex agent runs: `codex exec`, the default, or `codex app-server`, which takes messages while it runs. */
   mode?: "exec" | "app-server";
-  /** The machines at which tasks of a remote agent run: those that serve this. Default: `any`. */
+  /** The target of a remote agent: its tasks run on machines that serve this target. Default: `any`. */
   where?: string;
-  /** The name of the agent there. Default: the same. */
+  /** The name of the agent on those machines. Default: the same. */
   as?: string;
   /** Environment variables of its program. */
   env?: Record<string, string>;
   /** The account whose quota it uses. Default: `default`. */
   account?: string;
-  /** Several of them instead, the best first: while one is closed, its work goes on with the next one. */
+  /** Several accounts in place of one, the best first. While one is closed, the agent works with the next one. */
   accounts?: string[];
   /** What it may do without asking a person. */
   permissions?: Permissions;
@@ -76,7 +76,7 @@ export interface TaskBudget {
   soft_usd?: number;
   /** US dollars. Above this, the run is interrupted and a person is asked. */
   hard_usd?: number;
-  /** Input and output tokens, with a soft limit and a hard one as in dollars. So have the fields below. */
+  /** Input and output tokens, with a soft limit and a hard one as for dollars. The fields below work the same way. */
   tokens?: number;
   hard_tokens?: number;
   turns?: number;
@@ -106,7 +106,7 @@ export interface Permissions {
   allow?: string[];
 }
 
-/** An account that agents name. One that is not listed in the settings has neither. */
+/** An account that agents name. An account that the settings do not list has no variables and no reserve. */
 export interface AccountSettings {
   /** Variables that lead a program to its login, such as `CODEX_HOME`. They win over those of the agent. */
   env?: Record<string, string>;
@@ -126,7 +126,7 @@ export interface Settings extends Required<CallbackFields> {
     failed_days: number;
     /** For rotated journals. */
     journal_days: number;
-    /** Most that all rotated journals together may have (bytes). */
+    /** All rotated journals together may have at most this size (bytes). */
     journal_bytes_max: number;
     /** For evidence of nodes that are no longer in the plan, and of earlier runs of nodes that are. */
     evidence_days: number;
@@ -161,29 +161,29 @@ export interface Settings extends Required<CallbackFields> {
   free_bytes_min: number;
   /** Environment variables that mailchute passes to programs, besides PATH, HOME and similar ones. */
   env_allow: string[];
-  /** Files of `env_from` that all users can read are used, too. */
+  /** True: mailchute reads a file of `env_from` even when all users can read it. */
   allow_open_secrets: boolean;
   /** Directories under which `cwd` and `worktree` must lie. */
   roots: string[];
   /** Where worktrees of tasks are made: a path, relative to the state tree. */
   worktrees_dir: string;
-  /** Patterns, as in a `.gitignore`, of ignored files that keep no worktree when it is removed. */
+  /** Patterns as in a `.gitignore`. An ignored file that matches one does not stop the removal of its worktree. */
   worktree_ignored_may_go: string[];
   /** True: the supervisor takes messages from `post/`, and wakes coding agents for their mail. */
   mail_enabled: boolean;
-  /** Projects whose agents may write to those of this tree, besides its own one; "*": all of them. */
+  /** Other projects whose agents may write to the agents of this tree; "*": all projects. */
   accept_mail_from: string[];
-  /** The agent that is told how the others end: its name, or its address in another scope. */
+  /** The agent that learns how the other agents end: its name, or its address in another scope. */
   orchestrator: string;
   /** How many agents may be spawned in a scope. */
   spawn: {
-    /** How deep: 1 = only by people and by agents of the settings. */
+    /** How deep: 1 = only people and agents of the settings may spawn. */
     depth_max: number;
-    /** How many may be there at once. */
+    /** How many may exist at once. */
     agents_max: number;
     /** How many within an hour. */
     per_hour_max: number;
-    /** One without work and mail for so long is archived. 0 = never. */
+    /** An agent that has had no work and no mail for this long is archived (ms). 0 = never. */
     archive_ms: number;
   };
   /** Where mail is kept: a path, relative to the state tree; "" = one directory for all trees of this user. */
@@ -203,7 +203,7 @@ export interface Settings extends Required<CallbackFields> {
   schedules: Record<string, unknown>;
   /** How much all coding agents of this state tree may spend. */
   budgets: Required<DayBudget>;
-  /** Whom mailchute tells what happens. */
+  /** Who gets notifications of what happens. */
   notify: NotifySettings[];
   cluster: ClusterSettings;
   /** The prices of models, for programs that report no cost themselves. */
@@ -212,31 +212,31 @@ export interface Settings extends Required<CallbackFields> {
 
 /** How this tree works together with other machines. */
 export interface ClusterSettings {
-  /** Addresses of NATS servers; none: it works alone. */
+  /** Addresses of NATS servers. Empty: this tree works alone. */
   servers: string[];
-  /** Whether `run` starts a bridge, and keeps it. */
+  /** Whether `run` starts a bridge, and keeps it running. */
   bridge: boolean;
   /** The name of this machine; "" = that of the host. */
   name: string;
-  /** Which tasks of others run here: those sent to these names, and to the name of this machine. None: it only sends. */
+  /** This machine runs tasks of others that are sent to these names or to its own name. Empty: it only sends. */
   serves: string[];
-  /** By name: the groups whose tasks are sent, and their targets, whatever the agents of these tasks are. */
+  /** Groups whose tasks are sent, by name, with their targets. The agents of these tasks do not matter. */
   groups: Record<string, string>;
-  /** Its agents that may work for others. */
+  /** The agents of this machine that may work for other machines. */
   accept: string[];
-  /** Fields of tasks of others that are taken, besides what to do and how long it may take. */
+  /** Fields that are accepted from tasks of other machines, besides what to do and how long it may take. */
   accept_fields: string[];
-  /** How many tasks of others may be here at once. */
+  /** How many tasks of other machines may be here at once. */
   slots: number;
   /** A file with credentials for the servers, or with the seed of an nkey; "" = none. */
   credentials: string;
-  /** Files: of the authority that has signed the servers' certificates, and of a certificate for this machine. "" = none. */
+  /** Files with the authority that signed the servers' certificates, and with the certificate of this machine. "" = none. */
   tls: { ca: string; cert: string; key: string };
-  /** By name: the machines whose rights and streams \`cluster init\` makes here. None: each machine may do all. */
+  /** Machines by name: `cluster init` sets up their rights and streams here. Empty: each machine may do everything. */
   machines: Record<string, ClusterMachine>;
   /** On how many servers each message is kept. */
   replicas: number;
-  /** After so long without a sign of life a task of a machine is given to another one (ms). */
+  /** When a machine shows no sign of life for this long, its task goes to another machine (ms). */
   ack_wait_ms: number;
 }
 
@@ -365,7 +365,7 @@ export function explainBadSettings(s: Settings): string | undefined {
   return fault === undefined ? undefined : `notify: ${fault}`;
 }
 
-/** What is decided here about tasks that run elsewhere. All else is the business of the agent at the machine. */
+/** The settings that a remote agent may have. The agent on the other machine decides everything else. */
 const OF_REMOTE: ReadonlySet<string> = new Set<keyof AgentSettings>([
   "name",
   "kind",

@@ -3,7 +3,7 @@ import type { FailureKind } from "./task.ts";
 
 const KINDS: readonly FailureKind[] = ["dependency_failed", "duplicate_key"];
 
-/** What the record of a skipped task holds, and no other record in `failed/`. */
+/** Texts in records: the record of a skipped task holds one of them, and no other record in `failed/` does. */
 export const SKIPPED_MARKS: readonly string[] = KINDS.map((kind) => `"kind":"${kind}"`);
 
 /** @param kind of a record, or of an event `completed` */

@@ -32,7 +32,7 @@ export interface StateTree {
 /** How deep the directory of a run lies in the tree: `runs/<day>/<run>`. */
 export const RUN_DIR_DEPTH = 3;
 
-/** The folder through which a run speaks: `MAILCHUTE_DROP`. */
+/** The folder in which a run drops files for mailchute: `MAILCHUTE_DROP`. */
 export function dropDirOf({ dir }: Pick<StateTree, "dir">, id: string, lease: string): string {
   return join(dir, "drops", `${id}@${lease}`);
 }
@@ -42,7 +42,7 @@ export function kvHistoryOf(tree: Pick<StateTree, "kv">): string {
   return join(tree.kv, "history.jsonl");
 }
 
-/** What runs of coding agents used: the name of this file with the day in it, for each day. See `journal/daily`. */
+/** What runs of coding agents used. Each day has its own file, with the day added to this name: see `journal/daily`. */
 export function costsOf({ dir }: Pick<StateTree, "dir">): string {
   return join(dir, "analytics", "costs.jsonl");
 }

@@ -1,13 +1,13 @@
 /**
- * The limits of tasks: groups, and limits that several groups share. The settings name them; commands change them while the pool
- * runs, and these changes stand in `control.json`. Pure.
+ * The limits of tasks: groups, and limits that several groups share. The settings name them. Commands change them while the pool
+ * runs; `control.json` holds these changes. Pure.
  */
 import type { CallbackFields } from "./callback.ts";
 import { parseRate, type Rate } from "./rate.ts";
 
 /** A group of tasks, which name it in `group`. */
 export interface GroupSettings extends CallbackFields {
-  /** How many of them may be in work at once, a task of weight 2 for two. Left out: no limit. */
+  /** How many of its tasks may be in work at once. A task of weight 2 counts as two. Left out: no limit. */
   slots?: number;
   /** The shared limits that hold for all its tasks. */
   limits?: string[];
@@ -18,7 +18,7 @@ export interface LimitSettings {
   slots?: number;
   /** Starts of runs: `60/min`. */
   rate?: string;
-  /** So many of these starts may come at once. Default: 1. */
+  /** How many of these starts may come at once. Default: 1. */
   burst?: number;
 }
 
@@ -81,7 +81,7 @@ export class TaskLimits {
     return ofGroup === undefined || ofGroup.length === 0 ? own : [...new Set([...own, ...ofGroup])];
   }
 
-  /** What is in force; undefined when the settings do not name it. */
+  /** The values in force; undefined when the settings do not name it. */
   settingsOf(kind: LimitKind, name: string): LimitChange | undefined {
     const own = kind === "group" ? this.groupOf(name) : this.limitOf(name);
     return own && { ...own, ...this.changeOf(kind, name) };

@@ -58,7 +58,7 @@ export interface Task extends CallbackFields {
   claimed_by?: string;
   claimed_at?: number;
   operator?: string;
-  /** The trace of which its runs are a part: the variable `TRACEPARENT` of its programs, and a member of its events. */
+  /** The trace that its runs belong to: the variable `TRACEPARENT` of its programs, and a member of its events. */
   traceparent?: string;
   verdict?: string;
   verdict_reason?: string;
@@ -102,11 +102,11 @@ export interface Task extends CallbackFields {
   /** Unix seconds; the task waits in the inbox until then. */
   not_before?: number;
   group?: string;
-  /** So many of the slots of its group it takes. Default: 1. */
+  /** How many slots of its group it takes. Default: 1. */
   weight?: number;
   /** The limits that it shares with other groups: see `task-limits.ts`. */
   limits?: string[];
-  /** The files that it reads and writes: tasks that would meet there do not run together. */
+  /** The files that it reads and writes. Tasks that conflict over a file do not run together. */
   owns?: OwnedPaths;
   dedup_key?: string;
   dedup_window_ms?: number;

@@ -9,7 +9,7 @@ export interface Standing {
   how: string;
   /** What the dependency itself waits for. Then these decide whether it is moving or stuck. */
   on?: readonly string[];
-  /** The agent that is to run it; of a node that could start. */
+  /** The agent that will run it. Only set for a node that could start. */
   agent?: string;
 }
 

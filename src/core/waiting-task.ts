@@ -31,13 +31,13 @@ export interface WaitingTask {
   dependencies?: readonly string[];
   /** The dependencies that had not completed when the task was added. No two of these ids differ only in case. */
   unmet?: string[];
-  /** Those of them that need not complete, but only end. */
+  /** The unmet dependencies that only need to end, not to complete. */
   toEnd?: readonly string[];
   /** Earliest start by the wall clock (epoch ms), from `not_before`. */
   notBeforeMs?: number;
   /** Earliest start by the monotonic clock (ms), after a backoff. */
   dueMs?: number;
-  /** The group that it belongs to, of which only so many may be in work at once. */
+  /** Its group, if only some tasks of that group may be in work at once. */
   group?: string | undefined;
   /** The files that it reads and writes: see `ownsKeyOf`. */
   owns?: string | undefined;
@@ -56,12 +56,12 @@ export interface WaitingTask {
   isSelected: boolean;
 }
 
-/** Parts the end of a lane: its group, what it owns, its weight and limits; nothing for a task that has its place already. */
+/** Separates the fields at the end of a lane: group, owned files, needs. Nothing follows it for a task that already has its slots. */
 const LANE_END = "\u0000";
 
 /**
  * The lane of a task: its agent, the gate if it waits at one, its group, what it owns, its weight and limits. Either all tasks of a
- * lane may start, or none of them. A task that waits for its next run in `processing/` has kept its place there.
+ * lane may start, or none of them. A task that waits in `processing/` for its next run keeps its slots.
  */
 export function laneOf({
   gate,
@@ -99,7 +99,7 @@ export function readNeeds(needs: string | undefined): {
   return { weight: Number(weight), limits };
 }
 
-/** A task whose group has no limit has no weight. */
+/** Removes the group of a task, because the group has no limit. Its weight goes, too. */
 export function leaveGroup(task: WaitingTask): void {
   task.group = undefined;
   if (task.needs !== undefined) task.needs = needsOf(1, readNeeds(task.needs).limits);
@@ -135,7 +135,7 @@ export function readLane(lane: string): Lane {
   };
 }
 
-/** The limits of a task beside its agent. */
+/** What a task needs besides its agent: its group, the files that it owns, its weight and limits. */
 export function limitsOf(
   task: Pick<Task, "group" | "weight" | "limits" | "owns" | "cwd" | "metadata">,
 ): Pick<WaitingTask, "group" | "owns" | "needs"> {
