@@ -46,7 +46,7 @@ export class ChangeSignal {
     this.hasChanged = false;
   }
 
-  /** Counts as a change. */
+  /** Makes `next` return as after a change. */
   ring(): void {
     this.hasChanged = true;
     this.wake?.();

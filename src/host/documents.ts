@@ -21,7 +21,7 @@ export interface ReplaceOptions {
 }
 
 /**
- * Replaces a whole document. It is staged in a `.tmp` beside it, and its size is checked before it is published, because
+ * Replaces a whole document. It stages the new one in a `.tmp` beside it, and checks its size before it publishes it, because
  * write-file-atomic reports success on a full disk.
  */
 export function replaceDocument(path: string, value: object, options: ReplaceOptions = {}): void {
@@ -64,7 +64,7 @@ export function syncDir(dir: string): void {
   }
 }
 
-/** Removes a document that nothing depends on. If it cannot be removed it does no harm: readers check whether the process that it names lives. */
+/** Removes a document that nothing depends on. One that stays does no harm: readers check whether the process that it names lives. */
 export function removeDocument(path: string): void {
   try {
     fs.rmSync(path, { force: true });
@@ -73,7 +73,7 @@ export function removeDocument(path: string): void {
   }
 }
 
-/** Errors of `readRegularText` that do not change when it is tried again: there is no document of ours. */
+/** Errors of `readRegularText` that another try does not change: there is no document of ours. */
 const NO_DOCUMENT: ReadonlySet<string> = new Set([
   "ENOENT",
   "ENOTDIR",

@@ -4,11 +4,11 @@
  */
 
 /**
- * The time that events may take at one turn of the event loop (ms). A full queue of the system, 16,384 events, takes about 250: that may
- * come after many files were dropped at once, and is no flood.
+ * The time that events may take in one turn of the event loop (ms). A full queue of the system (16,384 events) takes about 250 ms.
+ * That can happen after many files were dropped at once, and is no flood.
  */
 const TURN_MS = 500;
-/** The clock is read once in this many events. */
+/** Reads the clock once in this many events. */
 const CLOCK_EVERY = 64;
 
 export class EventFlood {

@@ -6,7 +6,7 @@ import { ErrInvalidConfig } from "../core/errors.ts";
 
 export type HostKind = "proc" | "portable";
 
-/** Forces one of them. It must be the same for all processes that share a state tree: they take each other for those of another host. */
+/** Forces one kind. All processes of a state tree must use the same kind, or they take each other for processes of another host. */
 export const HOST_VARIABLE = "MAILCHUTE_HOST";
 
 let ownKind: HostKind | undefined;

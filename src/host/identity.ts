@@ -32,7 +32,7 @@ export function identityOf(pid: number): ProcessIdentity {
   return { place: thisPlace(), pid, startTicks: startTicksOf(pid) ?? 0 };
 }
 
-/** The beginning of every owner string of this process. */
+/** The prefix of every owner string of this process. */
 export function ownerPrefix(identity: ProcessIdentity): string {
   return `${identity.place}-${identity.pid.toString(36)}-${identity.startTicks.toString(36)}`;
 }
@@ -66,7 +66,7 @@ export function editingSequence(): () => string {
   return ownerSequence(thisProcess(), EDITING);
 }
 
-/** Whether this claim was made to change its task, which belongs into the inbox. */
+/** Whether this claim was made to change its task. Such a task goes back to the inbox. */
 export function isEditing(owner: string): boolean {
   return owner.startsWith(EDITING, owner.lastIndexOf("-") + 1);
 }
@@ -86,13 +86,13 @@ export function isSkipping(owner: string): boolean {
 const RUNNER = "R";
 const BESIDE = "S";
 
-/** So many random characters keep the counters of two processes apart. */
+/** This many random characters keep the counters of two processes apart. */
 const MARK_CHARS = 5;
 
 /**
  * Makes owner strings of a worker's claims. Such a worker promises to leave a trace before a run begins: a program's run directory,
- * the journal line of a function, the staged results of a batch. The directory has only the counter in its name: when a task was
- * given back, another process must not take the directory of that run for its own.
+ * the journal line of a function, the staged results of a batch. The directory's name holds only the counter of the owner. The random
+ * mark in the counter keeps another process from using the directory of an earlier run as its own.
  * @param isBeside other attempts run in the same process
  */
 export function runnerSequence(
@@ -107,7 +107,7 @@ export function runnerSequence(
   };
 }
 
-/** Whether this claim is of a worker that keeps the promise of `runnerSequence`. */
+/** Whether a worker that keeps the promise of `runnerSequence` made this claim. */
 export function isRunner(owner: string): boolean {
   const at = owner.lastIndexOf("-") + 1;
   return owner.startsWith(RUNNER, at) || owner.startsWith(BESIDE, at);
@@ -123,7 +123,7 @@ export function processOf(owner: string): string {
   return /^[^-]+-[^-]+-[^-]+(?=-[^-]+$)/.exec(owner)?.[0] ?? owner;
 }
 
-/** The id of the worker process with these owner strings, or with this prefix of them. */
+/** The id of a worker process. @param owner one of its owner strings, or their prefix */
 export function workerIdOf(owner: string): string {
   const [, pid = "", start = ""] = owner.split("-");
   return `w-${pid}-${start}`;
@@ -137,7 +137,7 @@ export function parseOwner(owner: string): ProcessIdentity | undefined {
   return { place, pid: Number.parseInt(pid, 36), startTicks: Number.parseInt(start, 36) };
 }
 
-/** The name of the machine on which the process of this owner string ran; of another one four hex digits, because owners have no more. */
+/** The host name of the owner's machine. Of another machine an owner string holds only four hex digits; they are returned instead. */
 export function hostOf(owner: string): string {
   const host = parseOwner(owner)?.place.slice(0, 4);
   if (host === undefined) return "";

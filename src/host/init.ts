@@ -1,7 +1,7 @@
 /**
  * Does one job of an init, for a process that is pid 1 of a container. A process whose parent has ended becomes a child of pid 1,
  * and stays a zombie until pid 1 waits for it. Node waits only for processes that it started itself. So this process starts itself
- * again, below a small program that adopts such processes and waits for all. The program is in perl, which Debian's images have.
+ * again, below a small program that adopts such processes and waits for all. That program is written in perl, which Debian images have.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import os from "node:os";

@@ -1,4 +1,4 @@
-/** Keeps the machine from going to sleep as long as this process lives, by systemd-inhibit; on macOS by caffeinate. */
+/** Keeps the machine awake while this process lives. Uses systemd-inhibit; on macOS caffeinate. */
 import { spawn } from "node:child_process";
 
 const IS_MACOS = process.platform === "darwin";
@@ -7,7 +7,7 @@ const STDERR_LENGTH_MAX = 200;
 
 /**
  * @param why the text that `systemd-inhibit --list` shows
- * @param onCannot called once with the reason when the machine may sleep after all
+ * @param onCannot called once when the machine cannot be kept awake, with the reason
  * @returns a function that lets the machine sleep again
  */
 export function keepAwake(why: string, onCannot: (reason: string) => void): () => void {

@@ -73,7 +73,7 @@ export function describeGroupMemory({ limit, max, left }: MemoryRoom): string {
   return `${limit} allows ${bytesText(max)}, and ${bytesText(Math.max(0, left))} are left`;
 }
 
-/** Undefined also when no descriptor is left to read the file. */
+/** Returns undefined instead of an error, such as when no descriptor is left to read the file. */
 function tryAsk<T>(ask: () => T): T | undefined {
   try {
     return ask();

@@ -1,9 +1,9 @@
-/** Tells an upgrade below a running process by the error that it makes. */
+/** Detects by an error that an upgrade has replaced the files of a running process. */
 import { dirname, join, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import { pathOfEntry } from "./package.ts";
 
-/** True if this is the error of an import of ours whose file is gone: an upgrade has replaced the program below this process. */
+/** True if this error says that one of our own files cannot be imported, because an upgrade has removed it. */
 export function isOwnFileGone(error: unknown): boolean {
   // A handler may throw anything.
   if (!(error instanceof Error)) return false;
@@ -12,7 +12,7 @@ export function isOwnFileGone(error: unknown): boolean {
   // An ES module, of the library.
   if (code === "ERR_MODULE_NOT_FOUND") return String(url).startsWith(pathToFileURL(ours).href);
   const importer = Array.isArray(requireStack) ? String(requireStack[0]) : "";
-  // Our own files ask for packages, too, which are no paths.
+  // Our own files also import packages, whose names are no paths.
   const isPath = error.message.startsWith("Cannot find module './");
   return code === "MODULE_NOT_FOUND" && isPath && importer.startsWith(ours);
 }

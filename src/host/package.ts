@@ -19,7 +19,7 @@ export function pathOfEntry(name: string): string {
   return join(HERE, "..", `${name}${ENDING === ".mjs" ? ".cjs" : ENDING}`);
 }
 
-/** Another text once the installed files were replaced, as by an upgrade; undefined while they are missing. */
+/** A text that changes when the installed files are replaced, as by an upgrade; undefined while they are missing. */
 export function markOfPackage(): string | undefined {
   const facts = fs.statSync(pathOfEntry("worker/entry"), { throwIfNoEntry: false });
   return facts && `${facts.ino} ${facts.mtimeMs} ${facts.size}`;

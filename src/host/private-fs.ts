@@ -1,4 +1,4 @@
-/** A file system for packages that make directories with whatever rights the umask leaves: here only our user gets rights. */
+/** The `fs` module for packages that leave the rights of new directories to the umask. Here only our user gets rights. */
 import fs from "node:fs";
 
 export const privateFs: object = {

@@ -1,4 +1,4 @@
-/** Finds and ends every process of an attempt: its group, its descendants, and processes that left both but have the lease in their environment. */
+/** Finds and ends every process of an attempt: its group, its descendants, and other processes with the lease in their environment. */
 import { isAbsolute } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { parseOwner, thisPlace } from "./identity.ts";
@@ -8,12 +8,12 @@ import { isOtherTree, treeIdOf } from "./tree-id.ts";
 
 export const LEASE_VARIABLE = "MAILCHUTE_LEASE";
 export const STATE_VARIABLE = "MAILCHUTE_STATE";
-/** The folder through which a run of an agent speaks. */
+/** The folder in which a run of an agent drops files for mailchute. */
 export const DROP_VARIABLE = "MAILCHUTE_DROP";
-/** A path in the state tree of the run, also when the program sets another state tree for its children. */
+/** A path in the state tree of the run, even when the program sets another state tree for its children. */
 export const TASK_FILE_VARIABLE = "MAILCHUTE_TASK_FILE";
 
-/** Separates a lease from the number of a line of its batch: ending the lease ends its lines. */
+/** Separates a lease from the number of a line of its batch. To end the lease is to end its lines. */
 const PART_MARK = ".".charCodeAt(0);
 
 /** The parent of all kernel threads, which have no environment. */
@@ -47,7 +47,7 @@ export function findTree(
 
 interface TreeLook {
   pids: number[];
-  /** A process is just being started, and nothing shows yet to which attempt it belongs. */
+  /** A process is just starting, and nothing shows yet which attempt it belongs to. */
   isUnsure: boolean;
 }
 
@@ -81,7 +81,7 @@ function lookForTree(
     else if (mayHold && rootPid === undefined && look.isNewborn(row)) isUnsure = true;
     else if (mayHold && environHolds(look.environ(row.pid), entry, tree)) found.add(row.pid);
   }
-  // Children that cleared their environment still have a parent we know.
+  // Children that cleared their environment still have a parent that was found.
   for (let grew = true; grew; ) {
     grew = false;
     for (const row of rows) {
@@ -196,7 +196,7 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
   }
 }
 
-/** When the holder of a lease was started, in ticks: every process with this lease is younger. 0 when that is not known. */
+/** The start time of the lease holder (ticks). Every process with this lease is younger. 0 when it is not known. */
 function bornTicksOf(lease: string): number {
   const owner = parseOwner(lease.split(".")[2] ?? "");
   return owner?.place === thisPlace() ? owner.startTicks : 0;
@@ -215,8 +215,8 @@ function environHolds(environ: Buffer | undefined, entry: Buffer, tree: string |
 }
 
 /**
- * Whether the process was started by another tree. If that tree was moved, it is not found at its old path, and the process counts
- * as ours. A program that only sends commands to another tree counts as ours too.
+ * Whether a worker of another tree started the process. If that tree was moved, it is not found at its old path, and the process
+ * counts as ours. A program that only sends commands to another tree counts as ours, too.
  */
 function isOfOtherTree(environ: Buffer, tree: string | null): boolean {
   if (tree === null) return false;

@@ -3,13 +3,13 @@ import { TICK_MS } from "./processes/proc-table.ts";
 import { listProc, readProc } from "./read-proc.ts";
 
 export interface ProcessUsage {
-  /** Also that of descendants which have ended and were waited for (ms, in steps of 10). */
+  /** Processor time (ms, in steps of 10). Includes descendants that have ended and were waited for. */
   cpuMs: number;
-  /** What all of them have now; or what one of them had at its greatest, if that is more. */
+  /** The memory that all of them have now, or the peak of a single one, if that is more. */
   memoryBytes: number;
 }
 
-/** A tree with more processes is looked at up to here. */
+/** Reads at most about this many processes of a tree. */
 const PROCESSES_MAX = 500;
 
 /**
@@ -30,7 +30,7 @@ export function readUsage(rootPid: number): ProcessUsage | undefined {
       continue;
     }
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    // utime, stime, and both of the children that were waited for.
+    // utime and stime, and the same for the children that were waited for.
     for (const field of fields.slice(11, 15)) ticks += Number(field);
     kib += numberOf(status, "VmRSS");
     peakKib = Math.max(peakKib, numberOf(status, "VmHWM"));
@@ -45,21 +45,21 @@ export function readResident(pid: number): number {
   return (numberOf(status, "VmRSS") + numberOf(status, "VmSwap")) * 1024;
 }
 
-/** The same, with its part of what it shares; slow. Undefined when it may not be seen. @throws like `readUsage` */
+/** The same, but of shared memory it counts only the process's share; slow. Undefined when it is not visible. @throws like `readUsage` */
 export function readShare(pid: number): number | undefined {
   const rollup = readProc(`/proc/${pid}/smaps_rollup`)?.toString() ?? "";
   if (rollup === "") return undefined;
   return (numberOf(rollup, "Pss") + numberOf(rollup, "SwapPss")) * 1024;
 }
 
-/** What it and its children that have ended wrote to disks, and did not take back (bytes). @throws like `readUsage` */
+/** What it and its ended children wrote to disks, without cancelled writes (bytes). @throws like `readUsage` */
 export function readWritten(pid: number): number {
   const io = readProc(`/proc/${pid}/io`)?.toString() ?? "";
   const count = (name: string) => Number(new RegExp(`^${name}: (\\d+)$`, "m").exec(io)?.[1] ?? 0);
   return Math.max(0, count("write_bytes") - count("cancelled_write_bytes"));
 }
 
-/** Each thread has its own list. */
+/** Each thread has its own list of children. */
 function childrenOf(pid: number): number[] {
   const children: number[] = [];
   for (const thread of listProc(`/proc/${pid}/task`)) {

@@ -1,7 +1,7 @@
 /**
  * The starts that a rate still allows, shared by all processes of a state tree: one file in a folder, `limits/<name>/`. Its name is
- * the whole state, so a start is charged by one rename, and of several processes one wins. The start is charged before it happens:
- * a process that dies in between loses it, and no crash gives one.
+ * the whole state. So one rename charges a start, and of several processes one wins. The start is charged before it happens: if the
+ * process dies in between, the start is lost, and no crash adds one.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { syncDir } from "./documents.ts";
 import { makeDirs } from "./make-dirs.ts";
 import { processes } from "./processes/processes.ts";
 
-/** The clock of the bucket (µs since the machine was started): one for all its processes, and no change of the date moves it. */
+/** The clock of the bucket (µs since the machine was started). All processes share it, and a change of the date does not move it. */
 export interface BucketClock {
   nowUs(): number;
   wallMs(): number;
@@ -19,9 +19,9 @@ export interface BucketClock {
   boot: string;
 }
 
-/** So often another process may win before we give up for now. */
+/** We give up for now after another process has won this many times. */
 const TRIES_MAX = 100;
-/** Then we try again after so long (ms). */
+/** Then we try again after this time (ms). */
 const CONTENDED_MS = 20;
 const NAME = /^([0-9a-z]{1,32})\.(\d{1,16})\.(\d{1,16})$/;
 
@@ -62,7 +62,7 @@ export class RateBucket {
   private readonly clock: BucketClock;
   private readonly isDurable: boolean;
 
-  /** @param dir of the limit; @param isDurable a long rate survives a power cut */
+  /** @param parent the folder of all limits @param isDurable true: the state of a long rate survives a power cut */
   constructor(parent: string, name: string, clock: BucketClock, isDurable: boolean) {
     this.parent = parent;
     this.dir = join(parent, name);
@@ -88,14 +88,14 @@ export class RateBucket {
   }
 
   /**
-   * Takes back the charge of a start that does not happen. When others are faster each time, it stays charged: no start is ever gained.
+   * Takes back the charge of a start that does not happen. If other processes win each time, the start stays charged; none is ever added.
    * @throws a system error when the folder cannot be used
    */
   giveBack(rate: Rate): void {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
       const state = this.list();
       const nowUs = this.clock.nowUs();
-      // A charge on another boot is none here.
+      // A charge from another boot does not count here.
       if (state === undefined || state.boot !== this.clock.boot) return;
       if (this.replace(state, Math.max(0, state.fullUs - rate.intervalUs), nowUs)) return;
     }
@@ -124,7 +124,7 @@ export class RateBucket {
     return { waitMs: CONTENDED_MS, atUs: this.clock.nowUs() };
   }
 
-  /** Times of another boot mean nothing here. A long rate goes by the date instead. No debt is greater than an empty bucket. */
+  /** Times of another boot mean nothing here: a long rate uses the date instead. The result is never later than for an empty bucket. */
   private fullOf({ boot, fullUs, fullWallMs }: State, rate: Rate, nowUs: number): number {
     const mostUs = emptyUs(rate, nowUs);
     if (boot === this.clock.boot) return Math.min(fullUs, mostUs);
@@ -133,8 +133,8 @@ export class RateBucket {
   }
 
   /**
-   * A wait that goes by another time than the file says, after a restart of the machine or a change of the rate, begins once: it is
-   * written down. False when another process was faster.
+   * Writes down a new time, which differs from that in the file after a restart of the machine or a change of the rate. So the new wait
+   * begins only once. False when another process was faster.
    */
   private rebase(state: State, fullUs: number, nowUs: number): boolean {
     const isSame = state.boot === this.clock.boot && state.fullUs === fullUs;
@@ -167,7 +167,7 @@ export class RateBucket {
     const staged = fs.mkdtempSync(join(staging, "bucket-"));
     try {
       fs.writeFileSync(join(staged, this.nameOf(newUs(rate, nowUs), nowUs)), "");
-      // It replaces an empty folder only.
+      // The rename replaces only an empty folder.
       fs.renameSync(staged, this.dir);
     } catch (error) {
       fs.rmSync(staged, { recursive: true, force: true });

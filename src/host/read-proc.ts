@@ -1,6 +1,6 @@
 /**
- * Reads `/proc` and `/sys`. A missing file and a file that cannot be read now are different answers. On a portable host there are no such
- * files, also where the system has them.
+ * Reads `/proc` and `/sys`. A missing file and a file that cannot be read now are different answers. On a portable host all such files
+ * count as missing, even where the system has them.
  */
 import fs from "node:fs";
 import { systemCode } from "../core/errors.ts";

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { KV_DOCUMENT_BYTES_MAX } from "../core/limits.ts";
 
-/** Our files are never longer (bytes). Reading a longer one could take minutes, or all memory. */
+/** Our files are never larger than this (bytes). Reading a larger one could take minutes, or all memory. */
 const TEXT_BYTES_MAX = 2 * KV_DOCUMENT_BYTES_MAX;
 
 const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = fs.constants;

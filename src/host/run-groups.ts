@@ -1,27 +1,27 @@
 /**
- * Control groups of runs (version 2), where the system lets us have some: below a group that holds only this pool. A group with processes
- * cannot hand controllers on, so the pool itself moves into a group beside those of its runs.
+ * Control groups of runs (version 2). They are made below a group that holds only this pool, where the system allows that. A group that
+ * holds processes cannot pass controllers on, so the pool itself moves into a group beside those of its runs.
  */
 import fs from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { readProc } from "./read-proc.ts";
 
-/** Where the supervisor and its workers are. */
+/** The group of the supervisor and its workers. */
 const POOL = "mailchute-pool";
-/** What a run is limited by. */
+/** The controllers that limit a run. */
 const CONTROLLERS: readonly string[] = ["memory", "pids"];
 
 /** What this process knows of its place among the groups. */
 export interface GroupPlace {
-  /** The directory of the group below which those of the runs are made. */
+  /** The directory of the group that contains the groups of the runs. */
   base: string;
-  /** Whether the pool stands beside them already. */
+  /** Whether the pool is already in its group beside them. */
   isEntered: boolean;
 }
 
 export interface GroupSystem {
-  /** The directory at which the groups of version 2 are mounted; undefined: nowhere. */
+  /** The directory where the groups of version 2 are mounted; undefined when they are not mounted. */
   mount: string | undefined;
   /** The group of the process, as a path below that. */
   path: string;
@@ -64,13 +64,13 @@ export function findGroupPlace(
   const isOurs = (one: number): boolean =>
     one === pid || (ancestors.includes(1) && ancestors.includes(one) && hasFirst(base));
   const others = pidsIn(base).filter((one) => !isOurs(one));
-  // Others would have to move, and a group that is not ours is not to be rearranged.
+  // The other processes would have to move, and we do not rearrange a group that is not ours.
   if (others.length > 0)
     return `${base} holds other processes, too (${others.slice(0, 3).join(", ")}): run the pool as a service, or in a container`;
   return { base, isEntered: false };
 }
 
-/** Moves this process beside the groups that runs will have. @throws the system's error */
+/** Moves this process into a group beside the groups of future runs. @throws the system's error */
 export function enterPoolGroup(
   { base }: GroupPlace,
   controllers: readonly string[] = CONTROLLERS,
@@ -97,9 +97,9 @@ export class RunGroup {
     try {
       if (memoryBytes > 0) {
         fs.writeFileSync(join(this.dir, "memory.max"), String(memoryBytes));
-        // All of it goes at once: a run that has lost one process is no run.
+        // The kernel kills all processes of the run together, because a run that lost one process cannot go on.
         fs.writeFileSync(join(this.dir, "memory.oom.group"), "1");
-        // Otherwise it would fill the swap first. Not every kernel counts swap.
+        // Otherwise the run would fill the swap first. Not every kernel counts swap.
         const swap = join(this.dir, "memory.swap.max");
         if (fs.existsSync(swap)) fs.writeFileSync(swap, "0");
       }
@@ -110,12 +110,12 @@ export class RunGroup {
     }
   }
 
-  /** A process that is written into it stands in it. */
+  /** The file that takes a process into the group: a program writes its pid there. */
   get entry(): string {
     return join(this.dir, "cgroup.procs");
   }
 
-  /** What it has used, and how often it was stopped at a limit. @throws the system's error when it cannot be read now */
+  /** What the run has used, and how often a limit stopped it. @throws the system's error when it cannot be read now */
   read(): { pids: number[]; cpuMs: number; kills: number; refusals: number } {
     return {
       pids: pidsIn(this.dir),
@@ -125,12 +125,12 @@ export class RunGroup {
     };
   }
 
-  /** Ends all of its processes at once, also while they start others. */
+  /** Ends all of its processes at once, even while they start others. */
   kill(): void {
     try {
       fs.writeFileSync(join(this.dir, "cgroup.kill"), "1");
     } catch {
-      // A kernel before 5.14 cannot; they are ended one by one.
+      // A kernel before 5.14 cannot do this. The caller ends the processes one by one.
     }
   }
 
@@ -150,7 +150,7 @@ export class RunGroup {
   }
 }
 
-/** Removes groups that nothing stands in, such as those of dead workers. @param isOld whether nothing is about to enter it */
+/** Removes groups without processes, such as those of dead workers. @param isOld true if no process is about to enter the group */
 export function removeEmptyGroups(base: string, prefix: string, isOld: (dir: string) => boolean) {
   for (const name of fs.readdirSync(base)) {
     const dir = join(base, name);
@@ -158,12 +158,12 @@ export function removeEmptyGroups(base: string, prefix: string, isOld: (dir: str
     try {
       fs.rmdirSync(dir);
     } catch {
-      // Something of a run that left it on purpose still stands there.
+      // A process that a run left behind on purpose is still in the group.
     }
   }
 }
 
-/** Whether the first process of this machine, or container, stands in the group. */
+/** Whether the first process of this machine or container is in the group. */
 function hasFirst(base: string): boolean {
   return pidsIn(base).includes(1);
 }

@@ -1,6 +1,6 @@
 /**
  * Sets the number of threads in which Node waits for the disk. libuv makes all of them at their first use, and aborts the process
- * when one cannot be made. So they are made when nothing can be lost, and only as many as there is room for.
+ * when it cannot make one. So we make them at a time when nothing can be lost, and only as many as there is room for.
  */
 import fs from "node:fs";
 import type { Settings } from "../core/settings.ts";

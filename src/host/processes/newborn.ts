@@ -1,6 +1,6 @@
 /**
- * Detects a process that is just being started. Its starter may be dead already, and nothing in the process shows yet to which
- * attempt it belongs.
+ * Detects a process that is just starting. The process that started it may be dead already, and nothing in the new process shows yet
+ * which attempt it belongs to.
  *
  *   forked       a copy of its starter, with one thread and the same environment; an orphan if the starter died
  *   executing    the new program, whose environment the kernel has not set yet
@@ -22,7 +22,7 @@ export function isNewborn({ pid, parent, threads, startTicks }: ProcessRow): boo
   return isForked(pid, parent, threads) || isExecuting(pid);
 }
 
-/** A Node process has many threads from its start, so a copy of it with one thread is only forked. A live parent ends its own children. */
+/** A Node process always has many threads, so a copy with one thread is only forked. A live parent ends its own children. */
 function isForked(pid: number, parent: number, threads: number): boolean {
   const own = programOf(process.pid);
   return threads === 1 && own !== undefined && programOf(pid) === own && programOf(parent) !== own;

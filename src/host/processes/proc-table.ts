@@ -2,7 +2,7 @@
 import { listProc, readProc } from "../read-proc.ts";
 import type { ProcessRow } from "./process-source.ts";
 
-/** Length of a clock tick in `/proc` (ms): Linux has the same on all machines. */
+/** Length of a clock tick in `/proc` (ms). It is the same on all Linux machines. */
 export const TICK_MS = 10;
 
 /** All processes except zombies. @throws the system's error when they cannot be read now */
@@ -29,7 +29,7 @@ function list<Row>(make: (row: ProcessRow, fields: readonly string[]) => Row): R
 /** A process with the processor time that it has used. */
 export interface UsageRow extends ProcessRow {
   ownMs: number;
-  /** Of its children that have ended and were waited for, and of theirs. */
+  /** The time of its children that have ended and were waited for, and of their children. */
   childrenMs: number;
 }
 
@@ -51,7 +51,7 @@ export function startTicksOf(pid: number): number | undefined {
   return fields === undefined ? undefined : Number(fields[19]);
 }
 
-/** What follows its name in `stat`; undefined for a process that is gone, or a zombie. */
+/** The fields after its name in `stat`; undefined for a process that is gone, or a zombie. */
 function fieldsOf(pid: number): string[] | undefined {
   const stat = readProc(`/proc/${pid}/stat`)?.toString();
   if (stat === undefined) return undefined;

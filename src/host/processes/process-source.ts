@@ -1,4 +1,4 @@
-/** What the system says of its processes: the port that `/proc` and `ps` implement. */
+/** What the system says about its processes: the port with one implementation for `/proc` and one for `ps`. */
 
 export interface ProcessRow {
   pid: number;
@@ -15,7 +15,7 @@ export interface ProcessRow {
 export type Verdict = "alive" | "dead" | "unknown";
 
 export interface ProcessSource {
-  /** How long to wait after a look beside the usual pause, so that looks do not take most of the time (ms). */
+  /** How long to wait after a look, in addition to the usual pause, so that looks do not take most of the time (ms). */
   readonly restMs: number;
   /** Names the time since the last start of the machine. @throws the system's error when it cannot be read now */
   bootId(): string;
@@ -28,24 +28,24 @@ export interface ProcessSource {
   /** @throws the system's error when the processes cannot be listed now */
   look(): ProcessLook;
   /**
-   * Called for each program of an attempt, which leads a group of its own. Where the system hides variables, they are written down.
-   * @param sinceMs by the date, before it was started
-   * @returns called when it has ended; never throws
+   * Called for each program of an attempt, which leads its own group. Where the system hides variables, this writes them down.
+   * @param sinceMs a time before it was started (epoch ms)
+   * @returns a function to call when it has ended; it never throws
    */
   noteProgram(pid: number, variables: NodeJS.ProcessEnv, sinceMs: number): () => void;
 }
 
-/** One look at all processes. What it says of a process may be read later, when it is asked for. */
+/** One look at all processes. Details of a process are read later, when the caller asks for them. */
 export interface ProcessLook {
   /** All processes except zombies; empty where the system lists none. */
   readonly rows: readonly ProcessRow[];
-  /** The variables that a process was started with, each with a NUL after it; undefined when they may not be seen. */
+  /** The variables that a process was started with, each with a NUL after it; undefined when this user may not read them. */
   environ(pid: number): Buffer | undefined;
-  /** Whether it is just being started, so that its variables do not say yet to whom it belongs. */
+  /** Whether it is just starting, so that its variables do not say yet which attempt it belongs to. */
   isNewborn(row: ProcessRow): boolean;
   /** The name of its program; "" when it is gone. */
   nameOf(pid: number): string;
-  /** Its words, each with a NUL after it. */
+  /** The words of its command line, each with a NUL after it. */
   argsOf(pid: number): string | undefined;
   cwdOf(pid: number): string | undefined;
 }

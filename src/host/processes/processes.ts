@@ -1,4 +1,4 @@
-/** Chooses how the processes of this machine are looked at. */
+/** Chooses how mailchute looks at the processes of this machine. */
 import { hostKind } from "../host-kind.ts";
 import { procSource } from "./proc-source.ts";
 import type { ProcessSource } from "./process-source.ts";

@@ -1,7 +1,7 @@
 /**
- * Notes of the programs that run, for systems that hide the variables of some of them: which process began when, and with which of our
- * variables. A worker writes one when it has started a program, and removes it at the end. The note of a worker that died is found by the
- * process that ends what it left.
+ * Notes of running programs, for systems that hide the variables of some programs. A note says when a process began, and which of our
+ * variables it has. A worker writes the note when it has started a program, and removes it at the end. When the worker dies, the process
+ * that ends its programs finds the note.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -11,16 +11,16 @@ import { readRegularText, writeRegularText } from "../regular-file.ts";
 import { USER_STATE_DEPTH, userStateDir } from "../user-state.ts";
 import type { ProcessRow } from "./process-source.ts";
 
-/** These say to which run of which tree a process belongs. */
+/** The variables that say which run of which tree a process belongs to. */
 const NOTED = /^MAILCHUTE_(?:LEASE|STATE|TASK_FILE)$/;
-/** Times are whole seconds, and the clock may be adjusted. */
+/** Times may differ by this much, because they are whole seconds and the clock may be adjusted. */
 const SLACK_S = 1;
-/** A note that is younger (s) may be of a process that began after the table was read. */
+/** A note younger than this (s) may belong to a process that began after the table was read. */
 const YOUNG_S = 10;
 
 /**
- * @param sinceMs by the date, before the program was started
- * @returns removes the note; never throws
+ * @param sinceMs a time before the program was started (epoch ms)
+ * @returns a function that removes the note; it never throws
  */
 export function noteProgram(
   pid: number,
@@ -39,7 +39,7 @@ export function noteProgram(
   return () => drop(path);
 }
 
-/** What is noted of processes of this table, by pid. Notes of programs that are gone are removed. */
+/** The noted variables of the processes in this table, by pid. Removes notes of programs that are gone. */
 export function readNotes(rows: readonly ProcessRow[]): Map<number, string> {
   const starts = new Map(rows.map(({ pid, startTicks }) => [pid, startTicks]));
   const found = new Map<number, string>();

@@ -1,21 +1,21 @@
-/** One look by `ps`. What processes were started with is asked for at most twice, and only when it is needed. */
+/** One look by `ps`. It runs `ps` for command lines at most twice, and only when they are needed. */
 import { basename } from "node:path";
 import type { ProcessLook, ProcessRow } from "./process-source.ts";
 import { readNotes } from "./program-notes.ts";
 import { parseCommands, variablesIn } from "./ps-text.ts";
 import { runCommands } from "./run-ps.ts";
 
-/** Begins each variable by which our processes are known. */
+/** The prefix of each variable by which we recognize our processes. */
 const OURS = " MAILCHUTE_";
 const LEASE = /(?:^|\0)MAILCHUTE_LEASE=[^\0]*/;
-/** A process that is older (s) and still unclear is not waited for. Its age is known to the second. */
+/** A process older than this (s) that is still unclear is not waited for. Its age is known to the second. */
 const NEWBORN_S_MAX = 2;
-/** Gets the children of processes that have ended. */
+/** This process becomes the parent of processes whose parent has ended. */
 const INIT = 1;
 
 /**
- * @param run prints the commands of all processes, with their variables or without; not `ps` in tests
- * @param notesOf the variables that workers have noted, by pid
+ * @param run prints the commands of all processes, with or without their variables; tests replace it
+ * @param notesOf returns the variables that workers have noted, by pid
  */
 export function psLook(
   rows: readonly ProcessRow[],
@@ -46,7 +46,7 @@ export function psLook(
   };
 }
 
-/** What `ps` prints of the commands. Each is asked for once, at its first use. */
+/** The texts that `ps` prints of the commands. Each text is read once, at its first use. */
 class Texts {
   private readonly groupOf: ReadonlyMap<number, number>;
   private readonly run: typeof runCommands;
@@ -72,8 +72,8 @@ class Texts {
   }
 
   /**
-   * macOS hides the variables of its own programs, such as /bin/sh. Such a process is taken to have those that were noted of the program
-   * whose group it is in, or those of a process of its group that has variables of ours.
+   * macOS hides the variables of its own programs, such as /bin/sh. For such a process this returns the noted variables of the program that
+   * leads its group, or those of a process of its group that has variables of ours.
    */
   variablesOf(pid: number): string | undefined {
     const text = this.full.get(pid);
@@ -84,7 +84,7 @@ class Texts {
     return hasOthers && this.isHidden(pid, text) ? this.groups.get(group) : own;
   }
 
-  /** Whether it has started another program since the look began. */
+  /** Whether the process has become another program since the look began. */
   isTorn(pid: number): boolean {
     const text = this.full.get(pid);
     return (
@@ -92,13 +92,13 @@ class Texts {
     );
   }
 
-  /** Whether it may still become one of ours, and cannot be told from what it was before. */
+  /** Whether the process may turn out to be one of ours, although nothing shows it yet. */
   isUnclear(pid: number, parent: number): boolean {
     const text = this.full.get(pid);
     if (text === undefined) return false;
     // Its memory cannot be read: its program is being replaced.
     if (text.startsWith("(")) return true;
-    // A copy of a worker that has ended, or an orphan whose variables are not there yet.
+    // A copy of a worker that has ended, or an orphan whose variables are not set yet.
     const isOrphan = parent === INIT || !this.full.has(parent);
     return isOrphan && (text.startsWith(`${process.execPath} `) || this.isHidden(pid, text));
   }
@@ -108,7 +108,7 @@ class Texts {
     return this.plainTexts;
   }
 
-  /** The variables of groups, where some are of ours and all of one lease. A program of ours has a group with its own pid. */
+  /** The variables of groups in which some processes have ours, all with the same lease. A program of ours leads a group. */
   private get groups(): ReadonlyMap<number, string> {
     this.ofGroups ??= this.findGroups();
     return this.ofGroups;

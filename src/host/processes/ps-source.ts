@@ -1,6 +1,6 @@
 /**
- * The processes as `ps` shows them, for systems without `/proc`. Each look starts a program, so it is taken only when the answer can be
- * known in no other way. Start times are whole seconds since 1970: two processes with one pid and one second are taken for the same one.
+ * The processes as `ps` shows them, for systems without `/proc`. Each look starts a program, so it is the last resort. Start times are
+ * whole seconds since 1970: two processes with the same pid and the same second count as the same process.
  */
 import { isPidAlive } from "./is-pid-alive.ts";
 import type { ProcessRow, ProcessSource } from "./process-source.ts";
@@ -9,18 +9,18 @@ import { psLook } from "./ps-look.ts";
 import { parseTable } from "./ps-text.ts";
 import { runBootId, runTable } from "./run-ps.ts";
 
-/** A process that was seen so long ago (ms) counts as alive while its pid is in use. */
+/** For this long after a look (ms), a process that it showed counts as alive while its pid is in use. */
 const FRESH_MS = 2000;
-/** Linux works out the second anew each time, and may come to another one when its clock is adjusted. */
+/** Start times may differ by this much: Linux computes them anew each time, and the result may change when the clock is adjusted. */
 const SLACK_S = 1;
 const REST_MS = 80;
 
-/** @param run prints the table; not `ps` in tests */
+/** @param run prints the table; tests replace it */
 export function makePsSource(run = runTable): ProcessSource {
   let lastStarts: ReadonlyMap<number, number> = new Map();
   let lastLookMs = Number.NEGATIVE_INFINITY;
 
-  /** @throws Error when the list cannot be had now, or is not whole */
+  /** @throws Error when the list cannot be read now, or is not complete */
   const takeRows = (): ProcessRow[] => {
     const { text, pid: ofPs } = run();
     const rows = parseTable(text).filter(({ pid }) => pid !== ofPs);
@@ -39,7 +39,7 @@ export function makePsSource(run = runTable): ProcessSource {
   return {
     restMs: REST_MS,
     bootId: runBootId,
-    // Processes that are known by /proc have other start times: they count as those of another place.
+    // A start time from /proc means something else, so processes that use /proc count as those of another place.
     pidSpace: () => "ps",
     startOf: startNow,
     judge(pid, startTicks) {

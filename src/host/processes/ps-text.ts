@@ -1,10 +1,10 @@
 /**
- * Understands what `ps` prints, on macOS and on Linux. A text that is not understood is an error, and never an empty list: nothing may be
- * taken for dead because of it.
+ * Parses the output of `ps`, on macOS and on Linux. A text that it does not understand is an error, never an empty list: otherwise live
+ * processes would count as dead.
  */
 import type { ProcessRow } from "./process-source.ts";
 
-/** None of these can hold a text of the process. `lstart` must be in UTC and in English. */
+/** A process cannot put its own text into any of these columns. `lstart` must be in UTC and in English. */
 export const TABLE_COLUMNS = "pid=,ppid=,pgid=,stat=,lstart=";
 /** The command comes last, because it may be of any length. */
 export const COMMAND_COLUMNS = "pid=,command=";
@@ -14,7 +14,7 @@ const ROW =
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 const SHOWN_LENGTH_MAX = 80;
 
-/** @returns all processes but zombies; they began at seconds since 1970 @throws Error for a text that is not understood */
+/** @returns all processes but zombies, with start times in seconds since 1970 @throws Error for a text that it does not understand */
 export function parseTable(text: string): ProcessRow[] {
   const rows: ProcessRow[] = [];
   for (const line of text.split("\n")) {
@@ -28,7 +28,7 @@ export function parseTable(text: string): ProcessRow[] {
       pid: Number(pid),
       parent: Number(parent),
       group: Number(group),
-      // Neither is told in the same way everywhere.
+      // Not every `ps` prints these two in the same way.
       session: 0,
       threads: 0,
       startTicks,
@@ -45,8 +45,8 @@ function secondsOf(month: string, date: readonly string[]): number {
 }
 
 /**
- * The command of each process, with its variables where `ps` was asked for them. A process may put any text there, also one that looks
- * like the line of another process: a pid with two lines is left out.
+ * The command of each process, with its variables where `ps` was asked for them. A process may put any text there, even one that looks
+ * like the line of another process. So a pid with two lines is left out.
  */
 export function parseCommands(text: string): Map<number, string> {
   const commands = new Map<number, string>();
@@ -63,11 +63,11 @@ export function parseCommands(text: string): Map<number, string> {
 }
 
 /**
- * The variables of a process as `/proc` shows them, each with a NUL after it. `ps` prints a space between two of them, and also the
- * spaces in them: what follows a space and looks like a variable counts as one.
+ * The variables of a process as `/proc` shows them, each with a NUL after it. `ps` prints a space between two variables, but a value may
+ * hold spaces, too. So a text after a space that looks like a variable counts as one.
  * @param full the command with its variables
  * @param command the same without them, so that no argument is taken for a variable
- * @returns undefined when the two do not fit together: it has started another program in between
+ * @returns undefined when the two do not match: the process has become another program in between
  */
 export function variablesIn(full: string, command: string): string | undefined {
   if (!full.startsWith(command)) return undefined;

@@ -1,19 +1,19 @@
-/** Runs the programs that tell of processes, on macOS and on Linux. */
+/** Runs the programs that show processes, on macOS and on Linux. */
 import { COMMAND_COLUMNS, TABLE_COLUMNS } from "./ps-text.ts";
 
 const IS_MACOS = process.platform === "darwin";
 const PS = "/bin/ps";
 const SYSCTL = "/usr/sbin/sysctl";
-/** The system makes it anew at each start, and no change of the date changes it, unlike `kern.boottime`. */
+/** The system makes a new one at each start. Unlike `kern.boottime`, it does not change with the date. */
 const BOOT_ID = IS_MACOS ? "kern.bootsessionuuid" : "kernel.random.boot_id";
 const OUTPUT_BYTES_MAX = 2 ** 28;
 const LIMIT_MS = 20_000;
-/** Times in UTC and in English; letters as they are. */
+/** Prints times in UTC and in English, and leaves letters as they are. */
 const ENVIRONMENT = { TZ: "UTC0", LC_TIME: "C", LC_CTYPE: IS_MACOS ? "UTF-8" : "C.UTF-8" };
 
 interface Printed {
   text: string;
-  /** Of the program that printed it, which may be in its own list. */
+  /** The pid of the program that printed it, because that program may be in its own list. */
   pid: number;
 }
 
@@ -22,9 +22,9 @@ export function runTable(): Printed {
   return run(PS, ["-axo", TABLE_COLUMNS]);
 }
 
-/** @param isWithVariables those of processes that this user may look at @throws Error like `runTable` */
+/** @param isWithVariables true: also prints the variables that this user may see @throws Error like `runTable` */
 export function runCommands(isWithVariables: boolean): Printed {
-  // "-E" and "e" are the same wish.
+  // "-E" and "e" mean the same.
   const variables = isWithVariables ? (IS_MACOS ? ["-E"] : ["e"]) : [];
   const all = IS_MACOS ? ["-axww"] : ["axww"];
   return run(PS, [...all, ...variables, "-o", COMMAND_COLUMNS]);
@@ -36,7 +36,7 @@ export function runBootId(): string {
 }
 
 function run(program: string, args: readonly string[]): Printed {
-  // Every command reads this file, and loading that module would be a twentieth of its time.
+  // Every command loads this file, and an import of that module would take a twentieth of the command's time.
   const { spawnSync } = process.getBuiltinModule("node:child_process");
   const { pid, status, stdout, error } = spawnSync(program, args, {
     env: ENVIRONMENT,
