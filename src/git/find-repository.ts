@@ -1,4 +1,4 @@
-/** Finds the repository of a directory by its files alone, without git: cheap, for a process that must not wait. Looks only. */
+/** Finds the repository of a directory by its files, without running git: cheap, for a process that must not wait. Changes nothing. */
 import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 

@@ -1,6 +1,6 @@
 /**
- * Removes the lock of a ref that a killed git has left. git holds such a lock for an instant, and waits for that of a dead process for ever.
- * Not for locks of an index or a head, which a git holds as long as a person writes a message.
+ * Removes the lock of a ref that a killed git has left. git holds such a lock only for an instant, but waits for ever for the lock of a
+ * dead process. Locks of an index or a head stay: git may hold them as long as a person writes a message.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -8,15 +8,15 @@ import { setTimeout as wait } from "node:timers/promises";
 import { systemCode } from "../core/errors.ts";
 import { runningGits } from "./running-gits.ts";
 
-/** A younger lock may be held (ms), also by a git that we cannot see, such as that of another container. */
+/** A lock younger than this (ms) may be in use, even by a git that we cannot see, such as one in another container. */
 const LEFT_MS = 5000;
 const WAIT_MS_MAX = 10_000;
 const PAUSE_MS = 50;
-/** Of one ref, or of the file that has many of them. Before it is the git directory. */
+/** Finds in git's message the lock of one ref or of `packed-refs`, and the git directory before it. */
 const REF_LOCK =
   /cannot lock ref '(refs\/.+?)': Unable to create '(.+?)\/\1\.lock': File exists|Unable to create '(.+?)\/packed-refs\.lock': File exists/;
 
-/** An old lock, and every git that ran there when it was seen first: the one that has it must end before the lock may go. */
+/** An old lock. `holders` are the gits that ran there when the lock was first seen: all must end before the lock may be removed. */
 export interface SeenLock {
   path: string;
   inode: number;
@@ -25,9 +25,9 @@ export interface SeenLock {
 }
 
 /**
- * Call it each time that git says that it waits for a lock.
- * @param said what git says
- * @param before what the last call returned
+ * Call this each time that git reports that it waits for a lock.
+ * @param said the message of git
+ * @param before the return value of the last call
  */
 export function dropLeftLock(said: string, before?: SeenLock): SeenLock | undefined {
   const [, ref, ofRef, ofMany] = REF_LOCK.exec(said) ?? [];
@@ -36,7 +36,7 @@ export function dropLeftLock(said: string, before?: SeenLock): SeenLock | undefi
   return dropLeft(commonDir, `${commonDir}/${ref ?? "packed-refs"}.lock`, before);
 }
 
-/** Waits while all refs are locked, so that no lock of a killed git is left when a step has ended. Whether it is still there: the next call says so. */
+/** Waits while all refs are locked, so that a step leaves no lock of a killed git. If the lock stays, the next call of git reports it. */
 export async function awaitPackedRefs(commonDir: string): Promise<void> {
   const path = join(commonDir, "packed-refs.lock");
   const deadline = performance.now() + WAIT_MS_MAX;
@@ -52,7 +52,7 @@ function dropLeft(commonDir: string, path: string, before?: SeenLock): SeenLock 
   if (inode === undefined || mtimeMs === undefined || Date.now() - mtimeMs < LEFT_MS)
     return undefined;
   const running = runningGits(commonDir);
-  // Nothing is known of processes here.
+  // This system lists no processes.
   if (running === undefined) return undefined;
   const isSame = before?.path === path && before.inode === inode && before.mtimeMs === mtimeMs;
   const holders = isSame ? running.filter((one) => before.holders.includes(one)) : running;
@@ -61,7 +61,8 @@ function dropLeft(commonDir: string, path: string, before?: SeenLock): SeenLock 
 }
 
 /**
- * Moves it aside first, then looks whether it is the one that was left: another process may have removed that, and a git may have made its own.
+ * Moves the lock aside first, then checks that it is the one that was left: another process may have removed that one, and a git may have
+ * made a new one. A new one is put back.
  * @param aside a path in the same file system
  */
 export function removeLock(path: string, inode: number, aside: string): void {

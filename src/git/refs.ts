@@ -1,4 +1,4 @@
-/** Reads and changes refs. A change names the value that it replaces, so that none is overwritten by mistake. */
+/** Reads and changes refs. Each change names the old value, so that it overwrites no ref by mistake. */
 import { atCommonDir, type Repository } from "./repository.ts";
 import { askGit, gitLines } from "./run-git.ts";
 
@@ -7,7 +7,7 @@ export interface Ref {
   commit: string;
 }
 
-/** As the old value of a ref: it must not be there. */
+/** As the old value of a ref, it means that the ref must not exist. */
 const NONE = "";
 
 /** Refs below a prefix, such as `refs/heads/`. */
@@ -32,12 +32,12 @@ export async function makeRef(repository: Repository, { name, commit }: Ref): Pr
   const { code } = await askGit(call, "update-ref", name, commit, NONE);
   if (code === 0) return true;
   if ((await listRefs(repository, name)).some((ref) => ref.name === name)) return false;
-  // It says why it cannot be made.
+  // This call fails with the reason.
   await askGit(atCommonDir(repository), "update-ref", name, commit, NONE);
   return true;
 }
 
-/** How many commits of a branch are on no other one, here or on a remote. @param branch without `refs/heads/` */
+/** How many commits of a branch are on no other branch, here or on a remote. @param branch without `refs/heads/` */
 export async function countOwnCommits(repository: Repository, branch: string): Promise<number> {
   const others = [`--exclude=${branch}`, "--branches", "--remotes"];
   const call = atCommonDir(repository);
@@ -59,7 +59,7 @@ export async function deleteRefs(repository: Repository, refs: readonly Ref[]): 
   await askGit({ ...atCommonDir(repository), input }, "update-ref", "--stdin", "-z");
 }
 
-/** Of these commits, those that are on no branch, tag or remote, and below no other of these refs. */
+/** Those of the commits that no branch, tag or remote contains, and no ref below these prefixes. */
 export async function unreachable(
   repository: Repository,
   commits: readonly string[],

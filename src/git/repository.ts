@@ -8,7 +8,7 @@ import { askGit, type GitCall, gitLines, gitText } from "./run-git.ts";
 export interface Repository {
   /** The git directory that all its worktrees share. */
   commonDir: string;
-  /** Where in the worktree the directory lies, with a slash at the end; "" at its top. */
+  /** The path of the directory in the worktree, with a slash at the end; "" at the top. */
   prefix: string;
   /** Variables for all calls. */
   env: Readonly<Record<string, string>>;
@@ -37,7 +37,7 @@ export async function openRepository(
 
 /** For calls that need no worktree. */
 export function atCommonDir({ commonDir, env }: Repository): GitCall {
-  // Not its own worktree: whatever the call does, a person's files stay as they are.
+  // The call does not use the worktree of a person, so it cannot change that person's files.
   return { cwd: commonDir, env: { ...env, GIT_DIR: commonDir } };
 }
 
@@ -48,7 +48,7 @@ export async function commitOf(call: GitCall, ref: string): Promise<string | und
   return code === 0 ? out.toString().trim() : undefined;
 }
 
-/** Whether a commit is below another one, or is it. @throws ErrGit */
+/** Whether a commit is an ancestor of another one, or the same commit. @throws ErrGit */
 export async function isAncestor(call: GitCall, commit: string, of: string): Promise<boolean> {
   const { code } = await askGit(
     { ...call, answers: [1] },
@@ -71,7 +71,7 @@ export async function headOf(dir: string, { env }: Repository): Promise<string> 
 }
 
 /**
- * Files under LFS are only pointers when git does not know its filter: an agent would work on those.
+ * Refuses a repository with LFS files when the LFS filter cannot run: an agent would get pointers in place of the files.
  * @throws ErrGit
  */
 export async function checkLargeFiles(repository: Repository, commit: string): Promise<void> {
@@ -98,19 +98,19 @@ async function explainFilter(
 ): Promise<string | undefined> {
   const set = new Map(filters.map((line) => line.split(" ", 2) as [string, string]));
   const program = set.get("filter.lfs.process") ?? set.get("filter.lfs.smudge") ?? "";
-  // A command with quotes or variables is the shell's to read.
+  // Only a shell can read a command with quotes or variables.
   if (!/^[\w./+-]+$/.test(program)) return undefined;
   const path = [await gitText(call, "--exec-path"), process.env["PATH"]].join(delimiter);
   if (findProgram(program, path, call.cwd) !== undefined) return undefined;
   return `their filter ${program} is not there`;
 }
 
-/** The directory in which git keeps what belongs to one worktree; undefined when it knows none at this path. */
+/** The directory in which git keeps the data of one worktree; undefined when git knows no worktree at this path. */
 export function findGitDir({ commonDir }: Repository, path: string): string | undefined {
   return listWorktrees(commonDir).find((one) => one.path === path)?.gitDir;
 }
 
-/** All worktrees of the repository except a person's first one, as git keeps them: also those whose directory is gone. */
+/** All worktrees of the repository that git knows, except the main one. Includes those whose directory is gone. */
 export function listWorktrees(commonDir: string): { path: string; gitDir: string }[] {
   const dir = join(commonDir, "worktrees");
   let names: string[] = [];
@@ -125,7 +125,7 @@ export function listWorktrees(commonDir: string): { path: string; gitDir: string
       const file = resolve(gitDir, fs.readFileSync(join(gitDir, "gitdir"), "utf8").trim());
       return [{ path: file.replace(/\/\.git$/, ""), gitDir }];
     } catch {
-      // Just being made, or removed.
+      // Another process is making or removing it just now.
       return [];
     }
   });

@@ -1,6 +1,6 @@
 /**
- * Runs the user's git. Its hooks and its file system monitor are off, because a branch or an agent may have brought them; it asks
- * for no password, and sees no variable of another git session. Waits for a lock file that another git holds, and removes that of a dead one.
+ * Runs the user's git. Its hooks and its file system monitor are off, because a branch or an agent may have brought them. It asks for no
+ * password, and sees no variable of another git session. Waits for a lock file of another git, and removes one that a dead git left.
  */
 import { spawn } from "node:child_process";
 import { setTimeout as wait } from "node:timers/promises";
@@ -12,10 +12,10 @@ export interface GitCall {
   cwd: string;
   /** The git directory of a worktree; without it git finds one from `cwd`. With `cwd` it names the worktree, too. */
   gitDir?: string;
-  /** Variables beside our own environment, such as the lease of the run, by which a killed worker's programs are found. */
+  /** Variables in addition to our own environment, such as the lease of the run: recovery finds the programs of a killed worker by it. */
   env?: Readonly<Record<string, string>>;
   input?: string | Buffer;
-  /** Exit codes that are answers, beside 0. */
+  /** Exit codes besides 0 that are no errors. */
   answers?: readonly number[];
   /** Settings for this call, as `name=value`. */
   settings?: readonly string[];
@@ -36,7 +36,7 @@ const ALWAYS = [
   "gc.auto=0",
   "maintenance.auto=false",
   "submodule.recurse=false",
-  // What we save must be on disk before anything is removed.
+  // What we save must be on the disk before we remove anything.
   "core.fsync=committed,reference",
 ];
 /** Variables of git that say where it is and what it reads, not what a session works on. */
@@ -44,7 +44,7 @@ const KEPT = /^GIT_(?:EXEC_PATH|TEMPLATE_DIR|CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM)|S
 /** How long it waits for a lock file of another git (ms). */
 const LOCK_WAIT_MS = 10_000;
 const PAUSE_MS = { first: 20, max: 400 } as const;
-/** Of the last lines of stderr that go into a message (characters). */
+/** How much of the end of stderr goes into a message (characters). */
 const SAID_MAX = 600;
 
 /** @throws ErrGit when it cannot be started, or ends with another exit code */
@@ -98,7 +98,7 @@ async function runOnce(
     cwd,
     env: { ...gitEnvironment(process.env), ...env },
     stdio: ["pipe", "pipe", "pipe"],
-    // Without a terminal: what git starts, such as ssh, cannot ask there.
+    // Run without a terminal, so that programs of git, such as ssh, cannot ask questions there.
     detached: true,
     windowsHide: true,
   });
@@ -164,7 +164,7 @@ function explainFailure(
   });
 }
 
-/** As much as a message takes of it. */
+/** The end of the output, short enough for a message. */
 export function endOf(said: string): string {
   return said.trim().slice(-SAID_MAX);
 }

@@ -1,10 +1,10 @@
-/** Finds each git that may be at work in a repository. In doubt it is. */
+/** Finds each git that may be at work in a repository. In doubt, a git counts as at work. */
 import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { ProcessLook } from "../host/processes/process-source.ts";
 import { processes } from "../host/processes/processes.ts";
 
-/** These run for days, and change no ref. Before a script is the shell that reads it. */
+/** Programs of git that run for days, and change no ref. For a script, the shell that reads it comes first. */
 const DAEMON =
   /^(?:[^\0]*\0)?[^\0]*\bgit[-\0](?:daemon|fsmonitor--daemon|credential-cache--daemon)\0/;
 
@@ -16,7 +16,7 @@ export function runningGits(commonDir: string): string[] | undefined {
   return gits.map(({ pid, startTicks }) => `${pid} ${startTicks}`);
 }
 
-/** A script that is called git is one, and so are the programs of git itself. */
+/** A script named git counts as git, and so do the programs of git itself. */
 function isGit(look: ProcessLook, pid: number): boolean {
   return look.nameOf(pid).startsWith("git") && !DAEMON.test(look.argsOf(pid) ?? "");
 }
@@ -25,7 +25,7 @@ function mayBeIn(look: ProcessLook, pid: number, commonDir: string): boolean {
   const cwd = look.cwdOf(pid);
   if (cwd === undefined) return true;
   const words = [look.argsOf(pid), look.environ(pid)?.toString()];
-  // It may have been told to work elsewhere.
+  // An argument or a variable may tell it to work in another directory.
   if (words.some((text) => text === undefined || /git[-_](?:common[-_])?dir/i.test(text)))
     return true;
   try {
@@ -39,7 +39,7 @@ function isIn(cwd: string, commonDir: string): boolean {
   return `${cwd}/`.startsWith(`${commonDir}/`) || commonDirOf(cwd) === commonDir;
 }
 
-/** Of the worktree in which a directory is. */
+/** The common git directory of the worktree that contains `dir`. */
 function commonDirOf(dir: string): string | undefined {
   for (let at = dir; ; at = dirname(at)) {
     const found = join(at, ".git");

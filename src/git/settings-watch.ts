@@ -1,6 +1,6 @@
 /**
- * Notices what a run changed in the settings of its repository: `.git/config`, hooks, filters. git obeys those in every worktree, and
- * in a person's own. The processes of one user can all write there, so this guards against mistakes and does not prevent them.
+ * Notices what a run changed in the settings of its repository: `.git/config`, hooks, filters. git obeys them in every worktree, also in
+ * that of a person. All processes of one user can write there, so this can only report a change, not prevent it.
  */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
@@ -44,7 +44,7 @@ export function changesBetween(before: WatchedSettings, after: WatchedSettings):
   return [...names].filter((name) => before[name] !== after[name]).sort();
 }
 
-/** Leaves a mark that git keeps: a ref to a text that names what has changed. @returns false when it is there already. @throws ErrGit */
+/** Stores in git which settings changed: makes a ref to a text with their names. @returns false when the ref exists. @throws ErrGit */
 export async function markChanges(
   repository: Repository,
   name: string,
@@ -55,7 +55,7 @@ export async function markChanges(
   return makeRef(repository, { name, commit: out.toString().trim() });
 }
 
-/** For people. */
+/** The message about these changes for people. */
 export function changesText({ commonDir }: Repository, changed: readonly string[]): string {
   return `while it ran, settings or hooks of ${commonDir} changed: ${changed.join(", ")}. git obeys them in your own tree, too: look at them`;
 }

@@ -11,43 +11,43 @@ import { atCommonDir, commitOf, type Repository } from "./repository.ts";
 import { askGit, type GitAnswer, type GitCall, gitLines, gitList, gitText } from "./run-git.ts";
 
 export interface Worktree {
-  /** Undefined: its directory is gone. */
+  /** Undefined when its directory is gone. */
   path: string | undefined;
   gitDir: string;
   /** Its branch, without `refs/heads/`. */
   branch: string;
 }
 
-/** Names of what a snapshot holds, for its message: the commit of each. */
+/** What a snapshot holds, for its message: each commit with a word for it. */
 export type Held = readonly (readonly [what: string, commit: string])[];
 
 export interface Snapshot {
   tree: string;
-  /** Of the commit; the first one is the head of the worktree, if it has one. */
+  /** The parents of its commit. The first one is the head of the worktree, if it has one. */
   parents: readonly string[];
   held: Held;
-  /** Files differ from the head, or the index does, or it is unmerged. */
+  /** True when files or the index differ from the head, or the index has unmerged entries. */
   isChanged: boolean;
-  /** Files that could not be read, and directories that are repositories of their own: the snapshot lacks those. */
+  /** What the snapshot lacks: files that could not be read, and directories that are repositories of their own. */
   missing: readonly string[];
 }
 
-/** Commits that a stopped rebase, merge or bisect needs, beside its head. */
+/** Commits that a stopped rebase, merge or bisect needs, besides the head. */
 const OPERATIONS = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "ORIG_HEAD"];
-/** What was saved before. */
+/** The refs of earlier saves. */
 const SAVES = "refs/mailchute";
 const OWN_REFS = ["refs/worktree", "refs/bisect", "refs/rewritten"];
-/** Its index while it takes a snapshot. Never the one that the worktree uses. */
+/** The name of the index for snapshots. The worktree never uses it. */
 const INDEX = "mailchute-index";
-/** The same snapshot has the same name, so a repeat makes nothing new. */
+/** With fixed dates, the same snapshot is the same commit, so a repeat makes nothing new. */
 const SAME_TIME = { GIT_AUTHOR_DATE: "@0 +0000", GIT_COMMITTER_DATE: "@0 +0000" };
-/** Most commits that are named beside the head and the index. */
+/** A snapshot names at most this many commits besides the head and the index. */
 const EARLIER_MAX = 1000;
 
 export interface SnapshotWish {
-  /** Content goes in as it is: an agent may have set up a filter, which would run here. */
+  /** True: stores files without filters, because an agent may have set up a filter, which would run here. */
   withoutFilters: boolean;
-  /** Ignored files that it takes, too. */
+  /** Ignored files that the snapshot also takes. */
   more?: readonly string[];
 }
 
@@ -79,12 +79,12 @@ export async function takeSnapshot(
   };
 }
 
-/** Whether everything in it is on a branch, or in a save, anyway. */
+/** Whether everything in it is also on a branch or in an earlier save. */
 export function isEmpty({ isChanged, held, missing }: Snapshot): boolean {
   return !isChanged && missing.length === 0 && held.every(([what]) => what === "head");
 }
 
-/** Makes the commit. The message names what each parent is. */
+/** Makes the commit. Its message says what each parent is. */
 export async function commitSnapshot(
   repository: Repository,
   { tree, parents, held, missing }: Snapshot,
@@ -122,7 +122,7 @@ async function commitTree(
   return gitText(fixed, "commit-tree", tree, ...parents.flatMap((one) => ["-p", one]));
 }
 
-/** Undefined: there is no index yet. Unmerged entries are put under `.unmerged/<stage>/`. */
+/** Undefined when there is no index yet. Puts unmerged entries under `.unmerged/<stage>/`. */
 async function treeOfIndex(call: GitCall, gitDir: string): Promise<string | undefined> {
   if (!fs.existsSync(join(gitDir, "index"))) return undefined;
   const unmerged = await askGit(call, "ls-files", "--unmerged", "-z");
@@ -154,7 +154,7 @@ async function treeOfFiles(
   more: readonly string[],
 ): Promise<{ tree: string; missing: string[] }> {
   const file = newIndex(gitDir, INDEX);
-  // Its index knows which files have not changed since: those need not be read again.
+  // The worktree's index knows which files have not changed since, so git need not read them again.
   if (fs.existsSync(join(gitDir, "index"))) fs.copyFileSync(join(gitDir, "index"), file);
   const own: GitCall = { ...call, env: { ...call.env, GIT_INDEX_FILE: file } };
   await lookAtAllFiles(own);
@@ -162,9 +162,9 @@ async function treeOfFiles(
   try {
     await askGit(own, "add", "--all", "--", ".");
   } catch (error) {
-    // A file that cannot be read, or a repository without a commit: everything else is saved.
+    // Git cannot read a file, or there is a repository without a commit. Save everything else.
     const { code } = await addWhatItCan(own, file);
-    // It was only that a git was killed.
+    // Exit code 0: the first call failed only because a killed git had left a lock.
     if (code !== 0) missing.push(messageOf(error));
   }
   if (more.length > 0) {
@@ -179,12 +179,12 @@ async function treeOfFiles(
 }
 
 async function addWhatItCan(own: GitCall, index: string): Promise<GitAnswer> {
-  // That of a git that was killed.
+  // A killed git left this lock.
   fs.rmSync(`${index}.lock`, { force: true });
   return askGit({ ...own, answers: [1] }, "add", "--all", "--ignore-errors", "--", ".");
 }
 
-/** A person or an agent may have told git not to look at a file: here it must. */
+/** Makes git look at all files, even those that a person or an agent told it to skip. */
 async function lookAtAllFiles(call: GitCall): Promise<void> {
   const marked = (await gitList(call, "ls-files", "-v", "-z")).filter((line) =>
     /^[a-z]/.test(line),
@@ -195,8 +195,8 @@ async function lookAtAllFiles(call: GitCall): Promise<void> {
 }
 
 /**
- * Directories in the worktree that are repositories of their own: a tree only names their commit.
- * @param own with the index of the snapshot, which must not reach those repositories
+ * Directories in the worktree that are repositories of their own. The tree of a snapshot only names their commit.
+ * @param own a call with the index of the snapshot; the calls in those repositories must not use it
  */
 async function repositoriesIn(own: GitCall, call: GitCall): Promise<string[]> {
   const links = (await gitList(own, "ls-files", "--stage", "-z")).filter((line) =>
@@ -212,7 +212,7 @@ async function repositoriesIn(own: GitCall, call: GitCall): Promise<string[]> {
   return found;
 }
 
-/** Whether all that a submodule holds is in its remote repository, too. */
+/** Whether the remote repository of a submodule has everything that the submodule holds. */
 async function isElsewhere(dir: string, { env = {} }: GitCall): Promise<boolean> {
   const call: GitCall = { cwd: dir, env };
   try {
@@ -233,7 +233,7 @@ async function isElsewhere(dir: string, { env = {} }: GitCall): Promise<boolean>
   }
 }
 
-/** Commits that this worktree knows and no branch has. */
+/** Commits that this worktree knows and that no branch contains. */
 async function earlierCommits(repository: Repository, call: GitCall): Promise<string[]> {
   const answers = [1, 128];
   const log = await askGit({ ...call, answers }, "reflog", "show", "--format=%H", "HEAD");

@@ -10,7 +10,7 @@ export interface WorktreeStatus {
   untracked: string[];
   ignored: string[];
   unmerged: string[];
-  /** What was begun and not ended: `rebase`, `merge`, … */
+  /** The operation that was begun and has not ended: `rebase`, `merge`, … */
   operation: string | undefined;
   head: string | undefined;
 }
@@ -37,7 +37,7 @@ export async function statusOf(
   return { ...parseStatus(entries), operation: begun?.[1], head: await commitOf(call, "HEAD") };
 }
 
-/** Files that git ignores, one by one. A repository of its own ends with a slash. */
+/** Files that git ignores, one by one. For a nested repository, it lists only the directory, with a slash at the end. */
 export async function ignoredFiles(call: GitCall): Promise<string[]> {
   return gitList(call, "ls-files", "--others", "--ignored", "--exclude-standard", "-z");
 }

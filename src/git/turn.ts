@@ -5,10 +5,10 @@ import { lockFile } from "../host/file-lock.ts";
 import { awaitPackedRefs } from "./left-locks.ts";
 import type { Repository } from "./repository.ts";
 
-/** How long it waits for others that make or remove worktrees of the repository (ms). */
+/** How long a process waits for others that make or remove worktrees of the repository (ms). */
 const TURN_WAIT_MS = 10 * 60_000;
 
-/** Runs while no other process makes or removes a worktree of the repository. @throws ErrGit when its turn does not come */
+/** Calls `run` while no other process makes or removes a worktree of the repository. @throws ErrGit when its turn does not come */
 export async function inTurn<T>(repository: Repository, run: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + TURN_WAIT_MS;
   const file = join(repository.commonDir, "mailchute-worktrees.lock");
