@@ -1,17 +1,17 @@
-/** Makes a line of a program's output fit for the screen: its colours stay, all else that would steer the terminal becomes text. Pure. */
+/** Makes a line of a program's output safe for the screen: colours stay, other control sequences become text. Pure. */
 import { inert } from "./inert.ts";
 
 const SGR = /(\u001b\[[0-9;]*m)/;
 const TAB_CELLS = 8;
-/** Of a longer line only the beginning is shown (characters). */
+/** Of a line longer than this, only the beginning is shown (characters). */
 const LINE_CHARS_MAX = 16 * 1024;
-/** Colours, bold, dim, underlined, and their ends. Not among them: hidden, blinking, backgrounds. */
+/** Codes for colours, bold, dim, italic and underlined, and their ends. Hidden, blinking and background codes are not allowed. */
 const ALLOWED = /^(?:0|1|2|3|4|22|23|24|3[0-79]|9[0-7])$/;
 const CODES_MAX = 64;
 
 /** @param isColoured false: colours are left out, too */
 export function logLine(raw: string, isColoured: boolean): string {
-  // A line that a program has drawn over again and again: what it shows at the end counts.
+  // A program may have overwritten the line several times. Show its last state.
   const last = raw
     .slice(0, LINE_CHARS_MAX)
     .split("\r")
@@ -26,7 +26,7 @@ export function logLine(raw: string, isColoured: boolean): string {
   return `${parts.join("")}${isColoured && codes > 0 ? "\u001b[0m" : ""}`;
 }
 
-/** The allowed ones of its codes; 38 and 48 take the next codes with them. */
+/** The allowed codes of a sequence. After 38 or 48, the next codes belong to that code, so they are dropped with it. */
 function coloursOf(sequence: string): string {
   const codes = sequence.slice(2, -1).split(";");
   const kept: string[] = [];

@@ -104,11 +104,11 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
-/** As terminals draw them: East Asian wide characters, and pictures that are not text by default. */
+/** Characters that terminals draw two cells wide: East Asian wide characters, and emoji that are shown as pictures by default. */
 const WIDE =
   /[\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{16fe0}-\u{18cff}\u{1aff0}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]|(?![\u{1f1e6}-\u{1f1ff}])\p{Emoji_Presentation}/u;
 const NO_WIDTH = /[\p{Mn}\p{Me}\u1160-\u11ff]/u;
-/** Latin letters, dashes, lines and blocks, which are nearly all that a screen shows. */
+/** Texts of Latin letters, dashes, lines and blocks only. Nearly all texts on a screen are of this kind. */
 const ONE_CELL_EACH = /^[\0-\u02ff\u2010-\u2027\u2500-\u25fc]*$/;
 
 /** How many cells a text takes on a terminal. */
