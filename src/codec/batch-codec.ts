@@ -1,4 +1,4 @@
-/** Decodes lines of a batch and encodes their results. It does little more than one JSON.parse a line: there may be millions. */
+/** Decodes lines of a batch and encodes their results. It does little more than one JSON.parse per line, because there may be millions. */
 
 import { ErrInvalidTask, messageOf } from "../core/errors.ts";
 import { BATCH_LINES_MAX } from "../core/limits.ts";

@@ -11,7 +11,7 @@ import { compileCheck, optional, shapeOf, shorten } from "./schema.ts";
 import { Type } from "./typebox.ts";
 
 const Text = Type.String({ minLength: 1, maxLength: 256 });
-/** What an agent is told. */
+/** The longest text for an agent. */
 const TEXT_CHARS_MAX = 32 * 1024;
 const Workers = Type.Integer({ minimum: 0, maximum: WORKERS_MAX });
 
@@ -142,7 +142,7 @@ export function checkCommand(value: Record<string, unknown>, id: string): Comman
   return command;
 }
 
-/** The arguments of `set-limit`; a text says what is wrong with them. */
+/** The arguments of `set-limit`, or a text that says what is wrong with them. */
 function limitTargetOf(args: Record<string, unknown>): LimitTarget | string {
   const { group, limit } = args;
   if ((group === undefined) === (limit === undefined))

@@ -3,7 +3,7 @@ import { scanObject } from "./json.ts";
 import { FREE_MEMBERS } from "./task-codec.ts";
 
 /**
- * @param members undefined: the member goes
+ * @param members the new values; a member that is undefined is removed
  * @throws JsonFault when the bytes hold no JSON object
  */
 export function withMembers(bytes: Buffer, members: Readonly<Record<string, unknown>>): string {

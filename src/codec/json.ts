@@ -125,13 +125,13 @@ function scan(scanner: Scanner, text: string, skipped = 0): { from: number; to: 
   }
 }
 
-/** Whether JSON.parse may have dropped a duplicate key, or accepted a forbidden key or too deep nesting. It may be true for a text that is in order. */
+/** Whether JSON.parse may have dropped a duplicate key, or accepted a forbidden key or too deep nesting. May be true for a good text. */
 function mayHide(text: string, value: object): boolean {
   if (text.length > JSON_MEMBERS_MAX) return true;
   let count = 0;
   for (let at = text.indexOf(":"); at !== -1; at = text.indexOf(":", at + 1)) {
     const before = text.charCodeAt(at - 1);
-    // A colon after a quote is counted. After a space it may be inside a string or not. After other characters it is inside one.
+    // A colon after a quote is counted. After a space it may or may not be inside a string. After another character it is inside one.
     if (before === QUOTE) count++;
     else if (before <= SPACE) return true;
   }

@@ -1,4 +1,4 @@
-/** Reads from a task's `metadata.roadmap` what its run needs to know of the node. Invalid values are left out. */
+/** Reads from a task's `metadata.roadmap` what its run must know about the node. Invalid values are left out. */
 import { compact } from "../core/compact.ts";
 import { explainBadKey, explainBadScope } from "../core/kv.ts";
 import type { NodeBrief, NodeInput, NodeType } from "../core/roadmap.ts";

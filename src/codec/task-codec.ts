@@ -369,7 +369,7 @@ export function explainBadCallback(callback: Callback): string | undefined {
   const given = ["id", "callback_of"].find((name) => Object.hasOwn(callback, name));
   if (given !== undefined) return `mailchute gives it its ${given}: take that out`;
   try {
-    // The lists of programs in it are read in a copy: this one stays as it was written.
+    // `checkBody` changes lists of programs, so it gets a copy: the callback must stay as it was written.
     checkBody(structuredClone(callback), "callback");
     return undefined;
   } catch (error) {

@@ -1,4 +1,4 @@
-/** What the schema of a task cannot say, field by field. */
+/** The rules of a task that its schema cannot express, field by field. */
 import { readDependencies } from "../core/dependencies.ts";
 import { explainBadId, foldId } from "../core/names.ts";
 import { explainBadOwned } from "../core/owned-paths.ts";
@@ -6,7 +6,7 @@ import { explainBadRunLimits } from "../core/run-limits.ts";
 import type { Task } from "../core/task.ts";
 import { shorten } from "./schema.ts";
 
-/** Why a field cannot be meant. */
+/** What is wrong with a field. */
 export interface TaskFault {
   message: string;
   hint?: string;
@@ -15,7 +15,7 @@ export interface TaskFault {
 /** @returns undefined when the field, or its absence, is good @param id of the task */
 export type TaskRule = (task: Task, id: string) => TaskFault | undefined;
 
-/** By field. A rule is asked when the task has its field: most tasks have few. */
+/** Rules by field. Only the rules of fields that the task has are called: most tasks have few fields. */
 export const TASK_RULES: ReadonlyMap<string, TaskRule> = new Map<string, TaskRule>([
   ["exec", ({ exec }) => explainArgv("exec", exec)],
   ["land_command", ({ land_command: argv }) => explainArgv("land_command", argv)],
@@ -37,7 +37,7 @@ export function readPrograms(value: readonly (string | string[])[]): string[][] 
   return (isOne && value.length > 0 ? [value] : value) as string[][];
 }
 
-/** From now on the task has a list of programs there. */
+/** Replaces the value of the field in the task by a list of programs. */
 function readProgramsOf(task: Task, field: "verify" | "setup"): TaskFault | undefined {
   const given = task[field];
   if (given === undefined) return undefined;
@@ -65,7 +65,7 @@ function explainOwns({ owns = {} }: Task): TaskFault | undefined {
   return undefined;
 }
 
-/** It becomes a part of paths and of refs. */
+/** Checks an id that becomes a part of paths and of refs. */
 function explainWorktreeOf({ metadata }: Task): TaskFault | undefined {
   const other = metadata?.["worktree_of"];
   const fault = typeof other === "string" ? explainBadId(other) : undefined;

@@ -13,7 +13,7 @@ import {
 import { YAML_DEPTH_MAX, YAML_PARTS_MAX } from "../core/limits.ts";
 
 type YamlOptions = Pick<DocumentOptions & ParseOptions & SchemaOptions, "merge"> & {
-  /** The parser enters here where each line begins. */
+  /** The parser fills it with the start of each line. */
   lineCounter?: LineCounter;
 };
 
