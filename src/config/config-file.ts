@@ -91,7 +91,7 @@ class ConfigReader {
     for (const pair of map.items) {
       const keyNode = isNode(pair.key) ? pair.key : map;
       const key = isScalar(keyNode) ? String(keyNode.value) : "";
-      // For editors.
+      // Only editors use this key.
       if (path.length === 0 && key === "$schema") continue;
       yield [pair.value, this.known(key, startOf(keyNode), schema, path), [...path, key]];
     }

@@ -1,4 +1,4 @@
-/** The JSON Schema of `config.yaml`. Explains why a value does not fit it. */
+/** The JSON Schema of `config.yaml`. Also explains why a value does not fit it. */
 
 import { optional, shapeOf } from "../codec/schema.ts";
 import {

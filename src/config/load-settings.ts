@@ -1,4 +1,4 @@
-/** Reads the settings of a state tree from its files. `decode-settings` decides what they mean. */
+/** Reads the settings of a state tree from its files. `decode-settings` interprets them. */
 import fs from "node:fs";
 import { join, resolve } from "node:path";
 import { ErrInvalidConfig, messageOf, systemCode } from "../core/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * The JSON Schema of `roadmap.yaml`, for editors. It takes every plan that the reader takes; the reader also knows what a schema cannot
- * say, such as circles and ids that are there twice.
+ * The JSON Schema of `roadmap.yaml`, for editors. It accepts every plan that the reader accepts. The reader also refuses faults that a
+ * schema cannot express, such as circles and repeated ids.
  */
 import { optional } from "../codec/schema.ts";
 import { TASK_BUDGET } from "../codec/task-codec.ts";
@@ -8,7 +8,7 @@ import { type SchemaOptions, type TProperties, type TSchema, Type } from "../cod
 import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX, TIMER_MS_MAX } from "../core/limits.ts";
 import { NODE_PRIORITIES, NODE_STATUSES, NODE_TYPES } from "../core/roadmap.ts";
 
-/** YAML makes a number of `id: 7`; the reader takes it as it is written. */
+/** YAML reads `id: 7` as a number; the reader takes the text as it is written. */
 const Word = (description: string) =>
   Type.Union([Type.String(), Type.Number(), Type.Boolean()], { description });
 const Id = Type.Union([Type.String({ minLength: 1, maxLength: ID_CHARS_MAX }), Type.Number()], {
@@ -90,7 +90,7 @@ const Budget = Type.Object(optional(TASK_BUDGET), {
   description: "how much its runs by a coding agent may spend",
 });
 
-/** `key:` without a value is as if it were not there. */
+/** `key:` without a value counts as missing. */
 function orEmpty(members: TProperties): TProperties {
   return optional(
     Object.fromEntries(
@@ -99,7 +99,7 @@ function orEmpty(members: TProperties): TProperties {
   );
 }
 
-/** Keys of your own are allowed. */
+/** Users may add keys of their own. */
 const Item = (description: string, members: TProperties) =>
   Type.Object({ id: Id, ...orEmpty({ ...FIELDS, ...members }) }, { description });
 

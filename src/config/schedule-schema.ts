@@ -1,6 +1,6 @@
 /**
- * The JSON Schema of `schedules/<name>.yaml`, for editors. It takes every schedule that the reader takes; the reader also knows time
- * zones, and times that never come.
+ * The JSON Schema of `schedules/<name>.yaml`, for editors. It accepts every schedule that the reader accepts. The reader also checks time
+ * zones, and refuses times that never come.
  */
 import { optional } from "../codec/schema.ts";
 import { type TProperties, Type } from "../codec/typebox.ts";
@@ -61,7 +61,7 @@ const FIELDS = {
   ),
 };
 
-/** `field:` without a value is as if it were not there; not so `task` and `roadmap`. */
+/** `field:` without a value counts as missing, except for `task` and `roadmap`. */
 function orEmpty({ task, roadmap, ...others }: typeof FIELDS): TProperties {
   const empty = Object.entries(others).map(([name, one]) => [name, Type.Union([one, Type.Null()])]);
   return { ...Object.fromEntries(empty), task, roadmap };

@@ -43,7 +43,7 @@ export const SCHEMAS = {
 
 export type SchemaName = keyof typeof SCHEMAS;
 
-/** As other programs read it. Every file may name its schema for editors, also one that takes no other unknown member. */
+/** The schema as other programs read it. It adds `$schema`, because every file may name its schema for editors. */
 export async function schemaDocument(name: SchemaName): Promise<Record<string, unknown>> {
   const schema = await SCHEMAS[name].load();
   const properties = { $schema: Type.Optional(Type.String()), ...(schema["properties"] as object) };
