@@ -1,4 +1,4 @@
-/** Lists the kinds of agents besides `exec` and `module`. Workers use them, and commands that show runs. */
+/** Lists the kinds of agents besides `exec` and `module`. Workers use them, and so do commands that show runs. */
 import type { AgentKindEntry, CodingKind } from "../agents/coding-kind.ts";
 
 export const AGENT_KINDS: readonly AgentKindEntry[] = [

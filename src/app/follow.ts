@@ -1,4 +1,4 @@
-/** Lists what follows from a settled task, in each process that settles tasks. The first one is used. */
+/** Lists what each process that settles a task does after that. Only the first entry is used. */
 import type { MakeFollow } from "../mailbox/files/follow.ts";
 import { callbacks } from "../parts/callbacks/follow.ts";
 

@@ -1,4 +1,4 @@
-/** The mailbox as a library, together with what follows from a settled task. */
+/** The mailbox as a library, together with what is done after a task has settled. */
 import { type MailboxOptions, Mailbox as MailboxWithoutParts } from "../library/mailbox.ts";
 import { FOLLOW } from "./follow.ts";
 

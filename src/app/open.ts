@@ -1,4 +1,4 @@
-/** A state tree as a library, together with the parts that it asks. */
+/** A state tree as a library, together with the parts that it uses. */
 import type { LibraryParts, Mailchute } from "../library/mailchute.ts";
 import { openTree } from "../library/open.ts";
 import { Mailbox } from "./mailbox.ts";

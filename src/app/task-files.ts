@@ -1,4 +1,4 @@
-/** Lists the parts that make tasks of files in forms of their own. */
+/** Lists the parts that turn files of other formats into tasks. */
 import type { TaskFile } from "../cli/enqueue/task-file.ts";
 import { listFile } from "../parts/list/enqueue-list.ts";
 

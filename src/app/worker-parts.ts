@@ -1,6 +1,6 @@
 /**
- * Lists what a worker can run besides plain tasks, the kinds of its agents, where they may run, how much they may use, and what a run
- * may ask for and is told.
+ * Lists the parts of a worker: what it runs besides plain tasks, its kinds of agents, its workspaces and limits, the requests that a
+ * run may make, and the briefing that a run gets.
  */
 import type { MakeLimiter } from "../agents/run-limiter.ts";
 import { batch } from "../parts/batch/runner.ts";
