@@ -1,4 +1,4 @@
-/** The gate of one account in a supervisor. After a limit it lets tasks go one by one, each after the answer to the one before. */
+/** The gate of one account in a supervisor. After a limit tasks start one by one, each after the previous one has its answer. */
 import type { GateFile } from "../../agents/accounts/gate-file.ts";
 import type { Entry } from "../../agents/accounts/gate-rules.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -29,7 +29,7 @@ export class AccountWatch {
     return may && gate.status === "open";
   }
 
-  /** Reads the gate again when that is due. */
+  /** The gate, read again at most every `LOOK_MS`. */
   look(): Entry {
     const nowMs = this.clock.monotonicMs();
     if (nowMs - this.lookedAtMs >= LOOK_MS) {

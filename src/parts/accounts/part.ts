@@ -1,6 +1,6 @@
 /**
  * Keeps tasks from starting while all accounts of their agent have used up their quota: those in the inbox are not accepted, those
- * that a worker put back stay held. When the time of an account has come, it lets them go. The gates are files, which workers write.
+ * that a worker put back stay held. It releases them when an account may be used again. Workers write the gates, which are files.
  */
 import { accountsOf, reserveOf } from "../../agents/accounts/account-settings.ts";
 import { accountsDir, GateFile } from "../../agents/accounts/gate-file.ts";
@@ -23,7 +23,7 @@ class AccountsPart implements Part, StartLimit, StatusSource {
   readonly ports = { startLimit: this, status: this };
   version = 0;
   private readonly env: PartHost["env"];
-  /** By agent: its accounts, the best first. */
+  /** The accounts of each agent, by its name, the best first. */
   private readonly accounts = new Map<string, readonly string[]>();
   /** By account. */
   private readonly watches = new Map<string, AccountWatch>();
@@ -42,7 +42,7 @@ class AccountsPart implements Part, StartLimit, StatusSource {
       for (const account of accounts) this.watch(account);
   }
 
-  /** Looks at the gates, and says what has changed. */
+  /** Looks at the gates, and sends an alert for each one that has changed. */
   work(): void {
     const closed = [...this.watches]
       .filter(([, watch]) => !watch.isFree)
@@ -64,7 +64,7 @@ class AccountsPart implements Part, StartLimit, StatusSource {
 
   close(): void {}
 
-  /** A task that is held is judged by the accounts that its agent has now, also when it waits for another one. */
+  /** A held task is judged by the accounts that its agent has now, even if it waits for an account that the agent no longer has. */
   mayStart(lane: string): boolean {
     const accounts = this.accountsOfLane(lane);
     return accounts.length === 0 || accounts.some((account) => this.watch(account).mayStart());
