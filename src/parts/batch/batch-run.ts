@@ -40,7 +40,7 @@ import { isVerified, runVerify } from "../../worker/verify.ts";
 import { BatchOutput } from "./batch-output.ts";
 import { type LineRun, LineRuns } from "./line-run.ts";
 
-/** The functions by which the run reports to its worker and asks it how much may run. */
+/** With these functions the run reports to its worker, and asks it how many programs may run. */
 type BatchHooks = Omit<RunHooks, "onPhase">;
 
 export interface BatchEnd {
@@ -322,7 +322,7 @@ class BatchRun {
     }
   }
 
-  /** Passing over one line is little work, but reading the file up to it may take long: so both are checked. */
+  /** To skip one line is little work, but to read the file up to it may take long. So this checks both. */
   private noteLine(): void {
     const { position } = this.p.reader;
     this.unlookedCount++;

@@ -100,7 +100,7 @@ export class LineRuns {
     };
   }
 
-  /** The agent, or why no agent fits. Lines of a batch are much alike, so the answer is kept for similar lines. */
+  /** The agent, or why no agent fits. Most lines of a batch are alike, so similar lines share one answer. */
   private agentOf(task: Task): Agent | string {
     const isPicky = task.capabilities !== undefined || task.type !== undefined;
     const key = isPicky
