@@ -15,7 +15,7 @@ import type {
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 
-/** Between two looks at the files (ms). */
+/** How often the files are read (ms). */
 const LOOK_MS = 500;
 
 class BreakerPart implements Part, StartLimit, StatusSource {
