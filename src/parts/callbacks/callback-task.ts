@@ -1,4 +1,4 @@
-/** The task that runs a callback, with what has ended in its environment. Pure: the same settlement always gives the same bytes. */
+/** The task that runs a callback. Its environment describes the task that ended. Pure: one settlement always gives the same bytes. */
 import { join } from "node:path";
 import type { DecodedRecord } from "../../codec/records.ts";
 import { CALLBACK_GROUP, type CallbackEvent } from "../../core/callback.ts";
@@ -11,9 +11,9 @@ import { visible } from "../../core/visible.ts";
 import type { Ended } from "../../mailbox/files/follow.ts";
 
 const PRIORITY_MAX = 1_000_000_000;
-/** Texts in the environment are cut to so many characters. */
+/** Longest text in the environment (characters). Longer ones are cut. */
 const TEXT_MAX = 1000;
-/** What the callback of a task has from it, unless it says otherwise itself. */
+/** Fields that a callback takes from the task that declares it, unless it sets them itself. */
 const SURROUNDINGS = ["cwd", "env", "env_from"] as const;
 
 export interface Place {
@@ -26,11 +26,11 @@ export interface Call {
   event: CallbackEvent;
   /** What to run: a program with its arguments, or the fields of a task. */
   what: string[] | Record<string, unknown>;
-  /** The task says it itself: its surroundings hold for the callback, too. */
+  /** True when the task itself declares it. Only then the callback takes the `SURROUNDINGS` of the task. */
   isOwn: boolean;
 }
 
-/** One for each event of a submission, so that a task which runs again after a retry calls again. */
+/** One id for each event of a submission, so a task that runs again after a retry calls again. */
 export function callbackIdOf({ id, submission }: ProcessingName, event: CallbackEvent): string {
   return withEnding(id, `.${submission}.${event}`);
 }
@@ -67,7 +67,7 @@ export function callbackTask(
   };
 }
 
-/** What a callback reads. A fact that there is not is an empty text, so that a script need not ask whether it is set. */
+/** The variables that a callback reads. A missing fact is an empty text, so a script need not check whether it is set. */
 function factsOf(
   { claim: { name }, task, status, recordAs }: Ended,
   record: DecodedRecord["record"],
@@ -100,7 +100,7 @@ function factsOf(
   );
 }
 
-/** Without characters that a program's environment cannot hold, or that steer a terminal. */
+/** Removes characters that an environment cannot hold or that control a terminal, and shortens the text to `TEXT_MAX`. */
 function cut(text: string): string {
   const plain = visible(text);
   return plain.length > TEXT_MAX ? `${plain.slice(0, TEXT_MAX - 1)}…` : plain;

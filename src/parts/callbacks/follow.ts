@@ -1,6 +1,7 @@
 /**
- * Submits the callbacks of a settled task, in the process that settles it: after its record is visible, and before its marker goes. A crash
- * in between leaves the marker, and recovery comes here again; `submitOnce` lets each callback get into the inbox once.
+ * Submits the callbacks of a settled task, in the process that settles it. This happens after its record is visible and before its
+ * marker is removed. A crash in between leaves the marker, and recovery calls this again. `submitOnce` puts each callback into the
+ * inbox only once.
  */
 import { resolve } from "node:path";
 import { decodeRecord } from "../../codec/records.ts";
@@ -16,7 +17,7 @@ export const callbacks: MakeFollow = (place) => (ended) => {
   return calls.length === 0 ? undefined : () => submitCalls(place, ended, calls);
 };
 
-/** What the task says counts, then what its group says, then what the settings say. */
+/** A callback of the task counts first, then one of its group, then one of the settings. */
 function callsOf({ status, task, claim }: Ended, settings: FollowPlace["settings"]): Call[] {
   const calls: Call[] = [];
   for (const event of eventsOf(status)) {
@@ -44,8 +45,8 @@ async function submitCalls(
   const { trays, runs } = place;
   const record = decodeRecord(ended.record)?.record;
   if (record === undefined) return;
-  // One failed, and all that depend on it end with it, or one runs and others have its key: what holds for all tasks is called for that
-  // one only.
+  // One failed task may end all that depend on it, and one running task may replace others with the same key. Callbacks of groups and
+  // settings are called for that one task only.
   const isSkipped = record.status === "failed" && isSkippedKind(record.kind);
   const where = { mailbox: resolve(trays.dir), runs: resolve(runs) };
   // Loaded for the first callback: most tasks have none.
