@@ -1,4 +1,4 @@
-/** `chat`: a prompt that steers the supervisor by the same commands as the command line. */
+/** `chat`: a prompt that controls the supervisor with the same commands as the command line. */
 import { type Context, defineCommand, ErrUsage } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { openSettings, treeOf } from "../../cli/shell/options.ts";
