@@ -2,8 +2,8 @@
 import type { AgentSettings, Permissions } from "../../core/settings.ts";
 
 /**
- * Its names for what it may do without asking. No person is there to be asked, so the program denies what is not allowed, and its result names
- * the tool.
+ * The arguments that say what Claude Code may do without asking. No person can answer it, so the program denies what is not
+ * allowed, and its result names the tool.
  */
 const MODES: Readonly<Record<Permissions["mode"], readonly string[]>> = {
   // Reading needs no permission.
@@ -28,8 +28,8 @@ export function claudeArgv(settings: AgentSettings, sessionId: string | undefine
     ...(sessionId === undefined ? [] : ["--resume", sessionId]),
     ...(model === undefined ? [] : ["--model", model]),
     ...MODES[mode],
-    // All tools are one argument, because a list of arguments would take in those that follow. Names may hold commas and spaces
-    // only inside parentheses.
+    // All tools are one argument, because the program would read the arguments after a list as tools, too. Names may hold commas and
+    // spaces only inside parentheses.
     ...(tools.length === 0 ? [] : [`--allowedTools=${tools.join(",")}`]),
     // The user's arguments come last, so they win.
     ...args,
@@ -37,7 +37,7 @@ export function claudeArgv(settings: AgentSettings, sessionId: string | undefine
 }
 
 /**
- * A message as one line for its stdin.
+ * A message as one line for the program's stdin.
  * @param uuid new in this session, because the program drops a repeat without an answer
  * @param priority "next": the message is read at the next boundary of a running turn
  */
@@ -47,7 +47,7 @@ export function userFrame(uuid: string, text: string, priority?: "next"): string
   return `${JSON.stringify(frame)}\n`;
 }
 
-/** Asks it to end its turn. It stays, and takes the next message. @param id new in this process */
+/** Asks the program to end its turn. The program goes on running, and takes the next message. @param id new in this process */
 export function interruptFrame(id: string): string {
   const frame = { type: "control_request", request_id: id, request: { subtype: "interrupt" } };
   return `${JSON.stringify(frame)}\n`;

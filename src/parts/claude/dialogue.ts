@@ -1,4 +1,4 @@
-/** The other side of `claude -p --input-format stream-json`: it is told things in frames, and waits for no answer. */
+/** Talks to `claude -p --input-format stream-json`: sends messages and interrupts as frames, and waits for no answer. */
 import type { Dialogue } from "../../agents/stream/agent-program.ts";
 import { interruptFrame, userFrame } from "./command-line.ts";
 import { newClaudeReader } from "./read-line.ts";

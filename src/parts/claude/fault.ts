@@ -18,7 +18,7 @@ const BAD_ENDS: ReadonlySet<string> = new Set([
   "turn_setup_failed",
 ]);
 
-/** The program's own names of errors of requests. */
+/** Faults by the program's own names of request errors. */
 const OF_ERROR: ReadonlyMap<string, TurnFault> = new Map([
   ["account_on_hold", "config"],
   ["authentication_failed", "auth"],
@@ -53,7 +53,7 @@ function faultOfRequest(result: Json, error: string | undefined): TurnFault {
   if (textAt(result, "api_error") === "usage_limit_reached") return "limit";
   if (textAt(result, "api_error_type") === "billing_error") return "config";
   const status = numberAt(result, "api_error_status");
-  // What has answered is not the service: something on the way to it, such as a proxy.
+  // The answer did not come from the service but from something on the way to it, such as a proxy.
   const hasNoAnswer = textAt(result, "terminal_reason") === "api_error" && error === "unknown";
   if (hasNoAnswer && status === undefined) return "overload";
   // The program's name of the error is more exact than the status: an empty account has status 400 or 403.

@@ -1,4 +1,4 @@
-/** Agents of kind `claude`: one `claude -p` for each run, which takes messages on its standard input while it runs. */
+/** Agents of kind `claude`. Each run is one `claude -p`, which takes messages on its standard input. */
 import type { CodingKind } from "../../agents/coding-kind.ts";
 import type { AgentProgram } from "../../agents/stream/agent-program.ts";
 import { StreamAgent } from "../../agents/stream/stream-agent.ts";

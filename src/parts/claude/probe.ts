@@ -1,4 +1,4 @@
-/** Tries out what a version of Claude Code can do: it gets four requests, and its stream shows what it did with them. */
+/** Tries out what a version of Claude Code can do: sends it up to four requests, and reads in its stream what it did with them. */
 import { type Bench, factOf } from "../../agents/probe/bench.ts";
 import type { Ability, ProgramProbe } from "../../agents/probe/program-probe.ts";
 import { claudeProgram } from "./kind.ts";

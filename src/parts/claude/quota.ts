@@ -4,7 +4,7 @@ import { readEpochMs } from "../../agents/stream/read-values.ts";
 import { isObject } from "../../core/json-object.ts";
 import { type Json, numberAt, objectAt, textAt } from "./fields.ts";
 
-/** One fact for each window, and one without a window when the event names none or refuses nothing. */
+/** One fact for each window. An event that names no window or refuses nothing also gives one without a window. */
 export function quotaOf(info: Json): Fact[] {
   const isRejected = textAt(info, "status") === "rejected";
   const named = textAt(info, "rateLimitType");
@@ -16,7 +16,7 @@ export function quotaOf(info: Json): Fact[] {
   if (!isRejected || isBare) facts.push(quota(isBare ? info : {}, null, isRejected));
   for (const [name, window] of Object.entries(windows)) {
     if (!isObject(window)) continue;
-    // A full window does not stop an account that may go over it.
+    // A full window does not stop an account that may exceed it.
     facts.push(quota(window, name, isRejected && (name === named || isFull(window))));
   }
   return facts;

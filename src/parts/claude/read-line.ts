@@ -1,6 +1,6 @@
 /**
  * Turns the lines of `claude -p --output-format stream-json` into facts. Tried with version 2.1.330; lines of older versions say
- * less. It remembers what connects lines: whether a turn is open, and which messages of ours it has read.
+ * less. It remembers between lines whether a turn is open, and which messages of ours the program has read.
  */
 import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
 import { readSessionId } from "../../agents/stream/read-values.ts";
@@ -47,7 +47,7 @@ class ClaudeReader {
   private readonly echoed = new Set<string>();
   /** Our messages that were read and have no result yet. */
   private readonly open = new Set<string>();
-  /** Of the results so far. */
+  /** The ids of the results so far. */
   private readonly results = new Set<string>();
 
   read(line: string): Fact[] {
@@ -154,7 +154,7 @@ class ClaudeReader {
 
   private result(json: Json): Fact[] {
     const uuid = textAt(json, "uuid");
-    // A line that is there twice must not be booked twice.
+    // A result whose line comes twice must be counted once.
     if (uuid !== undefined && this.results.has(uuid)) return [];
     if (uuid !== undefined) this.results.add(uuid);
     const fault = faultOfResult(json, this.error);

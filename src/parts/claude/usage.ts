@@ -18,7 +18,7 @@ export function usageOf(result: Json): Fact[] {
   return facts;
 }
 
-/** The costs of the open turn so far. Several lines are about one message, and each has the sum of that message. */
+/** The costs of the open turn so far. Several lines may report one message, each with the sum of that message. */
 export class OpenTurn {
   private readonly byMessage = new Map<string, Usage>();
 
@@ -38,7 +38,7 @@ export class OpenTurn {
     return [{ fact: "usage", of: "turn", usage: [...this.byMessage.values()].reduce(addUsage) }];
   }
 
-  /** Called at the end of a turn: its last line has the sums, so the counts of its messages are forgotten. */
+  /** Called at the end of a turn. Its last line has the sums, so the counts of its messages are no longer needed. */
   end(): void {
     this.byMessage.clear();
   }
