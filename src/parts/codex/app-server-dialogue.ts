@@ -1,6 +1,6 @@
 /**
- * Our side of one `codex app-server`: it asks for a thread, begins a turn, and passes messages into it. What the program asks is
- * answered by the permissions of the agent. It decides nothing about the run: that follows from the facts.
+ * Our side of one `codex app-server`: it asks for a thread, begins a turn, and passes messages into it. It answers requests of the
+ * program by the permissions of the agent. It decides nothing about the run: that follows from the facts.
  */
 import type { Dialogue, Opening, RunStart } from "../../agents/stream/agent-program.ts";
 import type { Fact } from "../../agents/stream/facts.ts";
@@ -22,7 +22,7 @@ import {
 import { endTurn, faultOfMessage } from "./fault.ts";
 import { type JsonMembers, membersAt, textOf } from "./json-values.ts";
 
-/** `opening`: no turn has begun yet. `starting`: one was asked for, and has not begun. `stopping`: no turn begins any more. */
+/** `opening`: no turn was asked for yet. `starting`: one was asked for, and has not begun. `stopping`: no turn begins any more. */
 type TurnState = "opening" | "starting" | "running" | "idle" | "stopping";
 
 interface Message {
@@ -32,7 +32,7 @@ interface Message {
 
 type OnReply = (reply: { result: JsonMembers; error: string | undefined }) => Fact[];
 
-/** So many pages of a thread are searched for our messages; the newest come first. */
+/** At most this many pages of a thread are searched for our messages, the newest first. */
 const PAGES_MAX = 20;
 
 export class AppServerDialogue implements Dialogue {
@@ -44,11 +44,11 @@ export class AppServerDialogue implements Dialogue {
   private threadId = "";
   private turnId = "";
   private state: TurnState = "opening";
-  /** The turn is to end for a message, which then begins the next one. */
+  /** True after a turn was interrupted so that a message can begin the next one. */
   private isCut = false;
-  /** To be passed on. A message that was refused waits here for the next turn. */
+  /** Messages to pass on. A message that a turn did not read waits here for the next turn. */
   private waiting: Message[] = [];
-  /** In the turn that runs, and not read yet. The program forgets them with the turn. */
+  /** Messages that were sent into the running turn and are not read yet. The program forgets them when the turn ends. */
   private readonly inTurn = new Map<string, Message>();
 
   constructor(run: RunStart) {
@@ -106,7 +106,7 @@ export class AppServerDialogue implements Dialogue {
     const plan = { cwd, model: settings.model, permissions: settings.permissions };
     const request = sessionId === undefined ? startThread(plan) : resumeThread(sessionId, plan);
     this.ask(request, ({ result, error }) => {
-      // The reader knows what it means that a thread is gone.
+      // The reader has reported a lost thread already.
       if (error !== undefined)
         return faultOfMessage(error) === "lost_session" ? [] : refused(error);
       this.threadId = textOf(membersAt(result, "thread")["id"]);
@@ -117,7 +117,7 @@ export class AppServerDialogue implements Dialogue {
     });
   }
 
-  /** Finds out which of these messages the thread has had, before one is sent again. */
+  /** Finds out which of these messages the thread has read, so that none of those is sent again. */
   private findEarlier(wanted: Set<string>, then: () => void, cursor?: string, page = 1): void {
     if (wanted.size === 0) {
       then();
@@ -136,7 +136,7 @@ export class AppServerDialogue implements Dialogue {
     });
   }
 
-  /** @param onRefusal what it means when the program takes no turn */
+  /** @param onRefusal gives the facts that follow when the program refuses the turn */
   private startTurn(message: Message, onRefusal: (error: string) => Fact[]): void {
     if (this.state === "stopping") return;
     this.state = "starting";
@@ -151,17 +151,17 @@ export class AppServerDialogue implements Dialogue {
     if (this.state === "running") for (const message of this.waiting.splice(0)) this.steer(message);
     if (this.state !== "idle") return;
     const message = this.waiting.shift();
-    // What it does not take waits for the next run.
+    // A message that the program refuses waits for the next run.
     if (message !== undefined) this.startTurn(message, () => [cancelled(message.uuid)]);
   }
 
-  /** When it is refused, as one that comes too late, it waits with those that the turn did not read. */
+  /** Sends a message into the running turn. If the program refuses it, it waits like a message that the turn did not read. */
   private steer(message: Message): void {
     this.inTurn.set(message.uuid, message);
     this.ask(steerTurn(this.threadId, this.turnId, message.uuid, message.text), () => []);
   }
 
-  /** @returns what follows from a fact beside it */
+  /** Follows the state of the turn. @returns facts that follow from this one */
   private note(fact: Fact, { turnId = "" }: AppServerLine): Fact[] {
     if (fact.fact === "turn_started") {
       this.turnId = turnId;
@@ -180,7 +180,7 @@ export class AppServerDialogue implements Dialogue {
     const unread = [...this.inTurn.values(), ...this.waiting];
     this.inTurn.clear();
     this.waiting = isGood ? unread : [];
-    // After a bad end the run is over: they are for the next one.
+    // A bad end of a turn ends the run. The unread messages are for the next run.
     return isGood ? [] : unread.map(({ uuid }) => cancelled(uuid));
   }
 
@@ -195,7 +195,7 @@ export class AppServerDialogue implements Dialogue {
   }
 }
 
-/** The run cannot begin. */
+/** The facts when the run cannot begin. */
 function refused(error: string): Fact[] {
   return [endTurn(faultOfMessage(error), error)];
 }

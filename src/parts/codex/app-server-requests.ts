@@ -11,10 +11,10 @@ export function requestLine(id: number, { method, params }: AppServerRequest): s
   return JSON.stringify({ id, method, params });
 }
 
-/** To be written once `initialize` has been answered. */
+/** Sent when the program has answered `initialize`. */
 export const INITIALIZED_LINE = JSON.stringify({ method: "initialized" });
 
-/** The answer to a request of the program. No person is there: what its mode does not allow is denied. */
+/** The answer to a request of the program. No person can be asked, so it denies what the mode of the agent does not allow. */
 export function answerLine(
   { id, method }: { id: number | string; method: string },
   permissions: Permissions | undefined,
@@ -63,8 +63,8 @@ export function startTurn(threadId: string, uuid: string, text: string): AppServ
 }
 
 /**
- * Says something in the middle of a turn. The program reads a repeat again, and forgets what it has not read when the turn ends or is
- * interrupted. Whether a thread has had a message, `listItems` tells.
+ * Sends a message into the middle of a turn. The program reads a repeat again. When the turn ends or is interrupted, it forgets
+ * messages that it has not read. `listItems` tells whether a thread has read a message.
  */
 export function steerTurn(
   threadId: string,

@@ -33,7 +33,7 @@ export interface AppServerLine {
   turnId?: string;
 }
 
-/** Reads the lines of one app-server in which one thread is worked on. */
+/** Reads the lines of one app-server that works on one thread of ours. */
 export class AppServerReader {
   private readonly items = new ItemReader();
   /** Our thread. The program may start more threads for its own agents; their turns do not count. */
@@ -150,13 +150,13 @@ export class AppServerReader {
   }
 }
 
-/** A reader for those who only look. */
+/** A reader for callers that want only the facts and send no answers. */
 export function newAppServerReader(): ReadLine {
   const reader = new AppServerReader();
   return (line) => reader.take(line).facts;
 }
 
-/** Pieces of texts that come whole later, and changes that other lines report, too. */
+/** True for pieces of a text that a later line has whole, and for changes that other lines report, too. */
 function isSilent(method: string): boolean {
   return /(delta|progress|partAdded|terminalInteraction)$/i.test(method) || SILENT.has(method);
 }
@@ -190,7 +190,7 @@ function readError(error: JsonMembers, isTriedAgain: boolean): Fact {
 }
 
 /**
- * The ids of our messages in an answer to `thread/items/list`: the thread has read them. `nextCursor` is there when there are more.
+ * The ids of our messages in an answer to `thread/items/list`: the thread has read them. `nextCursor` is undefined on the last page.
  */
 export function messagesIn(result: JsonMembers): { ids: string[]; nextCursor: string | undefined } {
   const ids = listOf(result["data"])

@@ -13,10 +13,10 @@ export function sandboxOf(permissions: Permissions | undefined): Sandbox {
   return SANDBOXES[permissions?.mode ?? "edit"];
 }
 
-/** Linux takes no longer argument (128 KiB); a longer prompt goes through standard input. */
+/** A longer prompt goes through standard input, because Linux refuses an argument above 128 KiB. */
 const PROMPT_ARGUMENT_BYTES_MAX = 100 * 1024;
 
-/** The prompt must be written to standard input, which is closed after it; else standard input is closed from the start. */
+/** True: the prompt must be written to standard input, which is then closed. False: standard input is closed from the start. */
 export function isPromptOnStdin(prompt: string): boolean {
   return Buffer.byteLength(prompt) > PROMPT_ARGUMENT_BYTES_MAX || prompt.includes("\0");
 }
@@ -24,7 +24,7 @@ export function isPromptOnStdin(prompt: string): boolean {
 /**
  * `codex exec`: one run. Options stand before `resume`, which does not know all of them. The program remembers neither model nor
  * sandbox of a session, so both are given again.
- * @param sessionId the thread that is resumed: its id, for the program begins a new one for a name that it does not know
+ * @param sessionId the id of the thread to resume, not its name: for an unknown name the program begins a new thread
  */
 export function execArgv(
   settings: AgentSettings,
@@ -35,7 +35,7 @@ export function execArgv(
     settings.program ?? "codex",
     "exec",
     "--json",
-    // It also works in a folder that is no repository, because the user has configured that folder.
+    // The folder need not be a repository, because the user has configured it.
     "--skip-git-repo-check",
     ...modelArgs(settings),
     ...permissionArgs(settings.permissions),
@@ -45,7 +45,7 @@ export function execArgv(
   ];
 }
 
-/** `codex app-server`. Each of its threads is given model and sandbox by itself. */
+/** `codex app-server`. Requests give model and sandbox to each of its threads again. */
 export function appServerArgv(settings: AgentSettings): string[] {
   return [
     settings.program ?? "codex",
@@ -65,7 +65,7 @@ function permissionArgs(permissions: Permissions | undefined): string[] {
   const folders = allow.filter(isFolder);
   return [
     ...configArg("sandbox_mode", sandboxOf(permissions)),
-    // No person is there to be asked.
+    // No person can be asked.
     ...configArg("approval_policy", "never"),
     ...(allow.includes(NETWORK) ? configArg("sandbox_workspace_write.network_access", true) : []),
     ...(folders.length === 0 ? [] : configArg("sandbox_workspace_write.writable_roots", folders)),
@@ -83,7 +83,7 @@ export function unknownAllowed({ allow = [] }: Permissions): string[] {
   return allow.filter((word) => word !== NETWORK && !isFolder(word));
 }
 
-/** Other folders to which the sandbox of `edit` lets it write. It can reach a state tree in them. */
+/** Folders outside its working directory to which the sandbox of `edit` lets it write. A state tree in them is not safe from it. */
 export function writableFolders(
   permissions: Permissions | undefined,
   environment: Readonly<Record<string, string | undefined>>,
@@ -94,7 +94,7 @@ export function writableFolders(
   return [...temporary, ...(permissions?.allow ?? []).filter(isFolder)];
 }
 
-/** The same settings, and its sandbox of `edit` lets it write to this folder. In `read` it writes nothing. */
+/** The same settings, but the sandbox of `edit` lets it write to this folder, too. The sandbox of `read` stays as it is. */
 export function withWritable(settings: AgentSettings, folder: string): AgentSettings {
   const { permissions } = settings;
   if (sandboxOf(permissions) !== "workspace-write") return settings;

@@ -15,7 +15,7 @@ import {
 /** "unexpected status 401 Unauthorized", "last status: 429 Too Many Requests". */
 const STATUS = /\bstatus:? (\d{3})\b/i;
 
-/** When a request was refused as wrong (400), the message is the answer of the service. */
+/** The message of a request that the service refused as wrong (400) is the JSON of its answer. */
 const REFUSED = /^\{"(error|detail)"/;
 
 /** The account must pay. */
@@ -38,7 +38,7 @@ const WORDS: readonly (readonly [TurnFault, RegExp])[] = [
   ["auth", /unauthorized|not logged in|log in again|sign in again|refresh token|api key/i],
 ];
 
-/** Codes of the app-server (`codexErrorInfo`) that say what it is. */
+/** Faults by codes of the app-server (`codexErrorInfo`). */
 const CODES: Readonly<Record<string, TurnFault>> = {
   usageLimitExceeded: "limit",
   rateLimitExceeded: "limit",
@@ -57,7 +57,7 @@ const MESSAGE_MAX = 4000;
 export function faultOfMessage(fullMessage: string): TurnFault {
   const message = fullMessage.slice(0, MESSAGE_MAX);
   const status = statusOfMessage(message);
-  // Its words may be about anything, such as a timeout of an image that the service could not load.
+  // The words of a refusal may be about anything, such as an image that the service could not load in time.
   if (status === 400 || REFUSED.test(message)) return faultOfRefusal(message);
   const fault = status === null ? undefined : faultOfStatus(status);
   if (fault !== undefined) return fault;
@@ -103,14 +103,14 @@ function faultOfStatus(status: number): TurnFault | undefined {
   return status >= 400 ? "request" : undefined;
 }
 
-/** Its messages on stderr when it does not begin. */
+/** What the program prints to stderr when it cannot begin. */
 const COMPLAINT = /^(?:error: .*|error loading .*|not inside a trusted directory.*)$/im;
-/** Its arguments, its settings or its folder are wrong. "Error" with a capital E may mean anything, such as a lost session. */
+/** Says that arguments, settings or the folder are wrong. "Error:" with a capital E may mean anything, such as a lost session. */
 const WRONG_START = /^(?:error:|Error loading|Not inside)/;
 
 /**
- * The end of a run whose stream has none, from the end of stderr. Only for a run that began no turn and ended by itself.
- * No facts: stderr does not say why.
+ * The end of a run that its stream does not report, from the end of stderr. Only for a run that began no turn and ended by itself.
+ * @returns no facts when stderr does not say why
  */
 export function readLastWords(lastWords: string): Fact[] {
   const text = COMPLAINT.exec(lastWords)?.[0];

@@ -1,4 +1,4 @@
-/** Finds the rollout file of a thread: `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl`, by the day on which the thread began. */
+/** Finds the rollout file of a thread: `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl`, on the day when the thread began. */
 import fs from "node:fs";
 import { join } from "node:path";
 

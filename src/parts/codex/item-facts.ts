@@ -94,7 +94,7 @@ function readWords(phase: ItemPhase, type: string, item: JsonMembers): Fact[] | 
     case "context_compaction":
     case "compaction":
       return phase === "updated" ? [] : [{ fact: isDone ? "compacted" : "compacting" }];
-    // It is a receipt for the sender. The reader of the app-server reads it.
+    // A receipt for one of our messages. `AppServerReader` reads it.
     case "user_message":
       return [];
     default:

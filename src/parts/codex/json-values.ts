@@ -1,6 +1,6 @@
 /**
- * Reads members of JSON that another program wrote. A later version of it may change them, so a member of another type than
- * expected counts as missing. Pure.
+ * Reads members of JSON that another program wrote. A later version of that program may change them, so a member of an unexpected
+ * type counts as missing. Pure.
  */
 
 export type JsonMembers = Readonly<Record<string, unknown>>;
@@ -48,7 +48,7 @@ export function asText(value: unknown): string {
   try {
     return JSON.stringify(value);
   } catch {
-    // It nests too deep to be written, although it could be read.
+    // JSON may nest too deep to be written, although it could be read.
     return "";
   }
 }

@@ -1,4 +1,4 @@
-/** Agents of kind `codex`: for each run one `codex exec`, or one `codex app-server`, which takes messages while it runs. */
+/** Agents of kind `codex`. Each run is one `codex exec`, or one `codex app-server`, which takes messages while it runs. */
 import os from "node:os";
 import { join } from "node:path";
 import type { CodingKind } from "../../agents/coding-kind.ts";
@@ -57,7 +57,7 @@ function isAppServer({ mode }: AgentSettings): boolean {
   return mode === "app-server";
 }
 
-/** For the stream of a run whose mode is not known: its first line tells. */
+/** Reads the stream of a run whose mode is not known. The first line shows the mode. */
 function newCodexReader(): ReadLine {
   let read: ReadLine | undefined;
   return (line) => {

@@ -1,5 +1,5 @@
 /**
- * Tries out what a version of codex can do: it gets two requests, and its stream and its rollout file show what it did with them.
+ * Tries out what a version of codex can do: sends it requests, and reads in its stream and its rollout file what it did with them.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ async function tryAll(bench: Bench): Promise<Ability[] | undefined> {
     { name: "JSON stream", can: true, without: "" },
     {
       name: "resume",
-      // It may begin a new thread for an unknown id.
+      // A version may begin a new thread instead of resuming this one.
       can:
         resumed?.fault === undefined &&
         resumed !== undefined &&
@@ -66,13 +66,13 @@ async function tryAll(bench: Bench): Promise<Ability[] | undefined> {
   ];
 }
 
-/** Whether it gives back the id of a message, which proves that the model has it. */
+/** Whether the app-server repeats the id of a message, which proves that the model has read it. */
 async function canTalk(bench: Bench): Promise<boolean> {
   const answer = await bench.ask("Say ok.", undefined, [], appServerProgram);
   return answer.fault === undefined && factOf(answer, "message")?.state === "read";
 }
 
-/** The temporary folder, which holds this test, counts as outside here. */
+/** With these arguments the temporary folder, which holds this test, is outside the sandbox. */
 const WITHOUT_TMP = [
   "-c",
   "sandbox_workspace_write.exclude_slash_tmp=true",

@@ -19,7 +19,7 @@ export function newCodexExecReader(): ReadLine {
     const event = readObjectLine(line);
     if (event === undefined) return [{ fact: "unknown", type: "no JSON" }];
     const id = event["type"] === "thread.started" ? readSessionId(event["thread_id"]) : undefined;
-    // Another thread than the first one is not that of the task.
+    // Only the first thread is that of the task.
     if (id === undefined || hasThread) return readEvent(event, items);
     hasThread = true;
     return [{ fact: "session", id }];

@@ -1,7 +1,7 @@
 /**
  * Reads the lines of a rollout file, the program's own record of a thread. Pure. It has what `codex exec --json` leaves out: when a
- * quota is free again, tokens while a turn runs, compaction, and refused commands. The rest is in the stream. A resumed thread goes
- * on in its old file: reading begins where the file ended when the run began.
+ * quota is free again, tokens while a turn runs, compaction, and refused commands. The rest is in the stream. The program appends to
+ * the old file of a resumed thread, so reading begins where that file ended when the run began.
  */
 import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
 import { type JsonMembers, membersAt, readObjectLine, textOf } from "./json-values.ts";
@@ -27,8 +27,8 @@ function readRecord(type: string, payload: JsonMembers): Fact[] {
         ...readUsage(membersAt(payload, "info", "total_token_usage")),
         ...readRateLimits(membersAt(payload, "rate_limits")),
       ];
-    // Written as soon as the model has answered; a token_count comes only after the tools that it called. If the program is killed in
-    // between, it resumes this sum only: a token_count, and the stream, go on from the turn before.
+    // Written as soon as the model has answered. A token_count comes only after the tools that the model called. If the program is
+    // killed in between, only this sum survives a resume: a token_count and the stream continue from the turn before.
     case "token_usage_record":
       return readUsage(membersAt(payload, "thread_token_usage"), "kept");
     case "compacted":

@@ -1,4 +1,4 @@
-/** Tokens and windows of quota, as Codex reports them: in snake_case in its rollout file, in camelCase by the app-server. Pure. */
+/** Reads tokens and quota windows of Codex: in snake_case from its rollout file, in camelCase from the app-server. Pure. */
 import type { Fact } from "../../agents/stream/facts.ts";
 import { readCount, readEpochMs } from "../../agents/stream/read-values.ts";
 import { isObject, type JsonMembers, membersAt, numberOf, textOf } from "./json-values.ts";
