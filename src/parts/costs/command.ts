@@ -1,4 +1,4 @@
-/** `cost`: what coding agents used, by task, plan, agent, account, model or day. Changes nothing. */
+/** `cost`: tokens and money that coding agents used, by task, plan, agent, account, model or day. Changes nothing. */
 import { RunningCosts } from "../../agents/budget/running-costs.ts";
 import { type CostRecord, readCostRecord } from "../../agents/cost-records.ts";
 import { COST_KEYS, type CostKey, type CostSum, CostSums } from "../../agents/cost-sums.ts";
@@ -37,7 +37,8 @@ export const command = defineCommand({
       if (record === undefined || record.at < fromSeconds) return;
       if (task.length === 0 || task.includes(record.task_id)) sums.add(record);
     };
-    // They are listed first. A run that ends now is counted by its line, which is written before its file is removed.
+    // Running tasks are listed before the journal is read. A run that ends in between is counted by its journal line, which is
+    // written before the file of the run is removed.
     const running = new RunningCosts(tree.dir).all();
     for (const file of filesOfDays(costsOf(tree)))
       for await (const line of readJournal(file, counts)) add(readCostRecord(line));
