@@ -46,7 +46,7 @@ const FIRST_DROP: readonly DroppedFile[] = [
   { id: "broken", text: '{"exec": [echo, "quotes forgotten"]}' },
 ];
 
-/** Run 1 would take longer than the whole demo; the demo kills its worker. */
+/** Run 1 would take longer than the whole demo, but the demo kills its worker. */
 const LONG_HAUL = file("long-haul", {
   exec: ["sh", "-c", "[ $MAILCHUTE_ATTEMPT = 2 ] || sleep 60"],
 });

@@ -9,7 +9,7 @@ import { Narrator } from "./narrator.ts";
 import { faultsOf, type Outcome, Play } from "./play.ts";
 import { ErrDemo, Interrupted, Stage } from "./stage.ts";
 
-/** The demo fails when it takes longer. Usually it takes a few seconds. */
+/** The demo fails when it takes longer than this (ms). Usually it takes a few seconds. */
 const LIMIT_MS = 18_000;
 /** Pause between two acts, for a person who watches (ms). */
 const REST_MS = 1000;

@@ -1,4 +1,4 @@
-/** The final check of the demo: each count as expected and as found in the files. Only reads. */
+/** The final check of the demo: compares each expected count with the files. Only reads. */
 import { join } from "node:path";
 import type { StateTree } from "../../core/state-tree.ts";
 import { readJsonObject } from "../../view/scan.ts";
@@ -54,7 +54,7 @@ export function countAll(
   return rows.map(([name, expected, found]) => ({ name, expected, found }));
 }
 
-/** A wrong id makes the two numbers differ, even when as many were found. @returns how many are expected and how many were found */
+/** Wrong ids make the two numbers differ, even if as many ids were found as expected. @returns the expected and the found count */
 function matching(found: readonly string[], wanted: readonly string[]): [number, number] {
   const missing = wanted.filter((id) => !found.includes(id)).length;
   const extra = found.filter((id) => !wanted.includes(id)).length;

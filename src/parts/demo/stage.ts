@@ -1,4 +1,4 @@
-/** A temporary state tree with a real supervisor. However the demo ends, no process is left, and no file except with --keep. */
+/** A temporary state tree with a real supervisor. However the demo ends, it leaves no process, and no file without --keep. */
 import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
