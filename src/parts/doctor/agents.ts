@@ -1,4 +1,4 @@
-/** Checks of coding agents: what their programs can do, what they can reach, what they cost, and whether their account is open. */
+/** Checks coding agents: what their programs can do and write, whether prices are known, and whether their accounts are open. */
 import fs from "node:fs";
 import { dirname, sep } from "node:path";
 import { accountsOf, reserveOf, withAccount } from "../../agents/accounts/account-settings.ts";
@@ -18,10 +18,10 @@ import { localTime } from "../../text/local-time.ts";
 import { type CheckResult, failing, ok, warned } from "./check.ts";
 import type { AgentProgramFile } from "./programs.ts";
 
-/** Reported apart from what a version can do, because a table of prices can replace it. */
+/** This ability is reported apart from the others, because a table of prices can replace it. */
 const PRICE = "price";
 
-/** @param isAgain asks each program again, also when its version is known */
+/** @param isAgain true to try out each program again, even if the abilities of its version are known */
 export async function checkAgents(
   programs: readonly AgentProgramFile[],
   settings: Settings,
@@ -72,7 +72,7 @@ async function checkProgram(
   };
 }
 
-/** @returns what it can do, or why that cannot be told */
+/** @returns what the program can do, or why that is not known */
 async function tryOut({ kind }: AgentProgramFile, path: string): Promise<Ability[] | string> {
   try {
     const probe = PROBES.find((one) => one.kind === kind) as ProgramProbe;
@@ -120,7 +120,7 @@ function tellAbilities(
   ];
 }
 
-/** A program that gives no price needs a table of prices, or what it uses counts as nothing. */
+/** A program that gives no price needs a table of prices. Without one its use counts as free. */
 function checkPrices(
   { kind, agents }: AgentProgramFile,
   abilities: readonly Ability[],
@@ -221,7 +221,7 @@ function checkGates(
   });
 }
 
-/** Accounts of one agent with the same variables are one login, and one quota. */
+/** Accounts of one agent that set the same variables are one login, so they share one quota. */
 function checkLogins(agents: readonly AgentSettings[], { accounts: all }: Settings): CheckResult[] {
   return agents.flatMap((agent) => {
     const byLogin = new Map<string, string[]>();

@@ -1,4 +1,4 @@
-/** Whether the ground of the night's work is good: verify programs succeed before anything is changed, trees are clean, disks have room. */
+/** Checks before a night of work: verify programs must succeed without changes, git trees be clean, and disks have room. */
 import fs from "node:fs";
 import { lastLine, runToItsEnd } from "../../agents/probe/ask-once.ts";
 import { inheritedVariables } from "../../agents/program.ts";
@@ -9,14 +9,14 @@ import { type CheckResult, failing, ok, warned } from "./check.ts";
 import type { Base, WaitingWork } from "./waiting-work.ts";
 
 const BASES_MAX = 20;
-/** For one verify program, and for all of them (ms). */
+/** Time limits for one verify program and for all of them (ms). */
 const VERIFY_MS_MAX = 10 * 60_000;
 const ALL_MS_MAX = 30 * 60_000;
 const GIT_MS_MAX = 30_000;
-/** A night of builds may fill less than this. */
+/** A warning is given below this, because builds of a night may fill the rest. */
 const ROOM_WANTED_BYTES = 2 * 1024 ** 3;
 
-/** Runs `verify` of the waiting tasks in their folders, each kind once. */
+/** Runs the `verify` programs of the waiting tasks in their folders. Tasks with the same programs and folder share one run. */
 export async function checkBases(
   { bases, tasks, isAll }: WaitingWork,
   settings: Settings,
@@ -68,10 +68,10 @@ async function checkBase(base: Base, inherited: NodeJS.ProcessEnv): Promise<Chec
   );
 }
 
-/** Hooks and the file monitor are programs that a repository brings: they are not run. */
+/** git without hooks and without the file monitor, because these are programs of the repository. */
 const GIT = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
 
-/** What a person has not committed would be mixed with what an agent changes. */
+/** Warns of uncommitted changes, because they would be mixed with the changes of an agent. */
 export async function checkTrees(
   { folders }: WaitingWork,
   env: NodeJS.ProcessEnv,

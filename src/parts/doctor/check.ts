@@ -1,11 +1,11 @@
-/** What one check of `doctor` comes to. */
+/** The result of one check of `doctor`. */
 import { describeError } from "../../cli/shell/error-text.ts";
 
 export interface CheckResult {
   name: string;
   status: "ok" | "warn" | "fail";
   message: string;
-  /** What to do about it, when it is not ok. */
+  /** What to do about it; undefined when it is ok. */
   do?: string;
 }
 

@@ -17,7 +17,7 @@ import { checkRetention } from "./retention.ts";
 import { checkRunLimits } from "./run-limits.ts";
 import { checkStateTree } from "./state.ts";
 
-/** The longest name of a check: all lines of a run are in the same columns. */
+/** The length of the longest name of a check. It keeps all lines in the same columns. */
 const NAME_CHARS_MAX = 15;
 
 type Place = Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd" | "out" | "json">;
@@ -37,7 +37,7 @@ export const command = defineCommand({
   },
   async run(ctx) {
     const { checks, settings } = await checkPool(ctx);
-    // What is known is shown before what may take minutes.
+    // These results are shown before the next checks, which may take minutes.
     if (!ctx.json) print(ctx, checks);
     const later = await checkCodingAgents(ctx, settings, ctx.options);
     const all = [...checks, ...later];
@@ -86,7 +86,7 @@ async function checkPool(
   return { checks, settings: known };
 }
 
-/** Nothing of what it takes is loaded where there is none. */
+/** Loads the checks of coding agents only if this machine has such a program. */
 async function checkCodingAgents(
   ctx: Place,
   known: Settings | undefined,

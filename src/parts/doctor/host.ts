@@ -1,4 +1,4 @@
-/** How this machine is asked about its processes, and what that means for tasks. */
+/** Says how mailchute asks this machine about its processes, and what that means for tasks. */
 import { DEFAULT_SETTINGS, type Settings } from "../../core/settings.ts";
 import { HOST_VARIABLE, type HostKind, hostKind } from "../../host/host-kind.ts";
 import { readProcLink } from "../../host/read-proc.ts";
@@ -15,7 +15,7 @@ export function checkHost(settings: Settings | undefined): CheckResult {
   return describeHost(kind, process.platform, space, (settings ?? DEFAULT_SETTINGS).lease_ttl_ms);
 }
 
-/** @param space what the system calls our pid namespace */
+/** @param space the system's name of our pid namespace, if it is known. @param silenceMs the setting `lease_ttl_ms` */
 export function describeHost(
   kind: HostKind,
   platform: NodeJS.Platform,

@@ -42,7 +42,7 @@ interface Mount {
   at: string;
 }
 
-/** What /proc/mounts says about the file system a path lies on. */
+/** The mount in /proc/mounts that holds a path. */
 export function findMount(path: string, mounts: string): Mount | undefined {
   let best: Mount | undefined;
   for (const line of mounts.split("\n")) {
@@ -102,14 +102,14 @@ function checkFileSystem(place: string): CheckResult {
   return ok(name, mount.type === "ext4" ? `${shown}${journalText(mount.at, mounts)}` : shown);
 }
 
-/** ext4 may have been made without a journal; its thread is the only trace that needs no rights. */
+/** ext4 may have been made without a journal. The folder of its journal thread is the only trace that a user may read. */
 function journalText(at: string, mounts: string): string {
   const line = mounts.split("\n").find((one) => one.split(" ")[1] === at);
   const short = line?.split(" ")[0]?.replace(/^\/dev\//, "") ?? "";
   try {
     if (short !== "" && fs.existsSync(`/proc/fs/jbd2/${short}-8`)) return " with a journal";
   } catch {
-    // Then it cannot be told.
+    // Then it is not known.
   }
   return "; whether it has a journal cannot be told from here (as root: tune2fs -l shows has_journal)";
 }

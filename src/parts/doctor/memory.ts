@@ -1,4 +1,4 @@
-/** Whether a pool can have the memory that it wants: looks at the limits. */
+/** Checks by the limits of this machine whether a pool can have the memory that it wants. */
 import { bytesText } from "../../core/bytes-text.ts";
 import { DEFAULT_SETTINGS, type Settings } from "../../core/settings.ts";
 import {
@@ -11,15 +11,15 @@ import { type CheckResult, ok, warned } from "./check.ts";
 
 const MIB = 2 ** 20;
 const NAME = "memory";
-/** What Node reserves for itself, with the threads of a worker process; a function that needs much wants more. */
+/** Address space that Node reserves in a worker process with its threads. A function that needs much memory wants more. */
 const ADDRESS_SPACE_WANTED = 1536 * MIB;
-/** In use by a supervisor or a worker process that has work, and by a small program. */
+/** Memory in use by a busy supervisor or worker process, and by a small program. */
 const PROCESS_BYTES = 64 * MIB;
 const PROGRAM_BYTES = 8 * MIB;
 
 /**
  * @param settings undefined when they cannot be read
- * @param isRunning a pool has started its processes already: only what it runs needs room
+ * @param isRunning true if a pool has started its processes already, so only the programs that it runs need memory
  */
 export function checkMemory(settings: Settings | undefined, isRunning: boolean): CheckResult[] {
   const { processes, workers } = settings ?? DEFAULT_SETTINGS;

@@ -1,4 +1,4 @@
-/** What `doctor --night` adds: one real turn for each account, the sandbox, and the ground of the waiting work. */
+/** The checks that `doctor --night` adds: one real turn for each account, the sandbox, and the folders of the waiting tasks. */
 import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
@@ -48,7 +48,7 @@ interface Asker {
   account: string;
 }
 
-/** For each account the first of its agents whose program is there. */
+/** For each account, its first agent whose program exists. */
 function askersOf(programs: readonly AgentProgramFile[], settings: Settings): Asker[] {
   const askers = new Map<string, Asker>();
   for (const { path, agents } of programs)
@@ -89,7 +89,7 @@ async function checkTurn(
     const own = inherited.filter(
       ([variable]) => !program.isForeignVariable(variable) || variable in (agent.env ?? {}),
     );
-    // It is to look at nothing, so it may change nothing.
+    // The question needs no change of files, so the agent may change none.
     const asker: AgentSettings = { ...agent, permissions: { mode: "read" } };
     const { facts, fault } = await askOnce(
       { program, settings: asker, prompt: PROMPT },
@@ -110,7 +110,7 @@ function priceText(facts: readonly Fact[]): string {
   return ` for ${(usage.costUsdMicro / 1e6).toFixed(4)} USD`;
 }
 
-/** Whether it holds depends on the machine, too, so it is tried each time. */
+/** Tries out the sandbox of each program. It depends on the machine, too, so no earlier result is used. */
 async function checkSandboxes(programs: readonly AgentProgramFile[]): Promise<CheckResult[]> {
   const results: CheckResult[] = [];
   for (const { kind, path, agents } of programs) {

@@ -1,11 +1,11 @@
-/** Whether a pool can have the processes and threads that it wants: looks at the limits, and tries it. */
+/** Checks whether a pool can have the processes and threads that it wants: reads the limits, and starts some as a trial. */
 import { spawnSync } from "node:child_process";
 import { DEFAULT_SETTINGS, type Settings } from "../../core/settings.ts";
 import { describeRoom, type ProcessRoom, processRoom } from "../../host/process-room.ts";
 import { threadsWanted } from "../../host/threads.ts";
 import { type CheckResult, failing, ok, warned } from "./check.ts";
 
-/** Of a supervisor that runs, and of each worker process beside its threads for the disk. */
+/** Threads of a running supervisor, and of each worker process without its threads for the disk. */
 const SUPERVISOR_THREADS = 11;
 const WORKER_THREADS = 8;
 const TRIAL_MS_MAX = 20_000;
@@ -15,7 +15,7 @@ const RAISE =
 
 /**
  * @param settings undefined when they cannot be read
- * @param isRunning a pool has started its processes already, and says itself how that went: only what it runs needs room
+ * @param isRunning true if a pool has started its processes already, so only its programs need room. It reports its failures itself
  */
 export function checkProcesses(settings: Settings | undefined, isRunning: boolean): CheckResult {
   const { processes, workers, durability } = settings ?? DEFAULT_SETTINGS;
@@ -42,7 +42,7 @@ export function checkProcesses(settings: Settings | undefined, isRunning: boolea
   return ok(NAME, `${what}${limit}`);
 }
 
-/** Tries it in a process of its own, because libuv aborts the process, or Node hangs, when it fails. */
+/** Tries it in a separate process, because on failure libuv aborts the process or Node hangs. */
 function canHaveThreads(count: number, room: ProcessRoom | undefined): boolean {
   if (room !== undefined && room.left < WORKER_THREADS + count) return false;
   const script =

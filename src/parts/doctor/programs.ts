@@ -1,4 +1,4 @@
-/** Which programs of coding agents there are: those that config.yaml names, and those on PATH. Looks only. */
+/** Lists the programs of coding agents: those that config.yaml names, and those on PATH. Only reads. */
 import { dirname } from "node:path";
 import {
   type AgentKind,
@@ -11,11 +11,11 @@ import { findProgram } from "../../host/find-program.ts";
 
 export interface AgentProgramFile {
   kind: AgentKind;
-  /** As config.yaml has it, or the name that was looked for. */
+  /** The name in config.yaml, or the name that was looked for on PATH. */
   name: string;
-  /** Undefined: it is not there. */
+  /** Undefined when it was not found. */
   path: string | undefined;
-  /** Which agents run it; none when it was found on PATH only. */
+  /** The agents that run it; empty when it is only on PATH. */
   agents: readonly AgentSettings[];
 }
 

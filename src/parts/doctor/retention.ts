@@ -1,4 +1,4 @@
-/** Checks whether files past their retention are removed. They stay when no supervisor runs, or when they cannot be removed. */
+/** Checks whether files are kept beyond their retention. That happens when no supervisor runs, or when they cannot be removed. */
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { cleanJournals } from "../../supervisor/maintenance/clean-journals.ts";
@@ -8,7 +8,7 @@ import { type CheckResult, ok, warned } from "./check.ts";
 
 /** The next sweeps remove what is due. Files that are still there a day later are reported (ms). */
 const LATE_MS = 24 * 60 * 60 * 1000;
-/** Each of the two counts ends after this time (ms). */
+/** The two counts together end after this time (ms). */
 const LOOK_MS_MAX = 2000;
 
 export function checkRetention(

@@ -1,4 +1,4 @@
-/** How `run_limits` hold here: by the kernel, or watched. */
+/** Says how `run_limits` are enforced on this machine: by the kernel, or by a watch. */
 import { messageOf } from "../../core/errors.ts";
 import { hostKind } from "../../host/host-kind.ts";
 import { mayExceed } from "../../host/process-room.ts";
@@ -7,7 +7,7 @@ import { type CheckResult, ok } from "./check.ts";
 
 const NAME = "run limits";
 
-/** @param pid of the supervisor that runs; undefined: what would hold for one that is started from here */
+/** @param pid of the running supervisor; undefined to describe a supervisor that would be started from here */
 export function checkRunLimits(pid: number | undefined): CheckResult {
   if (hostKind() !== "proc")
     return ok(
@@ -27,7 +27,7 @@ function placeOf(pid: number | undefined): GroupPlace | string {
   }
 }
 
-/** @param isFree `ulimit -u` does not hold for this user */
+/** @param isFree true if `ulimit -u` does not limit this user */
 export function describe(place: GroupPlace | string, isFree: boolean): string {
   const rest = "time by ulimit -t and a watch, disk by ulimit -f and a watch, output by a watch";
   if (typeof place !== "string")

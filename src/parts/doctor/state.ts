@@ -1,4 +1,4 @@
-/** Checks of a state tree: trays, who runs it, what lies about, torn records. Reads only. */
+/** Checks a state tree: its trays, its supervisor, ignored files in the inbox, and torn records. Only reads. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { describeError } from "../../cli/shell/error-text.ts";
@@ -14,16 +14,16 @@ import { takeSnapshot } from "../../view/snapshot-reader.ts";
 import { type CheckResult, failing, ok, warned } from "./check.ts";
 
 const TRAYS = ["inbox", "processing", "outbox", "failed", ".tmp"];
-/** A pipe in the place of a file does not keep us waiting for a writer. */
+/** With O_NONBLOCK a pipe in place of a file does not make us wait for a writer. */
 const TO_READ = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
-/** Ignored files in an inbox are worth a word after this long (ms). */
+/** Ignored files in an inbox are reported when they are older than this (ms). */
 const LEFTOVER_MS = 60 * 60 * 1000;
 const FILES_MAX = 10_000;
 const NAMES_SHOWN = 3;
-/** Journals are read from here to their end, not whole. */
+/** Only the last bytes of a journal are read, at most this many. */
 const JOURNAL_TAIL_BYTES = 4 * 1024 * 1024;
 
-/** @param uids of others who may own the tree, as the settings say */
+/** @param uids other users who may own the tree, from the settings */
 export function checkStateTree(
   tree: StateTree,
   nowMs: number,
@@ -47,7 +47,7 @@ export function checkStateTree(
   });
 }
 
-/** The directory with the settings and the plan, by the rule of `run` itself. */
+/** Checks the directory with the settings and the plan, by the same rule as `run`. */
 function checkTop(dir: string, uids: readonly number[]): CheckResult {
   const name = "state directory";
   try {
@@ -108,7 +108,7 @@ function faultsOf(
   stats: fs.Stats,
   dev: number | undefined,
 ): [message: string, todo: string][] {
-  // Rights and owner of something else, perhaps of a link, say nothing.
+  // Rights and owner of anything but a directory, perhaps a link, mean nothing.
   if (!stats.isDirectory()) return [[`${path} is not a directory`, "move away what is there"]];
   const faults: [string, string][] = [];
   if ((stats.mode & 0o002) !== 0 && (stats.mode & 0o1000) === 0)
@@ -135,7 +135,7 @@ function checkSupervisor(tree: StateTree, nowMs: number): CheckResult[] {
   const name = "supervisor";
   if (state === "dead") {
     const what = `pid ${document?.pid} died without stopping, ${duration(ageMs ?? 0)} ago or less`;
-    // What is said of the supervisor as an obstacle would be said twice.
+    // An obstacle about the supervisor would repeat this warning.
     const others = obstacles.filter(({ what: text }) => !text.startsWith("the supervisor"));
     return [warned(name, what, "mailchute run: it takes over by itself"), ...inTheWay(others)];
   }
@@ -190,7 +190,7 @@ function checkJournal(name: string, path: string): CheckResult {
   );
 }
 
-/** The last whole lines of a regular file, at most about `bytesMax` of them. */
+/** The last whole lines of a regular file, at most `bytesMax` bytes. */
 function readTailLines(path: string, bytesMax: number): string[] {
   let fd: number;
   try {

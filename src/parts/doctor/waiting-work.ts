@@ -1,4 +1,4 @@
-/** What waits in the inbox for the night: where it works, and which programs verify it. Looks at a bounded number of tasks. */
+/** Finds where the waiting tasks of the inbox work, and which programs verify them. Reads a bounded number of tasks. */
 import fs from "node:fs";
 import { join, resolve } from "node:path";
 import { decodeTask } from "../../codec/task-codec.ts";
@@ -20,7 +20,7 @@ export interface Base {
 
 export interface WaitingWork {
   tasks: number;
-  /** False: there are more than were looked at. */
+  /** False when there are more tasks than were read. */
   isAll: boolean;
   bases: Base[];
   /** Where agents and verified tasks work. */
@@ -30,7 +30,7 @@ export interface WaitingWork {
 const TASKS_MAX = 2000;
 const TASK_BYTES_MAX = 1024 * 1024;
 
-/** @param agents whose checks hold for tasks that have none of their own */
+/** @param agents give their checks to tasks that have none of their own */
 export function lookAtWork(tree: StateTree, agents: readonly AgentSettings[]): WaitingWork {
   const { files, isAll } = findFiles(join(tree.mailbox, "inbox"), isTaskFile, TASKS_MAX);
   const bases = new Map<string, Base>();
