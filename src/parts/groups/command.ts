@@ -1,4 +1,4 @@
-/** `group` and `limit`: show what is in force, and change it while the pool runs. */
+/** `group` and `limit`: show groups and limits as they are in force, and change them while the pool runs. */
 import {
   type Context,
   defineCommand,
@@ -108,7 +108,7 @@ function limitsOf(
   return { limits: new TaskLimits(settings, changes), names };
 }
 
-/** A name that config.yaml does not have is refused here, before a command is sent. */
+/** Sends the command `set-limit`. Refuses a name that is not in config.yaml before it sends anything. */
 function change(
   ctx: LimitContext,
   kind: LimitKind,
@@ -131,7 +131,7 @@ interface Row extends LimitChange {
   in_work: number;
   /** Ms until a rate allows the next start; null without a rate. */
   next_ms: number | null;
-  /** A command has changed it. */
+  /** True if a command has changed it. */
   changed: boolean;
 }
 

@@ -1,10 +1,10 @@
-/** Says in words what holds tasks back: a group, an agent or a limit that is full, paused, used up or unknown. Pure. */
+/** Describes for people what holds tasks back: a group, agent or limit that is full, paused, used up or unknown. Pure. */
 import type { ClosedGate } from "../../core/documents.ts";
 import { isoTime } from "../../core/iso-time.ts";
 import type { Rate } from "../../core/rate.ts";
 import type { Limited } from "./places.ts";
 
-/** Undefined while there is a place. */
+/** Undefined while there is a free place. */
 export function fullGate(
   { kind, name }: Limited,
   count: number,

@@ -7,7 +7,7 @@ import { limitsOf, readNeeds } from "../../core/waiting-task.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
 import { listLive } from "../../mailbox/find/locate.ts";
 
-/** So many tasks are read. */
+/** At most this many tasks are read. */
 const READ_MAX = 5000;
 
 /** @returns by `limitKey` */
@@ -27,7 +27,7 @@ export function countInWork(trays: Trays, limits: TaskLimits): Map<string, numbe
         add(limitKey("group", group), Math.min(weight, limits.slotsOf("group", group) ?? weight));
       for (const name of limits.namesOf(group, own)) add(limitKey("limit", name), 1);
     } catch {
-      // It has just left, or is no task.
+      // The task has just left `processing/`, or the file is no task.
     }
   }
   return counts;

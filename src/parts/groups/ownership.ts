@@ -1,6 +1,6 @@
 /**
- * Keeps tasks apart that would meet in the files that they own: those that write together with those that read or write the same. Of
- * two tasks that meet, the one that comes first in the queue runs first, so no task waits for ever behind a stream of readers.
+ * Keeps two tasks from running at once when one writes files that the other reads or writes. The one that comes first in the queue
+ * runs first, so no task waits for ever behind a stream of readers.
  */
 import { resolve } from "node:path";
 import type { ClosedGate } from "../../core/documents.ts";
@@ -8,22 +8,22 @@ import { meetAt, readOwnsKey } from "../../core/owned-paths.ts";
 import { compareTasks, laneOf, type WaitingTask } from "../../core/waiting-task.ts";
 import { repositoryOf } from "../../git/find-repository.ts";
 
-/** So many lists of files are looked at, the first ones in the queue; the others wait their turn. */
+/** In one tick only the first lists of files in the queue are judged, at most this many. The others wait for a later tick. */
 const LOOKAHEAD_MAX = 200;
-/** Most waiting lists of which people are told. */
+/** At most this many waiting lists are reported. */
 const TOLD_MAX = 50;
-/** Most lists whose repositories and meetings are remembered. */
+/** Most lists whose repositories and meetings are remembered before all are forgotten. */
 const KNOWN_MAX = 2000;
 
 interface Claim {
-  /** From 0; for a short key. */
+  /** Counted from 0. It makes keys of `meetings` short. */
   number: number;
   repository: string;
   read: string[];
   write: string[];
 }
 
-/** Who has the files, or comes first. */
+/** A task that has the files, or comes first in the queue. */
 interface Holder {
   id: string;
   owns: string;
@@ -35,7 +35,7 @@ export class Ownership {
   /** Tasks in `processing/`, by folded id. */
   private readonly inWork = new Map<string, Holder>();
   private readonly claims = new Map<string, Claim>();
-  /** By the numbers of two claims, in this order: where they meet. */
+  /** The paths where two claims meet, by the numbers of the two claims in this order. Undefined where they do not meet. */
   private readonly meetings = new Map<number, [string, string] | undefined>();
   /** Lists whose first task may start now. */
   private open = new Set<string>();
@@ -48,7 +48,7 @@ export class Ownership {
 
   enter(key: string, id: string, owns: string): void {
     this.inWork.set(key, { id, owns, isInWork: true });
-    // Others with the same list may start beside it only when all of them just read.
+    // Other tasks with the same list may run at the same time only when the list has nothing to write.
     if (this.claimOf(owns).write.length > 0) this.open.delete(owns);
   }
 
@@ -61,9 +61,9 @@ export class Ownership {
   }
 
   /**
-   * Decides anew which lists may start. @param heads the first waiting task of each
-   * @param isOpen whether nothing else holds back a task of this lane
-   * @returns whether people have something new to read
+   * Decides again which lists may start. @param heads the first waiting task of each list
+   * @param isOpen true if nothing else holds back a task of this lane
+   * @returns true if `report` has changed
    */
   decide(heads: readonly WaitingTask[], isOpen: (lane: string) => boolean): boolean {
     if (this.claims.size > KNOWN_MAX) {

@@ -1,8 +1,8 @@
 /**
- * Limits how many tasks of a group, of an agent and under a shared limit are in work at once, and how often they start, and keeps tasks
- * apart that own the same files. A task has its places from its acceptance until its name has left `processing/`, also while it waits
- * there for its next run: whatever process claims it then, no limit is passed. The names in `processing/` are the truth, so a new
- * supervisor counts the same. The rates are in files of their own, which workers charge.
+ * Limits how many tasks of a group, an agent or a shared limit are in work at once, and how often they start. Keeps tasks apart
+ * that own the same files. A task has its places from its acceptance until its name leaves `processing/`, also while it waits there
+ * for its next run. So no limit is exceeded, whichever process claims it then. The names in `processing/` are the truth, so a new
+ * supervisor counts the same. Rates are in files of their own, which workers charge.
  */
 import { decodeTask } from "../../codec/task-codec.ts";
 import type { ClosedGate } from "../../core/documents.ts";
@@ -33,10 +33,10 @@ import { setLimit } from "./set-limit.ts";
 
 type Host = Pick<PartHost, "env" | "limits" | "queue" | "control" | "commands">;
 
-/** What a task in `processing/` takes, and the files that it owns. */
+/** The places that a task in `processing/` takes, and the files that it owns. */
 type Taken = Place & { owns?: string | undefined };
 
-/** How soon the status says a new time of a used-up rate (ms). */
+/** The status shows a new time of a used-up rate only when it differs by more than this (ms). */
 const TELL_RATE_MS = 1000;
 
 class GroupsPart implements Part, StartLimit, StatusSource {
@@ -44,25 +44,25 @@ class GroupsPart implements Part, StartLimit, StatusSource {
   version = 0;
   private readonly host: Host;
   private readonly ownership: Ownership;
-  /** A task that owns files has been seen. */
+  /** True after a waiting task that owns files has been seen. */
   private hasOwners = false;
   private readonly places: Places;
-  /** Of the agents that have a limit. */
+  /** The slots of each agent that has a limit, by its name. */
   private readonly agentSlots = new Map<string, number>();
   private limits: TaskLimits;
   private changes: LimitChanges;
   private readonly rates = new Map<string, RateWatch>();
-  /** Rates that hold tasks back: when the next start is (monotonic ms). */
+  /** When each used-up rate allows its next start (monotonic ms), by the name of its limit. */
   private readonly usedUp = new Map<string, number>();
   private toldRates = new Map<string, number>();
-  /** When the first of those that held a task back in this tick allows the next start (monotonic ms). */
+  /** The earliest next start of the rates that held a task back in this tick (monotonic ms). */
   private wakeMs = NEVER;
-  /** Limits that tasks name and the settings do not. */
+  /** Limits that tasks name and the settings do not have. */
   private readonly unknown = new Set<string>();
-  /** By group: the only lane of it that may start. */
+  /** The only lane of a group that may start, by group. */
   private reserved: ReadonlyMap<string, string> = new Map();
   private absentOnce = new Set<string>();
-  /** Before the first listing it is not known what runs. */
+  /** False until a listing of `processing/` has shown all that runs. */
   private isListed = false;
 
   constructor(host: Host) {
@@ -93,7 +93,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
   async finish(): Promise<void> {}
   close(): void {}
 
-  /** Takes over changes by commands, and decides which tasks that own files, and which heavy ones, may start in this tick. */
+  /** Applies changes made by commands. Decides which heavy tasks and which tasks that own files may start in this tick. */
   work({ nowMs }: Tick): void {
     this.takeChanges();
     this.tellRates(nowMs);
@@ -103,7 +103,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     if (owners.length > 0 && !this.hasOwners) {
       const wasUsed = this.isUsed;
       this.hasOwners = true;
-      // What runs is not known yet.
+      // Without limits the running tasks were not counted so far.
       if (!wasUsed) this.take(this.list());
     }
     this.reserved = new Map();
@@ -119,7 +119,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
       );
   }
 
-  /** Until a used-up rate allows the next start. */
+  /** When a used-up rate allows the next start (monotonic ms). */
   nextMs(): number {
     return this.wakeMs;
   }
@@ -167,7 +167,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     return true;
   }
 
-  /** What is full, paused, used up or unknown. */
+  /** Every group, agent and limit that is full, paused, used up or unknown. */
   report(): PartReport {
     const { groups, limits } = this.host.env.settings;
     const gates: ClosedGate[] = [];
@@ -197,14 +197,14 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     this.version++;
   }
 
-  /** Whether all but the room in its group, and what it owns, allows a task of this lane. */
+  /** Whether a task of this lane may start, apart from the room in its group and the files that it owns. */
   private isOpen({ agent, group, limits }: Lane): boolean {
     if (group !== undefined && this.limits.isPaused(group)) return false;
     if (!this.hasRoom({ kind: "agent", name: agent })) return false;
     const names = this.limits.namesOf(group, limits);
     if (!names.every((name) => this.isKnown(name) && this.hasRoom({ kind: "limit", name })))
       return false;
-    // Last, because a used-up rate is noted as what a task waits for.
+    // Rates come last, because `allows` notes a used-up rate as the reason why a task waits.
     return names.every((name) => this.allows(name));
   }
 
@@ -247,7 +247,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     return watch;
   }
 
-  /** People read when the next start is, but not each of many starts. @param nowMs monotonic */
+  /** Reports the next start of used-up rates, but not each of many starts. @param nowMs monotonic */
   private tellRates(nowMs: number): void {
     for (const [name, atMs] of this.usedUp)
       if (nowMs > atMs + TELL_RATE_MS) this.usedUp.delete(name);
@@ -276,7 +276,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
 
   private slotsOf({ kind, name }: Limited): number | undefined {
     if (kind === "agent") return this.agentSlots.get(name);
-    // Parts bring groups of their own.
+    // Other parts may add groups.
     return kind === "group"
       ? this.host.limits.groups.slotsOf(name)
       : this.limits.slotsOf("limit", name);
@@ -291,7 +291,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     return limited;
   }
 
-  /** Without any limit there is nothing to count. */
+  /** False when there is no limit, so nothing needs to be counted. */
   private get isUsed(): boolean {
     return this.hasOwners || this.agentSlots.size > 0 || this.host.limits.groups.hasGroups;
   }
@@ -303,7 +303,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     );
   }
 
-  /** Takes over a listing of `processing/`. The first one is made twice: a listing may miss a name that is being renamed. */
+  /** Takes over a listing of `processing/`. It lists twice at first, because one listing may miss a name that is being renamed. */
   private take(listed: readonly string[]): void {
     if (!this.isUsed) return;
     const files = this.isListed ? listed : [...listed, ...this.list()];
@@ -316,7 +316,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
       if (place === undefined) isWhole = false;
       else this.enter(place);
     }
-    // A file that was renamed before it was read may run: nothing limited starts before the next listing shows what it is.
+    // A file that was renamed before it was read may run. So nothing limited starts before the next listing shows its places.
     this.isListed = isWhole;
     if (!isWhole) this.host.env.facts.emit("processing:changed");
     this.leaveAbsent(present);
@@ -355,7 +355,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     return { id, limited: this.limitedBy({ agent: BATCH_AGENT, limits: [] }), weight: 1 };
   }
 
-  /** Undefined when the file has just left. What is no task takes nothing. */
+  /** Undefined when the file has just left. A file that is no task takes no places. */
   private placeOf(file: string, id: string): Taken | undefined {
     const { trays, settings } = this.host.env;
     const none: Taken = { id, limited: [], weight: 1 };
@@ -390,7 +390,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
   }
 }
 
-/** So many unknown limits are told. */
+/** At most this many unknown limits are reported. */
 const UNKNOWN_MAX = 50;
 
 export const groups: MakePart = (host) => new GroupsPart(host);

@@ -1,17 +1,17 @@
 /** Counts the tasks in work: how many places of each group, agent and limit they take. Pure. */
 import { foldId } from "../../core/names.ts";
 
-/** A group, an agent or a limit of which only so many places may be taken. */
+/** A group, an agent or a limit with a bounded number of places. */
 export interface Limited {
   kind: "group" | "agent" | "limit";
   name: string;
 }
 
-/** What a task in `processing/` takes. */
+/** The places that a task in `processing/` takes. */
 export interface Place {
   id: string;
   limited: readonly Limited[];
-  /** In its group; 1 elsewhere. */
+  /** How many places of its group the task takes. It takes one place of an agent or a limit. */
   weight: number;
 }
 
@@ -25,7 +25,7 @@ export class Places {
   private readonly byId = new Map<string, readonly Taken[]>();
   private readonly counts = new Map<string, number>();
   private readonly slotsOf: (limited: Limited) => number | undefined;
-  /** Called when a full one got room, or one became full. */
+  /** Called when one became full, got room, or changed while it was full. */
   private readonly onFull: () => void;
 
   constructor(slotsOf: (limited: Limited) => number | undefined, onFull: () => void) {
@@ -37,12 +37,12 @@ export class Places {
     return this.byId.has(foldId(id));
   }
 
-  /** The folded ids of all that have a place. */
+  /** The folded ids of all tasks that were entered. */
   ids(): IterableIterator<string> {
     return this.byId.keys();
   }
 
-  /** The names of this kind of which places are taken. */
+  /** The names of this kind that have taken places. */
   namesOf(kind: Limited["kind"]): string[] {
     return [...this.counts.keys()]
       .map(splitKey)
@@ -53,13 +53,13 @@ export class Places {
     return this.counts.get(keyOf(limited)) ?? 0;
   }
 
-  /** Whether so much more fits. A task that weighs more than all slots takes all of them. */
+  /** Whether a task of this weight fits. A task that weighs more than all slots takes all of them. */
   hasRoom(limited: Limited, weight = 1): boolean {
     const slots = this.slotsOf(limited) ?? Number.POSITIVE_INFINITY;
     return slots > 0 && this.countOf(limited) + Math.min(weight, slots) <= slots;
   }
 
-  /** A task without a limit takes nothing, but its name is kept, so that its file is read once only. */
+  /** Gives a task its places. A task without a limit takes none, but its id is kept, so that its file is read only once. */
   enter({ id, limited, weight }: Place): void {
     this.leave(id);
     const taken = limited.flatMap((one) => {
@@ -71,7 +71,7 @@ export class Places {
     for (const { key, count, slots } of taken) this.add(key, count, slots);
   }
 
-  /** @returns false when it had no place */
+  /** @returns false when the task was not entered */
   leave(id: string): boolean {
     const key = foldId(id);
     const taken = this.byId.get(key);
@@ -89,7 +89,7 @@ export class Places {
     const count = before + more;
     if (count > 0) this.counts.set(key, count);
     else this.counts.delete(key);
-    // People read about full ones only.
+    // The status shows only full ones.
     if (Math.max(before, count) >= slots) this.onFull();
   }
 }

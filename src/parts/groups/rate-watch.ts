@@ -1,11 +1,11 @@
 /**
- * Knows how soon a rate allows the next start, so that no task is accepted only to be held. Workers charge the rate when a run begins;
- * a task that was accepted counts here until the file shows it.
+ * Knows how soon a rate allows the next start, so that no task is accepted only to be held. Workers charge the rate when a run begins.
+ * A task that was accepted counts here until the file shows its charge.
  */
 import { afterStart, allows, emptyUs, type Rate, waitMsOf } from "../../core/rate.ts";
 import { type BucketClock, RateBucket } from "../../host/rate-bucket.ts";
 
-/** What the file says is true for so long, beside what was accepted since (µs). */
+/** The file is read again after this long. Until then its value counts, with the tasks that were accepted since (µs). */
 const LOOK_US = 10_000;
 
 export class RateWatch {
@@ -19,14 +19,14 @@ export class RateWatch {
     this.clock = clock;
   }
 
-  /** Ms until the next start; 0: now. @throws a system error */
+  /** Ms until the next start; 0 when it may be now. @throws a system error */
   waitMs(rate: Rate): number {
     if (this.clock.nowUs() - this.lookedUs >= LOOK_US) {
       const readUs = this.bucket.read(rate);
       this.lookedUs = this.clock.nowUs();
       this.fullUs = Math.max(readUs, Math.min(this.fullUs, emptyUs(rate, this.lookedUs)));
     }
-    // After the look: a new bucket allows its start from then on.
+    // The clock is read again after the file, because a new bucket allows starts only from the time when it was made.
     const nowUs = this.clock.nowUs();
     return allows(rate, this.fullUs, nowUs) ? 0 : waitMsOf(rate, this.fullUs, nowUs);
   }

@@ -1,14 +1,14 @@
 /**
- * Keeps heavy tasks from waiting for ever behind light ones of their group: while the first task of a group does not fit, no other of
- * that group starts. Pure.
+ * Keeps heavy tasks from waiting for ever behind light ones of their group: while the first task of a group is heavy and does not fit,
+ * no other lane of that group may start. Pure.
  */
 import { compareTasks, laneOf, readNeeds, type WaitingTask } from "../../core/waiting-task.ts";
 
 /**
  * @param heads the first waiting task of each lane
- * @param isOpen whether all but the room in its group allows a task of this lane
- * @param fits whether the group has room for so much
- * @returns by group: the only lane that may start
+ * @param isOpen true if a task of this lane may start, apart from the room in its group
+ * @param fits true if the group has room for this weight
+ * @returns the only lane that may start, by group
  */
 export function reservedLanes(
   heads: readonly WaitingTask[],

@@ -1,4 +1,4 @@
-/** The command `set-limit`: changes a group or a limit of the settings while the pool runs. The change holds until it is reset. */
+/** The command `set-limit`: changes a group or a limit of the settings while the pool runs. The change lasts until a reset. */
 import type { LimitTarget } from "../../core/command.ts";
 import { ErrInvalidCommand, ErrInvalidTransition } from "../../core/errors.ts";
 import { suggest } from "../../core/suggest.ts";
