@@ -1,4 +1,4 @@
-/** `health`: says by its exit code whether a pool is well. It reads one file, so that a probe may call it every few seconds. */
+/** `health`: its exit code says whether a pool is well. It reads one file, so that a probe may call it every few seconds. */
 import { defineCommand, durationOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree } from "../../cli/shell/options.ts";

@@ -1,4 +1,4 @@
-/** Whether a pool is well: a supervisor lives, writes its heartbeat, has room on the disk and reads a valid plan. Pure. */
+/** Judges whether a pool is well: a supervisor lives, writes its heartbeat, has room on the disk and reads a valid plan. Pure. */
 import { explainShortage } from "../../core/free-space.ts";
 import { ago } from "../../text/render.ts";
 import type { SupervisorView } from "../../view/snapshot.ts";
