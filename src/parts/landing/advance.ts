@@ -1,4 +1,4 @@
-/** Takes the landing of an order one step further, in a supervisor: submits it when its task has completed. */
+/** Takes the landing of an order one step further, in a supervisor: submits the landing when the task of the order has completed. */
 import { landingIdOf } from "../../core/landing.ts";
 import { locate } from "../../mailbox/find/locate.ts";
 import { readSettled } from "../../mailbox/find/settled-record.ts";
@@ -11,7 +11,7 @@ import {
 } from "../../worker/landing-files.ts";
 import { isThere, submitLanding } from "./submit-landing.ts";
 
-/** `void`: the run of the order did not count. */
+/** `void`: the run that wrote the order did not count. */
 export type Step = "unsettled" | "submitted" | "landed" | "failed" | "void";
 
 type Env = Pick<Environment, "trays" | "tree">;
@@ -40,10 +40,10 @@ function settledAs({ trays }: Env, { task_id, lease }: LandingOrder): Step | "co
   const record = readSettled(trays, task_id)?.record;
   if (record?.lease === lease) return record.status === "completed" ? "completed" : "void";
   if (isThere(trays, task_id)) return "unsettled";
-  // Looked for once more: it may have settled in between.
+  // The record is read again, because the task may have settled in between.
   const again = readSettled(trays, task_id)?.record;
   if (again?.lease === lease) return "completed";
   if (again !== undefined || locate(trays, task_id) !== undefined) return "void";
-  // The run ended well, and its record is gone: a consumer has taken it.
+  // The run ended well, and a consumer has taken its record.
   return "completed";
 }

@@ -1,4 +1,4 @@
-/** Asks the reviewer of a task what it says of a commit. It is asked once for each commit, also when a process dies in between. */
+/** Asks the reviewer of a task for its verdict on a commit. It asks once for each commit, even if a process dies in between. */
 import { landingIdOf, reviewIdOf } from "../../core/landing.ts";
 import { headlineOf } from "../../core/outcome.ts";
 import type { Repository } from "../../git/repository.ts";
@@ -20,9 +20,9 @@ export type Reviewed =
   | { is: "passed" }
   /** The task of this id reviews it. */
   | { is: "open"; id: string }
-  /** @member text what has to be changed */
+  /** @member text what must be changed */
   | { is: "refused"; text: string }
-  /** It has not said anything of use, and will not by itself. */
+  /** There is no verdict, and none will come by itself. */
   | { is: "silent"; why: string };
 
 /** @throws ErrGit, ErrTaskExists, ErrInvalidTask, system errors */
@@ -43,14 +43,14 @@ export async function askReviewer(
     if (isThere(trays, id)) return { is: "open", id };
     const record = readSettled(trays, id)?.record;
     if (record === undefined) return undefined;
-    // It may have ended since the first look.
+    // The review may have ended since the verdict was read.
     const late = verdictOn(tree.dir, order, tip);
     if (late !== undefined) return judge(late);
     const why = record.status === "failed" ? headlineOf(record.error) : "it has no verdict";
     return { is: "silent", why: `${id}: ${why}` };
   };
   const known = look();
-  // Also what a killed run has left.
+  // This also removes the worktree of a killed review.
   if (known?.is !== "open") await removeLandingWorktree(repository, reviewPathOf(order, id));
   if (known !== undefined) return known;
   if (reviewer === author)
@@ -79,7 +79,7 @@ async function reviewTask(
     prompt: await reviewText(tree, order, repository, work),
     payload: { task_id, branch, target, base: work.start, commit: work.tip },
     ...(cwd === "" ? {} : { cwd }),
-    // Whatever the settings of the reviewer say: it leaves no work of its own.
+    // A review leaves no work of its own, whatever the settings of the reviewer say.
     worktree: "none",
     max_attempts: 2,
     review_of: task_id,
@@ -87,7 +87,7 @@ async function reviewTask(
   };
 }
 
-/** What the reviewer has said of this commit. */
+/** The reviewer's verdict on this commit. */
 export function verdictOn(
   stateDir: string,
   { task_id }: Pick<LandingOrder, "task_id">,

@@ -5,10 +5,10 @@ import { askGit, endOf, type GitCall, gitLines, gitText } from "../../git/run-gi
 import type { LandingWorktree } from "./landing-worktree.ts";
 
 export type Together =
-  /** @member commit has the target below it */
+  /** @member commit a descendant of the target, or the target itself */
   { kind: "ready"; commit: string } | { kind: "conflict"; files: string[]; text: string };
 
-/** Whatever the user's settings say: no other branch moves, nothing asks, nothing is signed. */
+/** These override the user's settings of git: no other branch moves, git asks nothing and signs nothing. */
 const SETTINGS = [
   "rebase.updateRefs=false",
   "rebase.autoStash=false",
@@ -45,7 +45,7 @@ export async function bringTogether(
   }
   const { code: isApart, out } = await askGit(call, "merge-base", target, tip);
   const fork = out.toString().trim();
-  // The branch may have begun at commits that the target does not have, such as those of main since then: they are not its work.
+  // The branch may have begun at commits that the target lacks, such as newer ones of main. They are not its own work.
   const isOlder = isApart !== 0 || !(await isAncestor(call, base, fork));
   const isOwnBase = isOlder && (await isAncestor(call, base, tip));
   const upstream = isOwnBase ? ["--onto", target, base] : [target];
@@ -60,7 +60,7 @@ async function together(call: GitCall, args: string[]): Promise<Together> {
   return { kind: "ready", commit };
 }
 
-/** @throws ErrGit when no file is in conflict: a full disk has stopped git, or the end of one of its own programs */
+/** @throws ErrGit when no file is in conflict: then git was stopped by a full disk, or because one of its own programs ended */
 async function conflict(call: GitCall, fault: string): Promise<Together> {
   const unmerged = await gitLines(call, "ls-files", "--unmerged");
   if (unmerged.length === 0) throw new ErrGit(fault, { path: call.cwd });

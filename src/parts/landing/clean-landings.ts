@@ -1,6 +1,6 @@
 /**
- * Removes what is left of landings when their retention is over: the ref with the commits before they were rebased, saves of the task, and
- * the files in `landings/`. What has not landed stays, and so does a save with commits that are nowhere else.
+ * Removes what landings leave when their retention is over: the ref with the commits before the rebase, saves of the task, and the
+ * files in `landings/`. Keeps work that has not landed, and saves with commits that are nowhere else.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -34,7 +34,7 @@ export interface LandingsToClean {
   nowMs: number;
 }
 
-/** @returns the tasks of which something was removed. @throws the first error, after all others have been looked at */
+/** @returns the tasks whose landings were cleaned. @throws the first error, after all other landings were cleaned */
 export async function cleanLandings(wish: LandingsToClean): Promise<string[]> {
   const cleaned: string[] = [];
   let fault: { error: unknown } | undefined;
@@ -52,7 +52,7 @@ export async function cleanLandings(wish: LandingsToClean): Promise<string[]> {
 
 async function cleanOne(id: string, wish: LandingsToClean): Promise<boolean> {
   const { stateDir, trays, days, nowMs } = wish;
-  // No git is asked before its files are old enough.
+  // Calls no git before the files are old enough.
   if (!isExpired(nowMs - lastChangeMs(stateDir, id), days)) return false;
   const order = readLanding(stateDir, id, "order");
   if (order === undefined || !fs.existsSync(order.repository)) return false;
@@ -60,7 +60,7 @@ async function cleanOne(id: string, wish: LandingsToClean): Promise<boolean> {
   return inTurn(repository, async () => {
     if (isLive(stateDir, trays, order)) return false;
     const call = atCommonDir(repository);
-    // Not landed, or a person goes on with it.
+    // The work has not landed, or a person goes on with its branch.
     if ((await commitOf(call, `refs/heads/${order.branch}`)) !== undefined) return false;
     const refs = await listRefs(repository, order.refs);
     const landing = refs.find(({ name }) => name === `${order.refs}landing`);
@@ -85,7 +85,7 @@ function isLive(stateDir: string, trays: Trays, order: LandingOrder): boolean {
   return [task_id, landingIdOf(task_id), fix].some((id) => isThere(trays, id));
 }
 
-/** It was made long ago, and what was checked then is on a branch, a tag or a remote. */
+/** True if the landing is past its retention, and its checked commit is on a branch, a tag or a remote. */
 async function isOver(
   repository: Repository,
   order: LandingOrder,
@@ -98,7 +98,10 @@ async function isOver(
   return checked !== undefined && (await unreachable(repository, [checked.commit])).length === 0;
 }
 
-/** Saves whose commits are elsewhere, too: their files were drafts of what has landed. With the last save goes the mark that it is of the past. */
+/**
+ * Saves whose commits are elsewhere, too: their files were drafts of what has landed. If no other save is left, it adds the ref
+ * `ended`, which marks the saves as past.
+ */
 async function spareSaves(
   repository: Repository,
   { refs: prefix }: LandingOrder,
@@ -119,7 +122,7 @@ async function spareSaves(
   return spare.length === saves.length ? [...spare, ...ended] : spare;
 }
 
-/** What reviewers have said. Of work that has not landed until then they are asked again. */
+/** Removes verdicts past the retention. If the work has not landed until then, the reviewer is asked again. */
 function cleanVerdicts({ stateDir, trays, days, nowMs }: LandingsToClean): void {
   const dir = landingsDir(stateDir);
   for (const name of listDir(dir)) {

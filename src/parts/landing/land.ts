@@ -1,6 +1,6 @@
 /**
- * One run of a landing: brings the work of a task together with its target, checks it there, and moves the target. Whether the work has
- * landed is asked of git, so a run that was killed at any step is simply begun anew.
+ * One run of a landing: brings the work of a task together with its target, checks the result, and moves the target. It asks git
+ * whether the work has landed, so after a kill at any step the next run begins again from the start.
  */
 import { join } from "node:path";
 import { stoppedOutcome, timeoutOf } from "../../agents/agent.ts";
@@ -43,9 +43,9 @@ import { startOf } from "./review-packet.ts";
 import { canMend, sendBack, submitFix } from "./send-back.ts";
 import { conflictText, noRoomText, redText } from "./why-not.ts";
 
-/** How long it waits for a person or an agent before it looks again (ms). */
+/** How long a landing waits for a person or an agent before it looks again (ms). */
 const WAIT_MS = 10_000;
-/** How often one run begins anew because others have moved the target. */
+/** How often one run begins again because others have moved the target. */
 const ROUNDS_MAX = 10;
 
 export class Landing {
@@ -77,7 +77,7 @@ export class Landing {
         this.noteEnd(order, outcome);
         return outcome;
       } finally {
-        // Also that of a run that was killed.
+        // This also removes the worktree of a killed run.
         await removeLandingWorktree(repository, landingPathOf(order));
       }
     } catch (error) {
@@ -89,7 +89,7 @@ export class Landing {
     }
   }
 
-  /** Before it settles: its record may be removed, and tasks wait for what it says. */
+  /** Notes before the landing settles whether it has landed, because tasks wait for that and its record may be removed. */
   private noteEnd(order: LandingOrder, { kind }: AttemptOutcome): void {
     const { dir } = this.tools.tree;
     const state = stateOf(dir, order);
@@ -98,7 +98,7 @@ export class Landing {
       writeLanding(dir, order.task_id, "state", { ...state, landed });
   }
 
-  /** Waits for the agent that mends the work. Undefined: there is none, or it is ready. */
+  /** Waits for the agent that mends the work. Undefined when no agent mends it, or when it is mended. */
   private async afterFix(order: LandingOrder): Promise<AttemptOutcome | undefined> {
     const { fix } = stateOf(this.tools.tree.dir, order);
     if (fix === null) return undefined;
@@ -143,7 +143,7 @@ export class Landing {
     const { stop } = this.assigned.assignment;
     for (let round = 1; round <= ROUNDS_MAX; round++) {
       const from = (await commitOf(atCommonDir(repository), `refs/heads/${target}`)) ?? base;
-      // Asked before the work is checked: that may take long.
+      // Asked before the check of the work, because that may take long.
       const first = await placeOfTarget(repository, order);
       if (first.kind === "busy") return this.wait(order, first.why);
       const worktree = await makeLandingWorktree(repository, landingPathOf(order), tip);
@@ -155,7 +155,7 @@ export class Landing {
       const unreviewed = await this.review(order, repository, tip, from);
       if (unreviewed !== undefined) return unreviewed;
       const red = await this.check(order, worktree);
-      // A check that a signal has ended says nothing about the work: it is tried again.
+      // A check that was ended by a signal says nothing about the work, so it is tried again.
       if (red?.kind === "failed" && red.failure === "verify" && red.signal === null)
         return this.refuse(order, redText(order, red.message), red.lastWords);
       if (red !== undefined) return red;
@@ -171,7 +171,7 @@ export class Landing {
     return this.wait(order, `${target} moved ${ROUNDS_MAX} times while the work was checked`);
   }
 
-  /** Asks the reviewer, when there is one. @returns undefined when it says `pass` */
+  /** Asks the reviewer for its verdict. @returns undefined when it says `pass`, or when the task has no reviewer */
   private async review(
     order: LandingOrder,
     repository: Repository,
@@ -214,7 +214,7 @@ export class Landing {
     return runVerify(assignment, limitMs, clock.monotonicMs(), () => clock.monotonicMs());
   }
 
-  /** The user's own program takes the branch over, for example as a pull request. */
+  /** Runs the user's own program, which takes over the branch, for example as a pull request. */
   private async handOver(order: LandingOrder, tip: string): Promise<AttemptOutcome> {
     const { branch, base, target, command, worktree, prefix } = order;
     const { agent, assignment } = this.assigned;
@@ -260,7 +260,7 @@ export class Landing {
     );
   }
 
-  /** The agent gets it once; after that a person does. */
+  /** The agent gets the work back once for each cause. After that a person must look at it. */
   private async refuse(
     order: LandingOrder,
     why: string,
@@ -305,7 +305,7 @@ function success(
   };
 }
 
-/** No other run can help. */
+/** Fails without a retry, because another run cannot help. */
 function forPerson(message: string, lastWords = ""): AttemptOutcome {
   const text = lastWords === "" ? message : `${message}\n\n${lastWords}`;
   return failed("landing", "ErrLanding", text, { canRetry: false });

@@ -1,6 +1,6 @@
 /**
- * The ref of a landing: a commit whose parents are the checked commit, and the tip of the branch that it was made of. It is written before
- * the target moves. So after a crash git can be asked whether the work has landed, and the branch is kept although it was rebased.
+ * The ref of a landing: a commit whose parents are the checked commit and the tip of its branch. It is written before the target
+ * moves. So after a crash git can tell whether the work has landed. The ref also keeps the commits of the branch after a rebase.
  */
 import { listRefs } from "../../git/refs.ts";
 import { atCommonDir, type Repository } from "../../git/repository.ts";
@@ -9,7 +9,7 @@ import type { LandingOrder } from "../../worker/landing-files.ts";
 
 export interface Checked {
   commit: string;
-  /** Of the branch. */
+  /** The tip of the branch. */
   tip: string;
 }
 

@@ -1,4 +1,4 @@
-/** The type of the task that lands the work of another one. Its `landing_of` names that one. The worker runs it by itself. */
+/** The type of a task that lands the work of another task. Its `landing_of` names that task. The worker runs it without an agent. */
 export const LANDING_TYPE = "landing";
-/** The type of the task in which an agent reviews the work of another one. Its `review_of` names that one, its `payload` the commit. */
+/** The type of a task in which an agent reviews another task's work. Its `review_of` names that task, its `payload` the commit. */
 export const REVIEW_TYPE = "review";

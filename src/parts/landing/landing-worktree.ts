@@ -1,4 +1,4 @@
-/** The worktrees in which a landing puts work together, and a reviewer looks at it. They have no branch, and hold nothing that is not elsewhere. */
+/** The worktrees of landings and of reviewers. They have no branch, and hold nothing that is not elsewhere, too. */
 import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { ErrGit } from "../../core/errors.ts";
@@ -13,7 +13,7 @@ export interface LandingWorktree {
   gitDir: string;
 }
 
-/** Makes it anew: what an earlier run left is thrown away. @throws ErrGit, system errors */
+/** Makes a fresh worktree, and removes the one of an earlier run. @throws ErrGit, system errors */
 export async function makeLandingWorktree(
   repository: Repository,
   path: string,
@@ -37,17 +37,17 @@ export async function removeLandingWorktree(repository: Repository, path: string
   await inTurn(repository, async () => {
     const gitDir = findGitDir(repository, path);
     fs.rmSync(path, { recursive: true, force: true, maxRetries: 3 });
-    // git itself removes none that a killed git has marked as "initializing".
+    // git itself does not remove a worktree that a killed git has marked as "initializing".
     if (gitDir !== undefined) fs.rmSync(gitDir, { recursive: true, force: true });
   });
 }
 
-/** Beside the worktrees of tasks, in a folder that is no worktree. */
+/** The path is beside the worktrees of tasks, in a folder that is no worktree. */
 export function landingPathOf({ worktree, task_id }: LandingOrder): string {
   return join(dirname(worktree), ".landing", task_id);
 }
 
-/** @param reviewId of the task that reviews */
+/** @param reviewId the id of the reviewing task */
 export function reviewPathOf({ worktree }: LandingOrder, reviewId: string): string {
   return join(dirname(worktree), ".review", reviewId);
 }

@@ -1,4 +1,4 @@
-/** Says what a worktree holds that its branch lacks: after a run mailchute commits what is on the branch, and a person may go on there. */
+/** Finds work in a worktree that its branch lacks. mailchute commits after a run, but a person may have worked there since. */
 import fs from "node:fs";
 import {
   atCommonDir,
@@ -10,7 +10,7 @@ import {
 import { statusOf } from "../../git/status.ts";
 import type { LandingOrder } from "../../worker/landing-files.ts";
 
-/** @returns why the branch is not all of the work; undefined: it is. @throws ErrGit */
+/** @returns why the branch lacks a part of the work; undefined when it has all. @throws ErrGit */
 export async function explainLeftovers(
   repository: Repository,
   { worktree: path, branch }: LandingOrder,
@@ -26,7 +26,7 @@ export async function explainLeftovers(
   return `${first}${others} in ${path} is not committed: commit or remove it`;
 }
 
-/** An agent that ends on no branch, or on one of its own, has commits that the branch lacks. */
+/** An agent may end on no branch or on one of its own. Then the worktree has commits that the branch lacks. */
 async function explainHead(
   repository: Repository,
   path: string,

@@ -1,4 +1,4 @@
-/** Moves the target branch to a commit that has it below it. It forces nothing, and touches a person's files only when it may. */
+/** Moves the target branch forward to a descendant. It forces nothing, and changes a checkout only if the order allows it. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
@@ -8,10 +8,10 @@ import { statusOf } from "../../git/status.ts";
 import type { LandingOrder } from "../../worker/landing-files.ts";
 
 export type Place =
-  /** No tree of a person has it: one change of a ref moves it. */
+  /** No worktree has it checked out, so one change of the ref moves it. */
   | { kind: "free" }
   | { kind: "checked_out"; path: string }
-  /** The landing has to wait. */
+  /** The landing must wait. */
   | { kind: "busy"; why: string };
 
 /** Where the target is checked out, and whether it may move there. @throws ErrGit */
@@ -41,8 +41,8 @@ export async function placeOfTarget(
 }
 
 /**
- * Why a landing has to wait: a checkout has files which git does not know, and which it would replace by those that land. It takes ignored
- * ones for files of no worth, and a person may not. @throws ErrGit
+ * Why a landing must wait: the checkout has files that git does not track and that the landing would replace. git would replace
+ * ignored files, too, but they may matter to a person. @throws ErrGit
  */
 export async function explainInTheWay(
   repository: Repository,
@@ -63,11 +63,11 @@ export async function explainInTheWay(
 
 export type Moved =
   | { kind: "moved" }
-  /** It is not where it was any more. */
+  /** The target is no longer at `from`. */
   | { kind: "elsewhere" }
   | { kind: "busy"; why: string };
 
-/** @param from the commit at which the target must be. @throws ErrGit */
+/** @param from the commit at which the target must be now. @throws ErrGit */
 export async function moveTarget(
   repository: Repository,
   order: Pick<LandingOrder, "target" | "task_id">,
@@ -80,7 +80,7 @@ export async function moveTarget(
   const call = atCommonDir(repository);
   if (place.kind === "checked_out") {
     if ((await commitOf(call, ref)) !== from) return { kind: "elsewhere" };
-    // It may have come while the work was checked.
+    // Such a file may have come while the work was checked.
     const inTheWay = await explainInTheWay(repository, order, place, from, to);
     if (inTheWay !== undefined) return { kind: "busy", why: inTheWay };
     const settings = ["merge.autoStash=false", "merge.verifySignatures=false"];
@@ -110,7 +110,7 @@ async function checkoutOf(repository: Repository, ref: string): Promise<string |
   let path = "";
   for (const line of lines) {
     if (line.startsWith("worktree ")) path = line.slice("worktree ".length);
-    // One whose directory is gone has no files that could be wrong.
+    // A worktree whose directory is gone has no files that could become wrong.
     else if (line === `branch ${ref}` && fs.existsSync(path)) return path;
   }
   return undefined;

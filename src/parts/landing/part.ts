@@ -1,6 +1,6 @@
 /**
- * Submits the landing of a task whose record says `landing: pending`, and lets a landing go on that waits for a person or an agent. It looks
- * at the orders in `landings/`, which workers write before their tasks settle: so what a dead process has not done is done later.
+ * Submits the landing of a task whose record says `landing: pending`. Releases a landing that waits for a person or an agent. It
+ * reads the orders in `landings/`, which workers write before their tasks settle, so it also finishes the work of a dead process.
  */
 import fs from "node:fs";
 import { messageOf } from "../../core/errors.ts";
@@ -25,7 +25,7 @@ import { type LandingOrder, listOrders, readLanding, stateOf } from "../../worke
 import { advance, type Step } from "./advance.ts";
 import { isThere } from "./submit-landing.ts";
 
-/** Between two looks at a landing that is not submitted yet, or waits (ms). */
+/** How often it looks at landings that wait or are not submitted yet (ms). */
 const LOOK_MS = 300;
 
 interface Entry {
@@ -48,9 +48,9 @@ class LandingPart
   /** Orders whose work has not landed, by folded id. */
   private readonly open = new Map<string, Entry>();
   private unlandedOf: { version: number; map: Unlanded } | undefined;
-  /** Landings that wait at their gates: what for, by gate. */
+  /** The landings that wait at their gates, and the reasons, by gate. */
   private readonly waits = new Map<string, { order: LandingOrder; why: string; untilMs: number }>();
-  /** Orders that were taken over, with the stamps of their files. */
+  /** The stamps of the orders that were taken over, by task id. */
   private readonly seen = new Map<string, string>();
   private dirMtimeMs = 0;
   private isDue = true;
@@ -74,7 +74,7 @@ class LandingPart
   work({ nowMs }: Tick): void {
     if (this.busy !== undefined || nowMs < this.lookAtMs) return;
     if (!this.isDue && this.nothingIsOpen) return;
-    // Not at each tick: while tasks settle by the thousand, each look would cost a call.
+    // Not at each tick, because each look costs a system call and thousands of tasks may settle.
     this.lookAtMs = nowMs + LOOK_MS;
     this.isDue = false;
     if (!this.hasOrders()) return;
@@ -104,7 +104,7 @@ class LandingPart
     return this.busy !== undefined || (this.isDue && this.hasOrders());
   }
 
-  /** A task that has settled and whose landing is not submitted yet. */
+  /** False while a task may have settled whose landing is not submitted yet. */
   isIdle(): boolean {
     return !this.isBusy() && [...this.open.values()].every(({ step }) => step !== "unsettled");
   }
@@ -118,11 +118,11 @@ class LandingPart
   standing(id: string): Standing | undefined {
     this.readNew();
     const found = this.open.get(foldId(id));
-    // Before its task has settled that one says how it stands.
+    // Until its task has settled, the state of that task counts.
     return found === undefined || found.step === "unsettled" ? undefined : this.standingOf(found);
   }
 
-  /** Whether its task has settled is not asked here: who does knows. */
+  /** Also has orders whose task has not settled. The caller must know whether it has. */
   unlanded(): Unlanded {
     this.readNew();
     const { version } = this;
@@ -173,12 +173,12 @@ class LandingPart
     };
   }
 
-  /** Those that could not land are looked at when something happens. */
+  /** True if all open orders could not land. These are looked at only when something happens. */
   private get nothingIsOpen(): boolean {
     return [...this.open.values()].every(({ step }) => step === "failed");
   }
 
-  /** One look at a directory, which is missing as long as no work was to land. */
+  /** Costs one stat of a directory, which is missing until a task leaves work to land. */
   private hasOrders(): boolean {
     return this.open.size > 0 || this.mtimeMs() !== this.dirMtimeMs;
   }
@@ -188,7 +188,7 @@ class LandingPart
     return stats?.mtimeMs ?? 0;
   }
 
-  /** Takes over orders that are new, the oldest first: work lands in the order in which it was done. */
+  /** Takes over new orders, the oldest first, so that work lands in the order in which it was done. */
   private readNew(): void {
     const mtimeMs = this.mtimeMs();
     if (mtimeMs === this.dirMtimeMs) return;
@@ -200,7 +200,7 @@ class LandingPart
     for (const { id, stamp } of fresh) {
       const order = readLanding(dir, id, "order");
       if (order === undefined) continue;
-      // A branch lands when a person says so: nothing waits for that before.
+      // With `land: branch` the work lands when a person says so. Nothing waits for it before.
       const { lease } = readLanding(dir, id, "sent") ?? {};
       if (order.land === "branch" && lease !== order.lease) continue;
       this.seen.set(id, stamp);
@@ -212,7 +212,7 @@ class LandingPart
     this.dirMtimeMs = mtimeMs;
   }
 
-  /** When its order was written, and what changes with the order and when a person lands it once more. */
+  /** When the order was written, and a stamp that changes with the order and when a person lands it again. */
   private stampOf(id: string): { atMs: number; stamp: string } {
     const [order, sent] = (["order", "sent"] as const).map((what) =>
       fs.statSync(landingFileOf(this.env.tree.dir, id, what), { throwIfNoEntry: false }),
@@ -229,7 +229,7 @@ class LandingPart
         entry.step = await advance(this.env, entry.order);
         if (entry.step === "landed" || entry.step === "void") this.open.delete(key);
         if (entry.step !== before) this.version++;
-        // Last: who hears it asks what has not landed.
+        // Emitted last, because its listeners ask what has not landed.
         if (entry.step === "landed") this.env.facts.emit("journal:completed", entry.order.task_id);
       }
       this.readWaits();
@@ -245,7 +245,7 @@ class LandingPart
     const before = words();
     this.waits.clear();
     for (const { order, step } of this.open.values()) {
-      // It may have ended while it was not running: cancelled, say.
+      // The landing may have ended without a run, for example by a cancel.
       if (step === "failed") continue;
       const { wait } = stateOf(tree.dir, order);
       if (wait === null) continue;

@@ -1,4 +1,4 @@
-/** Writes what a reviewer is told: the task, what its agent says, how the checks ended, and the change, as far as it is short. */
+/** Writes the prompt of a reviewer: the task, what its agent says, how the checks ended, and the change if it is short. */
 import { join } from "node:path";
 import { runOfLease } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -10,20 +10,20 @@ import type { LandingOrder } from "../../worker/landing-files.ts";
 import { summaryOf, verifyEndOf } from "./what-it-says.ts";
 
 export interface ReviewedWork {
-  /** Where the work of the task itself begins. */
+  /** The commit on which the work of the task begins. */
   start: string;
-  /** Of its branch: the commit that is reviewed. */
+  /** The tip of its branch, which is reviewed. */
   tip: string;
 }
 
-/** A longer change is looked at with git: the reviewer gets the command (lines, characters). */
+/** For a longer change the reviewer gets the command of git that shows it (lines, characters). */
 const CHANGED_LINES_MAX = 2000;
 const DIFF_CHARS_MAX = 60_000;
 const TEXT_CHARS_MAX = 20_000;
 const STAT_CHARS_MAX = 8000;
 const PLAIN = ["--no-ext-diff", "--no-textconv", "--no-color"];
 
-/** Commits that the target has, too, are not the work of the task. @param target undefined: it is missing */
+/** Commits that the target also has are not the work of the task. @param target undefined when the branch is missing */
 export async function startOf(
   call: GitCall,
   { base }: Pick<LandingOrder, "base">,
@@ -72,7 +72,7 @@ async function changeOf(call: GitCall, start: string, tip: string): Promise<stri
   return `${diff.slice(0, DIFF_CHARS_MAX)}\n… it is longer: see the rest with that command.`;
 }
 
-/** A result in a quoted text must not count as the verdict of a reviewer that prints what it reads. */
+/** Quotes a text. A reviewer may print what it reads, so a `<result>` in the text is changed: it must not count as a verdict. */
 function section(title: string, text: string): string[] {
   if (text.trim() === "") return [];
   const quoted = text.replace(/<(\/?)result>/gi, "<$1 result>");

@@ -1,6 +1,6 @@
 /**
- * One run of a review: the reviewer looks at the work in a worktree of its own, at the commit that is to land, and gives its verdict. The
- * verdict is on disk before the review settles, so that it counts also when its record is taken away.
+ * One run of a review: the reviewer looks at the commit in a worktree of its own, and gives its verdict. The verdict is on disk
+ * before the review settles, so it counts even if a consumer takes the record of the review.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -45,7 +45,7 @@ export async function runReview(
       return failed("landing", "ErrLanding", "nothing is known of the work that it reviews", {
         canRetry: false,
       });
-    // A run that was killed may have got that far.
+    // A killed run may have written its verdict.
     const earlier = verdictOn(stateDir, order, commit);
     return earlier === undefined
       ? await review(tools, assigned, order, { base, commit })
@@ -91,7 +91,7 @@ async function review(
   }
   const changed = changesBetween(settings, await readSettings(repository));
   if (changed.length > 0) return tellChanges(tools, repository, order, changed);
-  // A program that says `"status": "fail"` beside its verdict has ended well, too.
+  // A program may also say `"status": "fail"` with its verdict. That run has ended well, too.
   const hasEnded =
     outcome.kind === "completed" ||
     (outcome.kind === "failed" && outcome.code === "ErrReportedFailure");
@@ -109,7 +109,7 @@ async function review(
   return completed(verdict);
 }
 
-/** As after a run of the author: the work does not land by itself. */
+/** After a reviewer changes settings of the repository, the work does not land by itself, as after such a run of the author. */
 async function tellChanges(
   { tree, trays }: AttemptTools,
   repository: Repository,
@@ -122,13 +122,13 @@ async function tellChanges(
   return failed("landing", "ErrLanding", text, { canRetry: false });
 }
 
-/** A run that was put back may have used the same folder: what it left is no verdict of this one. @returns where its own log begins */
+/** An earlier run may have used this folder, and its verdict must not count. @returns the offset in stdout.log where this run begins */
 function clearReports(runDir: string): number {
   fs.rmSync(join(runDir, "result.json"), { force: true });
   return fs.statSync(join(runDir, "stdout.log"), { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** The last verdict that it gave: a program in its result file or on stdout, a coding agent at its end, a function in what it returns. */
+/** The last verdict of the run: in the result file or on stdout of a program, at the end of a coding agent, or in a function's result. */
 function saidBy(
   outcome: AttemptOutcome,
   runDir: string,

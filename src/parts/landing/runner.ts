@@ -1,8 +1,8 @@
-/** Lets a worker run the landing of a task, and the review before it. Their code is loaded for the first one. */
+/** Lets a worker run the landing of a task and the review before it. Their code is loaded for the first of them. */
 import type { MakeRunner } from "../../worker/runner.ts";
 import { LANDING_TYPE, REVIEW_TYPE } from "./landing-type.ts";
 
-/** The field that names the task whose work it is about. */
+/** The field that names the task whose work lands or is reviewed. */
 const OF: Readonly<Record<string, string>> = {
   [LANDING_TYPE]: "landing_of",
   [REVIEW_TYPE]: "review_of",

@@ -1,4 +1,4 @@
-/** Gives work that cannot land back to its agent: a task in the same worktree, and in the same session where there is one. */
+/** Gives work that cannot land back to its agent: submits a task in the same worktree, and in the same session if it has one. */
 import { join } from "node:path";
 import { giveSession, lastName, readContinued } from "../../agents/stream/continued.ts";
 import { sessionOfRun } from "../../agents/stream/session-file.ts";
@@ -18,13 +18,13 @@ import {
   writeLanding,
 } from "../../worker/landing-files.ts";
 
-/** Whether its agent takes a text. A program that is named in the task itself does not. */
+/** Whether the agent can be told what to mend. A program in the `exec` of the task cannot. */
 export function canMend({ prompt, has_exec }: LandingOrder): boolean {
   return prompt !== null && !has_exec;
 }
 
 /**
- * Notes what is to be mended, then submits the task. A crash in between leaves the note: call `submitFix` again.
+ * Notes what must be mended, then submits the task. A crash in between leaves the note, and `submitFix` must be called again.
  * @returns the id of the task. @throws ErrTaskExists, ErrInvalidTask, system errors
  */
 export async function sendBack(
@@ -51,7 +51,7 @@ function isUsed(trays: Trays, id: string): boolean {
   return isInFlight(trays, id) || readSettled(trays, id) !== undefined;
 }
 
-/** Submits it once. @returns whether it has ended */
+/** Submits the mending task once. @returns its state; `gone` when it was submitted before and has no record any more */
 export async function submitFix(
   tree: StateTree,
   trays: Trays,
@@ -86,7 +86,7 @@ export async function submitFix(
   return status() ?? "gone";
 }
 
-/** Assigns the session of the task to the new one. Undefined: it has none, or another task has it, and a new one begins. */
+/** Gives the session of the task to the new task. Undefined when there is none or another task uses it: then a new one begins. */
 function giveTo(
   tree: StateTree,
   trays: Trays,
@@ -99,7 +99,7 @@ function giveTo(
   const last = lastName(tree.dir, session_id);
   const holder = last === undefined ? undefined : readContinued(tree.dir, last);
   if (holder?.task_id === to) return last;
-  // One writer at a time.
+  // Only one task at a time may write to a session.
   if (holder !== undefined && isInFlight(trays, holder.task_id)) return undefined;
   const given = {
     ...session,

@@ -1,4 +1,4 @@
-/** Submits the landing of a task: once for each order, also when several processes try and die in between. */
+/** Submits the landing of a task: once for each order, even if several processes try and die in between. */
 import { wallSeconds } from "../../core/clock.ts";
 import { landingGroupOf, landingIdOf } from "../../core/landing.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
@@ -10,14 +10,14 @@ import type { LandingOrder } from "../../worker/landing-files.ts";
 import { LANDING_TYPE } from "./landing-type.ts";
 
 /**
- * Twice is the same as once: a landing asks git whether the work has landed.
+ * Twice is the same as once, because a landing asks git whether the work has landed.
  * @throws ErrTaskExists when something else has the id; system errors
  */
 export async function submitLanding(trays: Trays, order: LandingOrder): Promise<void> {
   const { task_id: of, title, target, repository } = order;
   const id = landingIdOf(of);
   if (isThere(trays, id)) return;
-  // An earlier work of this task has landed, or could not land.
+  // Earlier work of this task has landed, or could not land.
   if (locate(trays, id) !== undefined) {
     await retry(trays, id, { isRerun: true });
     return;

@@ -1,9 +1,9 @@
-/** What a task says about its work: in its record, and in the log of its checks. */
+/** Reads what a task says about its work, from its record and from the log of its checks. */
 import { join } from "node:path";
 import { readTail } from "../../agents/report.ts";
 import { textOf } from "../../view/scan.ts";
 
-/** How much of a log is read: its end counts (bytes). */
+/** How much of the end of a log is read (bytes). */
 const LOG_BYTES_MAX = 2000;
 
 export function summaryOf(record: Readonly<Record<string, unknown>> | undefined): string {
@@ -15,7 +15,7 @@ export function summaryOf(record: Readonly<Record<string, unknown>> | undefined)
   return typeof summary === "string" ? summary : typeof result === "string" ? result : "";
 }
 
-/** @param run folder of the run */
+/** @param run the folder of the run */
 export function verifyEndOf(run: string): string {
   return readTail(join(run, "verify.log"), LOG_BYTES_MAX).trim();
 }

@@ -1,4 +1,4 @@
-/** Why work does not land, as an agent or a person reads it, with what to do. Pure. */
+/** Texts for an agent or a person that say why work does not land, and what to do. Pure. */
 import { dirname } from "node:path";
 import type { LandingOrder } from "../../worker/landing-files.ts";
 

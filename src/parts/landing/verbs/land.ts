@@ -1,4 +1,4 @@
-/** `land`: brings the work of a task into its target branch, also when it could not land before. */
+/** `land`: brings the work of a task into its target branch, even if it could not land before. */
 import { defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
@@ -35,7 +35,7 @@ export const command = defineCommand({
     const order = await orderToLand(tree, trays, id, "land");
     const landing = landingIdOf(id);
     const sinceMs = Date.now();
-    // What an agent could not mend a person has looked at now.
+    // A person has looked at the work now, so its agent may get it back once more.
     if (!isThere(trays, landing)) {
       const state = stateOf(tree.dir, order);
       const sent_back = (state.sent_back ?? []).filter((cause) => cause !== "work");
@@ -64,7 +64,7 @@ export const command = defineCommand({
   },
 });
 
-/** A reviewer that has failed is asked once more. @returns the commit that a person takes without it */
+/** Runs a failed review again. @returns the commit that the person lands without the review, if so */
 async function reviewAgain(
   trays: Trays,
   { task_id, branch, repository, review_by: reviewer }: LandingOrder,

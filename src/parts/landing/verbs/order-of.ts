@@ -7,9 +7,9 @@ import { findTask, noSuchTask } from "../../../view/find-task.ts";
 import { type LandingOrder, readLanding, stateOf } from "../../../worker/landing-files.ts";
 import { isThere } from "../submit-landing.ts";
 
-/** @throws ErrTaskNotFound when the task has left none */
+/** @throws ErrTaskNotFound when the task has left no work */
 export async function orderOf(tree: StateTree, id: string, phase: string): Promise<LandingOrder> {
-  // Typed text is used in a path only when it cannot lead out of the folder.
+  // A typed text with a slash could lead out of the folder, so it is not used in a path.
   const order = /[/\0]/.test(id) ? undefined : readLanding(tree.dir, id, "order");
   if (order !== undefined) return order;
   const place = await findTask(tree, id);
@@ -21,7 +21,7 @@ export async function orderOf(tree: StateTree, id: string, phase: string): Promi
   });
 }
 
-/** @throws ErrTaskNotFound; ErrInvalidTransition while its task, its landing or an agent is at work on it */
+/** @throws ErrTaskNotFound; ErrInvalidTransition while its task, its landing or its mending task waits or runs */
 export async function orderToLand(
   tree: StateTree,
   trays: Trays,

@@ -1,4 +1,4 @@
-/** `review`: what a task has changed, what it says about it, how its checks ended, and how far its landing is. */
+/** `review`: shows what a task has changed, what it says about that, how its checks ended, and the state of its landing. */
 import fs from "node:fs";
 import { type Context, defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
@@ -18,7 +18,7 @@ import { readChecked } from "../landed-ref.ts";
 import { summaryOf, verifyEndOf } from "../what-it-says.ts";
 import { orderOf } from "./order-of.ts";
 
-/** How many lines of a text are shown: its end counts. */
+/** How many of the last lines of a text are shown. */
 const SECTION_LINES_MAX = 20;
 const MARGIN = 10;
 
@@ -28,9 +28,9 @@ interface Review extends Pick<LandingOrder, "task_id" | "title" | "branch" | "ba
   uncommitted: string[];
   summary: string;
   verify: string;
-  /** Null when the task has none. */
+  /** Null when the task has no reviewer. */
   reviewer: { name: string; verdict: "pass" | "fail" | null; text: string } | null;
-  /** `details`: of one that has failed, the conflict or the end of its check. */
+  /** `details`: the conflict or the end of the check, if the landing has failed. */
   landing: { state: string; why: string; details: string };
   worktree: string;
 }
@@ -98,12 +98,12 @@ async function learn(tree: StateTree, order: LandingOrder): Promise<Review> {
   };
 }
 
-/** `-` stands for a file that is no text. */
+/** `-` means that the file is no text. */
 function numberOf(text: string): number | null {
   return text === "-" ? null : Number(text);
 }
 
-/** What the reviewer says of the branch as it is now. */
+/** The reviewer's verdict on the current tip of the branch. */
 function reviewerOf(tree: StateTree, order: LandingOrder, tip: string): Review["reviewer"] {
   const { review_by: name } = order;
   if (name === undefined) return null;
@@ -127,7 +127,7 @@ async function landingOf(tree: StateTree, order: LandingOrder): Promise<Review["
   return is("failed", headlineOf(error), error.split("\n").slice(1).join("\n").trim());
 }
 
-/** On a terminal the values are wrapped to its width; ids and paths are never wrapped, because people copy them. */
+/** On a terminal the values are wrapped to its width. Names of files and commits are never wrapped, because people copy them. */
 function print(ctx: Context, review: Review): void {
   const { out } = ctx;
   const room = ctx.isTerminal ? Math.max(20, ctx.columns - MARGIN) : Number.POSITIVE_INFINITY;
@@ -162,7 +162,7 @@ function print(ctx: Context, review: Review): void {
   section(ctx, "landing", landing.details);
 }
 
-/** The end of a text. */
+/** Prints the last lines of a text under a name. */
 function section({ out, isTerminal, columns }: Context, name: string, text: string): void {
   if (text.trim() === "") return;
   const all = text.trim().split("\n");
