@@ -1,4 +1,4 @@
-/** `report`: what happened in a period, for the morning after. Reads journals and other files of the tree; changes nothing. */
+/** `report`: tells in the morning what happened in a period. Reads journals and other files of the tree; changes nothing. */
 import { type CostRecord, readCostRecord } from "../../agents/cost-records.ts";
 import { CostSums } from "../../agents/cost-sums.ts";
 import { type Context, defineCommand, ErrUsage, textOption } from "../../cli/shell/command-spec.ts";
@@ -21,7 +21,7 @@ import { makeReport, type Report } from "./report.ts";
 import { readStanding } from "./standing.ts";
 
 const DEFAULT_MS = 12 * 60 * 60 * 1000;
-/** Alerts about what the report has in sections of its own. */
+/** Alerts that are left out, because the report has sections about them. */
 const TOLD_ELSEWHERE: ReadonlySet<unknown> = new Set([
   "task_failed",
   "needs_human",

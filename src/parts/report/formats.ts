@@ -29,7 +29,7 @@ export function asText(page: Page, width: number, colour: boolean): string[] {
   if (page.next.length > 0) lines.push("", paint(colour, "bold", "Do next"));
   for (const { why, do: todo } of page.next) {
     lines.push(...fold(safe(why), width - 2).map((line) => `  ${line}`));
-    // A command is not broken: it is to be pasted.
+    // A command is not broken into lines, because a person pastes it.
     lines.push(`    ${paint(colour, "cyan", safe(todo))}`);
   }
   return lines;
@@ -50,7 +50,7 @@ export function asMarkdown(page: Page): string[] {
   return lines;
 }
 
-/** The columns with that of the texts, if there is one. */
+/** The table with the column of the texts, if there is one. */
 function wholeTable({ columns, rows, texts }: Section): Pick<Section, "columns" | "rows"> {
   if (texts === undefined) return { columns, rows };
   return {
@@ -69,7 +69,7 @@ function markdownTable(section: Section): string[] {
   ];
 }
 
-/** Text that Markdown shows as it is, on one line. */
+/** Escapes a text so that Markdown shows it as it is, on one line. */
 function markdown(text: string): string {
   return safe(text)
     .replace(/[&<>]/g, (c) => ENTITIES[c] ?? c)

@@ -1,4 +1,4 @@
-/** What a person can do next. Pure. */
+/** Lists what a person can do next. Pure. */
 import { headlineOf } from "../../core/outcome.ts";
 import { shellWord } from "../../text/shell-word.ts";
 import type { Cause } from "../../view/causes.ts";
@@ -7,7 +7,7 @@ import type { Obstacle } from "../../view/snapshot.ts";
 
 export interface NextStep {
   why: string;
-  /** A command line to paste, or an advice. */
+  /** A command line to paste, or advice. */
   do: string;
 }
 
@@ -15,15 +15,15 @@ interface Sources {
   obstacles: readonly Obstacle[];
   work: readonly Work[];
   failures: readonly Cause[];
-  /** Of tasks, by their ids. */
+  /** The titles of tasks, by id. */
   titles: Readonly<Record<string, string>>;
 }
 
-/** A command line names at most so many tasks. */
+/** A command line names at most this many tasks. */
 const NAMED_MAX = 10;
 const STEPS_MAX = 30;
 
-/** First what keeps the pool from moving, with the questions that wait; then work that has not landed, then what failed. */
+/** First what keeps the pool from moving, with the waiting questions; then work that has not landed; then failures. */
 export function nextSteps({ obstacles, work, failures, titles }: Sources): NextStep[] {
   const named = (id: string): string => {
     const title = headlineOf(titles[id] ?? "");

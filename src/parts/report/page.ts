@@ -1,4 +1,4 @@
-/** Lays the report out as a page of sections, which the formats print. Pure. Texts are as they came: each format escapes them. */
+/** Lays the report out as a page of sections, which the formats print. Pure. It does not escape texts; each format does. */
 import { headlineOf } from "../../core/outcome.ts";
 import { localTime } from "../../text/local-time.ts";
 import { counted, countText, duration } from "../../text/render.ts";

@@ -1,4 +1,4 @@
-/** Folds the journal of events into what happened in a period. Pure: it is given the lines in the order of the files. */
+/** Collects from the journal of events what happened in a period. Pure: the caller gives it the lines in the order of the files. */
 import { addDuration, type DurationBins } from "../../core/percentiles.ts";
 import { isSkippedKind } from "../../core/skipped.ts";
 import type { Failure } from "../../view/causes.ts";
@@ -18,12 +18,12 @@ export interface Ended {
 /** A wait of tasks at a gate, such as the quota of an account. */
 export interface GateWait {
   gate: string;
-  /** The reason as the first one was told it. */
+  /** The reason that the first wait gave. */
   why: string;
   /** How many times a task waited there. */
   waits: number;
   from_ms: number;
-  /** Null while a task waits still. */
+  /** Null while a task still waits. */
   to_ms: number | null;
   /** All waits added up (ms). */
   total_ms: number;
@@ -34,15 +34,15 @@ export interface Crash {
   at_ms: number;
 }
 
-/** How many are kept by name; the counts know all. */
+/** How many tasks are kept by name. The counts have no such bound. */
 const KEPT_MAX = 200;
 const SLOWEST_MAX = 5;
 const CRASHES_MAX = 1000;
 
 export class Period {
-  /** Completed, in order of time; of very many the last ones. */
+  /** Completed tasks, in order of time; only the last ones if there are very many. */
   readonly completed: Ended[] = [];
-  /** By task; in order of time. */
+  /** The last failure of each task, by its id, in order of time. */
   readonly failures = new Map<string, Failure>();
   /** The landings that completed. */
   readonly landed: Ended[] = [];
@@ -54,12 +54,12 @@ export class Period {
   readonly ran: DurationBins = {};
   completedCount = 0;
   cancelledCount = 0;
-  /** Tasks that did not run, because one that they depend on had failed. */
+  /** Tasks that did not run, because a task that they depend on had failed. */
   skippedCount = 0;
   retryCount = 0;
   refusedCount = 0;
   crashCount = 0;
-  /** How many runs a dead or silent worker had, which were given to another one. */
+  /** How many runs were taken back from a dead or silent worker. */
   reclaimedCount = 0;
   /** Tasks that failed in the period and completed later in it. */
   mendedCount = 0;
@@ -69,18 +69,18 @@ export class Period {
   private readonly fromMs: number;
   private readonly toMs: number;
   private readonly gates = new Map<string, GateWait>();
-  /** Tasks that wait at a gate, and since when. */
+  /** The tasks that wait at a gate, by id, and when their waits began. */
   private readonly held = new Map<string, { gate: string; sinceMs: number }>();
   /** Tasks that failed and were put back. */
   private readonly reopened = new Set<string>();
-  /** Why a task is about to end as failed: this line comes just before that of its end. */
+  /** Why tasks end as failed. The journal has this line just before the line of their end. */
   private readonly reasons = new Map<string, { error: string; kind: string }>();
   private lastOfSupervisor = "";
   private readonly landingIds: ReadonlySet<string>;
 
   /**
    * @param toMs excluded
-   * @param landingIds the tasks that land the work of others
+   * @param landingIds the ids of tasks that land the work of others
    */
   constructor(fromMs: number, toMs: number, landingIds: ReadonlySet<string>) {
     this.fromMs = fromMs;
@@ -92,7 +92,7 @@ export class Period {
     const atMs = numberOf(line["t"]);
     if (atMs === null || atMs >= this.toMs) return;
     const event = textOf(line["event"]);
-    // Whether a supervisor has stopped in order counts for the next one, which may have started in the period.
+    // Earlier lines count, too: they say whether the supervisor before the first one of the period had stopped in order.
     if (event === "supervisor_started" || event === "supervisor_stopped")
       this.addSupervisor(event, atMs);
     if (atMs >= this.fromMs) this.addTask(event, line, atMs);
@@ -122,7 +122,7 @@ export class Period {
     const error = textOf(line["error"]);
     switch (event) {
       case "selected":
-        // A person has put it back, or it was dropped again: it is open.
+        // A person has put the task back, or a program has dropped it again, so it is open.
         noteDuration(this.waited, line["queue_ms"]);
         if (line["attempt"] === 1 && this.failures.delete(id)) this.reopened.add(id);
         break;
@@ -178,7 +178,7 @@ export class Period {
       durationMs: numberOf(line["duration_ms"]),
     };
     if (this.landingIds.has(id)) {
-      // What could not land is told with the work itself.
+      // The section about work reports a landing that failed.
       if (line["status"] === "completed") this.landed.push(ended);
       return;
     }
@@ -201,7 +201,7 @@ export class Period {
     if (this.completed.length > 2 * KEPT_MAX) this.completed.splice(0, KEPT_MAX);
   }
 
-  /** A node that asks a person has ended its run, and is not done. */
+  /** A node that asks a person has ended its run, but is not done. */
   private addQuestion(id: string): void {
     this.askedCount++;
     const at = this.completed.findLastIndex((one) => one.id === id);
@@ -226,7 +226,7 @@ export class Period {
   }
 
   private beginWait(id: string, gate: string, why: string, atMs: number): void {
-    // It waited at another gate, or at this one for another reason.
+    // The task may have waited at another gate, or at this one for another reason.
     this.endWait(id, atMs);
     const known = this.gates.get(gate);
     this.held.set(id, { gate, sinceMs: atMs });

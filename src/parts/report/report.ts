@@ -23,7 +23,7 @@ export interface Report {
     /** Tasks whose last run in the period failed for good. */
     failed: number;
     cancelled: number;
-    /** Tasks that did not run, because one that they depend on had failed. */
+    /** Tasks that did not run, because a task that they depend on had failed. */
     skipped: number;
     /** Files that were no task. */
     refused: number;
@@ -31,7 +31,7 @@ export interface Report {
     mended: number;
     /** Failed runs that were followed by another. */
     retries: number;
-    /** Batches of which some lines failed. */
+    /** Batches with failed lines. */
     with_failed_lines: number;
     landed: number;
     /** Work that waits for a person because it could not land. */
@@ -40,12 +40,12 @@ export interface Report {
     /** Runs that were taken back from a dead or silent worker. */
     reclaimed: number;
   };
-  /** Half of the tasks were in the inbox, and ran, for at most so long (ms), and 95 of 100; null without any. At most 2 % off. */
+  /** Time of tasks in the inbox and of their last runs (ms): p50 and p95, at most 2 % off. Null without tasks. */
   waited_ms: Percentiles;
   ran_ms: Percentiles;
   /** Titles of tasks that the report names, by id. Tasks without a record, and those whose title is their id, are left out. */
   titles: Record<string, string>;
-  /** What waits and runs now. */
+  /** How many tasks wait and run now. */
   now: { waiting: number; running: number; held: number };
   questions: OpenQuestion[];
   failures: Cause[];
@@ -77,7 +77,7 @@ interface Sources {
   titleOf: (id: string) => string;
 }
 
-/** Each title is read from the task's record. */
+/** At most this many titles are read, because each is in the record of its task. */
 const TITLES_MAX = 500;
 
 export function makeReport(sources: Sources): Report {

@@ -1,4 +1,4 @@
-/** What stands open when the report is made: questions, and why nothing moves. Reads only. */
+/** Reads what is open when the report is made: questions, and why nothing moves. Only reads. */
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Snapshot } from "../../view/snapshot.ts";
 import { takeSnapshot } from "../../view/snapshot-reader.ts";
