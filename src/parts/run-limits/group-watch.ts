@@ -1,4 +1,4 @@
-/** Watches the control group of one run: what the kernel has stopped there, and what it counts for us. */
+/** Watches the control group of one run: reads what the kernel has refused or killed there, and what it counts. */
 import type { LimitFault, RunLimits } from "../../core/run-limits.ts";
 import type { RunGroup } from "../../host/run-groups.ts";
 import { limitFault, overLimit, type RunUse, soonestMs } from "./judge.ts";
@@ -12,7 +12,7 @@ export class GroupWatch {
   private timer: NodeJS.Timeout | undefined;
   use: RunUse = {};
 
-  /** @param cpuMsBefore of programs of the run that have ended */
+  /** @param cpuMsBefore processor time of programs of the run that have ended (ms) */
   constructor(group: RunGroup, limits: RunLimits, cpuMsBefore: number) {
     this.group = group;
     this.limits = limits;
@@ -27,17 +27,17 @@ export class GroupWatch {
         this.timer = setTimeout(look, ms);
         return;
       }
-      // At once: the caller ends processes one by one.
+      // The group is killed at once, because the caller ends processes one by one.
       this.group.kill();
       onFault(fault);
     };
     this.timer = setTimeout(look, LOOK_MS.min);
   }
 
-  /** @returns the limit that it is over */
+  /** @returns the limit that the run exceeds */
   look(): LimitFault | undefined {
     const { pids, cpuMs, kills, refusals } = this.group.read();
-    // The kernel sees to the memory: nothing is to be expected from more looks.
+    // The kernel enforces the memory limit, so memory must not make the looks more frequent.
     const memoryBytes = { memoryBytes: 0 };
     this.use = { ...memoryBytes, processes: pids.length, cpuMs: this.cpuMsBefore + cpuMs };
     if (kills > 0)
@@ -47,7 +47,7 @@ export class GroupWatch {
     return overLimit(this.limits, this.use);
   }
 
-  /** Without descriptors for a look the next one tells. */
+  /** Undefined also when no descriptor is left to read the group. The next look tries again. */
   private tryLook(): LimitFault | undefined {
     try {
       return this.look();

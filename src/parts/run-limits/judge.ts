@@ -1,4 +1,4 @@
-/** Which limit a run is over, and how soon it could be over one. Pure. */
+/** Says which limit a run exceeds, and how soon it could exceed one. Pure. */
 import { bytesText } from "../../core/bytes-text.ts";
 import type { LimitFault, LimitKind, RunLimits } from "../../core/run-limits.ts";
 
@@ -14,7 +14,7 @@ const READERS: readonly {
   kind: LimitKind;
   field: keyof RunLimits;
   used: keyof RunUse;
-  /** The most that can be added in a millisecond. */
+  /** The most that a run can add in a millisecond. */
   perMs: number;
   say: (value: number) => string;
   what: string;
@@ -53,7 +53,7 @@ const READERS: readonly {
   },
 ];
 
-/** @returns the limit that it is over, the first in the order above */
+/** @returns the first limit, in the order above, that the run exceeds */
 export function overLimit(limits: RunLimits, use: RunUse): LimitFault | undefined {
   for (const { kind, field, used, say, what } of READERS) {
     const max = limits[field] ?? 0;
@@ -75,7 +75,7 @@ export function limitFault(kind: LimitKind, limits: RunLimits, found: string): L
   };
 }
 
-/** Until one of its limits could be reached at the earliest (ms). */
+/** Time until the run could reach one of its limits at the earliest (ms). */
 export function soonestMs(limits: RunLimits, use: RunUse): number {
   let ms = Number.POSITIVE_INFINITY;
   for (const { field, used, perMs } of READERS) {

@@ -1,4 +1,4 @@
-/** One program under the limits of its run. */
+/** Starts and watches one program under the limits of its run. */
 import os from "node:os";
 import type { LimitedProgram, ProgramStart } from "../../agents/run-limiter.ts";
 import type { LimitFault, RunLimits } from "../../core/run-limits.ts";
@@ -12,28 +12,28 @@ import { TreeWatch, type Watched } from "./tree-watch.ts";
 import { runGroups } from "./worker-groups.ts";
 import { type SystemLimits, wrapProgram } from "./wrap.ts";
 
-/** A file may be larger than `disk_bytes` by this much, so that what is watched is told before the system refuses it (bytes). */
+/** A file may exceed `disk_bytes` by this much, so that the watch reports it before the system refuses it (bytes). */
 const FILE_SLACK = 64 * 1024 * 1024;
-/** The user may have so many more processes than a run may: others of theirs start some, too. */
+/** The limit of the user is higher than that of the run by this many processes, because other programs of the user start some, too. */
 const USER_SLACK = 512;
-/** What a shell makes of the signal that ended its program. */
+/** A shell adds this to the number of the signal that ended its program. The sum is its exit code. */
 const SHELL_BASE = 128;
 
 const watch = new TreeWatch();
 
-/** @param used what the programs of the run have used so far; its own is added */
+/** @param used what the programs of the run have used so far; the use of this program is added */
 export function limitProgram(
   limits: RunLimits,
   start: ProgramStart,
   used: { cpuMs: number },
 ): LimitedProgram {
   const { argv, env, cwd, lease } = start;
-  // One that is missing is started as it is: the error then names it, and not the shell.
+  // A missing program is started without a shell, so that the error names the program and not the shell.
   const isThere = findProgram(argv[0] ?? "", env["PATH"], cwd) !== undefined;
   const group = isThere ? runGroups().make(limits) : undefined;
   const system = systemLimits(limits, used.cpuMs, group);
   const counted = group === undefined ? undefined : new GroupWatch(group, limits, used.cpuMs);
-  // What a process writes is counted by nothing but the table of processes.
+  // Only the table of processes counts what a process writes. A control group does not.
   const seen = group === undefined ? limits : { disk_bytes: limits.disk_bytes ?? 0 };
   const isSeen = hostKind() === "proc" && Object.values(seen).some((max) => max > 0);
   let watched: Watched | undefined;
@@ -56,7 +56,7 @@ export function limitProgram(
   };
 }
 
-/** The kernel may have ended it between two looks. */
+/** Looks once more, because the kernel may have killed the program after the last look. */
 function lastLook(counted: GroupWatch): LimitFault | undefined {
   try {
     return counted.look();
@@ -75,7 +75,7 @@ function systemLimits(
   const user =
     group === undefined && processes > 0 && !mayExceed() ? userProcesses(processes) : undefined;
   return {
-    // One second more than is allowed: what is watched is told first, and more exactly.
+    // One second above the limit, because the watch reports first and more exactly.
     ...(cpuMs > 0 ? { cpuS: Math.ceil(Math.max(0, cpuMs - usedMs) / 1000) + 1 } : {}),
     ...(disk > 0 ? { fileBytes: disk + FILE_SLACK } : {}),
     ...(user === undefined ? {} : { userProcesses: user }),
@@ -87,14 +87,14 @@ function systemLimits(
 function userProcesses(processes: number): number | undefined {
   try {
     const now = countOwnThreads();
-    // Where they cannot be counted there is no number that is surely not too small.
+    // If the threads cannot be counted, any number might be too small.
     return now === 0 ? undefined : now + processes + USER_SLACK;
   } catch {
     return undefined;
   }
 }
 
-/** A limit that the system keeps for each process ends it by a signal, and its shell by a code that stands for it. */
+/** The system ends a process over a limit by a signal. A shell around it ends with a code for that signal. */
 function endedBySystem(
   limits: RunLimits,
   system: SystemLimits,

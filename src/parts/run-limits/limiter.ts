@@ -1,4 +1,4 @@
-/** Keeps the programs of runs within their limits: some limits the system keeps itself, the rest is watched. */
+/** Keeps the programs of runs within their limits. The system enforces some limits, and mailchute watches the rest. */
 import type { MakeLimiter, ProgramStart, RunLimiter } from "../../agents/run-limiter.ts";
 import type { RunLimits } from "../../core/run-limits.ts";
 

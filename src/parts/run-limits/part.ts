@@ -1,4 +1,4 @@
-/** Moves the pool where its runs can have control groups, before it starts a worker. Does nothing where there can be none. */
+/** Before a worker starts, moves the pool to a place where its runs can have control groups. Does nothing if there is none. */
 import { enterPoolGroup, findGroupPlace, groupSystem } from "../../host/run-groups.ts";
 import type { Part, PartPorts } from "../../supervisor/environment/part.ts";
 import { NEVER } from "../../supervisor/environment/service.ts";
@@ -12,7 +12,7 @@ class RunLimitsPart implements Part {
       const place = findGroupPlace(groupSystem());
       if (typeof place !== "string" && !place.isEntered) enterPoolGroup(place);
     } catch {
-      // Runs are watched then; `doctor` says so.
+      // Then runs are watched. `doctor` says so.
     }
   }
 

@@ -1,4 +1,4 @@
-/** The processes of one run among all processes, and what they have used so far. Pure. */
+/** Finds the processes of one run among all processes, and sums what they have used so far. Pure. */
 import type { UsageRow } from "../../host/processes/proc-table.ts";
 
 /** One listing of all processes. */
@@ -17,7 +17,7 @@ export function makeListing(rows: readonly UsageRow[]): Listing {
   return { rows, byParent };
 }
 
-/** A process that was seen, with what it had used then. */
+/** A process at the last look, with what it had used by then. */
 interface Seen {
   row: UsageRow;
   writtenBytes: number;
@@ -26,7 +26,7 @@ interface Seen {
 export class RunTree {
   private readonly rootPid: number;
   private members = new Map<number, Seen>();
-  /** What those have used that are gone. */
+  /** Processor time and written bytes of processes that are gone. */
   private goneMs = 0;
   private goneBytes = 0;
   private cpuMsMax = 0;
@@ -37,9 +37,10 @@ export class RunTree {
   }
 
   /**
-   * Finds its processes: the group and session of the program, what descends from it, and what was found before or is found to carry
-   * its lease.
-   * @param leased pids that carry its lease
+   * Finds the processes of the run: the group and the session of the program, those that carry its lease, those that were found
+   * before, and all descendants of these.
+   * @param leased the pids that carry the lease
+   * @returns the pids of the run
    */
   update(
     listing: Listing,
@@ -48,7 +49,7 @@ export class RunTree {
   ): number[] {
     const found = new Map<number, UsageRow>();
     for (const row of listing.rows) if (this.isMember(row, leased)) found.set(row.pid, row);
-    // The list grows while it is read.
+    // The loop appends to the list that it reads.
     const queue = [...found.keys()];
     for (const pid of queue)
       for (const child of listing.byParent.get(pid) ?? []) {
@@ -66,7 +67,7 @@ export class RunTree {
     return queue;
   }
 
-  /** Processor time of all its processes, also of those that are gone. */
+  /** Processor time of all processes of the run, also of those that are gone. */
   get cpuMs(): number {
     return this.cpuMsMax;
   }
@@ -87,7 +88,7 @@ export class RunTree {
 
   private noteGone({ row, writtenBytes }: Seen): void {
     this.goneMs += row.ownMs;
-    // What a child has written is counted with the parent that waited for it.
+    // The parent that waits for a child takes over the bytes that the child has written.
     if (!this.members.has(row.parent)) this.goneBytes += writtenBytes;
   }
 
@@ -100,7 +101,7 @@ export class RunTree {
       withChildren += row.ownMs + row.childrenMs;
       written += writtenBytes;
     }
-    // A parent counts the children that it waited for, also those that no look has seen; the time of orphans is in the other sum.
+    // A parent counts the children that it waited for, also those that no look has seen. Only the other sum has the time of orphans.
     this.cpuMsMax = Math.max(this.cpuMsMax, own, withChildren);
     this.writtenMax = Math.max(this.writtenMax, written);
   }

@@ -1,6 +1,6 @@
 /**
- * Watches the processes of all limited runs of this worker: one look at the table of processes serves all of them. It looks more often
- * while a run is near one of its limits, and never for more than a small part of the time.
+ * Watches the processes of all limited runs of this worker. One look at the table of processes serves all runs. It looks more often
+ * while a run is near one of its limits, but never for more than a small part of the time.
  */
 import type { LimitFault, RunLimits } from "../../core/run-limits.ts";
 import { LEASE_VARIABLE } from "../../host/process-tree.ts";
@@ -11,11 +11,11 @@ import { readProc } from "../../host/read-proc.ts";
 import { overLimit, type RunUse, soonestMs } from "./judge.ts";
 import { type Listing, makeListing, RunTree } from "./run-tree.ts";
 
-/** The first look comes soon, because a program may begin with what it should not do; but short runs with large limits need none. */
+/** The first look comes soon, because a program may exceed a limit at its start. A short run with large limits needs no look (ms). */
 const LOOK_MS = { firstMax: 100, min: 20, max: 500 } as const;
-/** Looking takes at most this part of the time. */
+/** The looks take at most this part of the time. */
 const LOOKING_PART = 1 / 5;
-/** While the system has no descriptors or memory for a look (ms). */
+/** Time to the next look while the system has no descriptors or memory for one (ms). */
 const BLIND_MS = 250;
 
 export interface WatchedRun {
@@ -32,7 +32,7 @@ export class Watched {
   readonly run: WatchedRun;
   private readonly tree: RunTree;
   use: RunUse = {};
-  /** When it is to be looked at next (monotonic ms). */
+  /** When the next look is due (monotonic ms). */
   dueMs: number;
 
   constructor(run: WatchedRun) {
@@ -57,7 +57,7 @@ export class Watched {
   }
 }
 
-/** Processes share memory, and each counts it as its own: only when that sum is too much it is worth counting exactly. */
+/** Each process counts shared memory as its own. The exact sum costs more, so it is read only when the simple sum is too large. */
 function memoryOf(pids: readonly number[], max: number): number {
   const resident = pids.reduce((sum, pid) => sum + readResident(pid), 0);
   if (resident <= max || pids.length === 1) return resident;
@@ -66,7 +66,7 @@ function memoryOf(pids: readonly number[], max: number): number {
 
 export class TreeWatch {
   private readonly runs = new Set<Watched>();
-  /** Processes that were asked for their lease, with their start. A lease does not change. */
+  /** The leases that were read, by pid, with the start of each process. The lease of a process does not change. */
   private leases = new Map<number, { startTicks: number; lease: string | undefined }>();
   private timer: NodeJS.Timeout | undefined;
   /** When the timer ends (monotonic ms). */
@@ -87,7 +87,7 @@ export class TreeWatch {
     this.leases.clear();
   }
 
-  /** An earlier time that is set already stays: runs that start one after the other do not put the look off. */
+  /** Sets the time of the next look. An earlier time stays, so that runs which start one after the other do not put the look off. */
   private schedule(ms: number): void {
     const dueMs = performance.now() + ms;
     if (this.timer !== undefined && this.timerMs <= dueMs) return;
@@ -112,7 +112,7 @@ export class TreeWatch {
     const nowMs = performance.now();
     let dueMs = Number.POSITIVE_INFINITY;
     for (const one of this.runs) dueMs = Math.min(dueMs, one.dueMs);
-    // One slow look, while the machine is busy with what is to be stopped, does not put the next one off for long.
+    // A look may be slow because of the very run that must be stopped. So it does not put the next look off for long.
     const restMs = Math.min(LOOK_MS.max, (nowMs - fromMs) / LOOKING_PART);
     this.schedule(Math.max(dueMs - nowMs, restMs));
   }
@@ -127,13 +127,13 @@ export class TreeWatch {
       watched.dueMs = nowMs + Math.min(LOOK_MS.max, Math.max(LOOK_MS.min, soonMs));
       const fault = overLimit(run.limits, watched.use);
       if (fault === undefined) continue;
-      // Told once: it ends now.
+      // Reported only once, because the run ends now.
       this.runs.delete(watched);
       run.onFault(fault);
     }
   }
 
-  /** Reads the lease of each process that is new. A process may leave its group, and its parent may be gone, before a look sees it. */
+  /** Reads the lease of each new process. Before a look sees it, a process may leave its group, and its parent may end. */
   private findLeases(rows: readonly UsageRow[]): Map<string, Set<number>> {
     const before = this.leases;
     const found = new Map<string, Set<number>>();
@@ -142,7 +142,7 @@ export class TreeWatch {
       const known = before.get(row.pid);
       const isKnown = known !== undefined && known.startTicks === row.startTicks;
       const lease = isKnown ? known.lease : leaseIn(readProc(`/proc/${row.pid}/environ`));
-      // One that is just being started does not carry it yet.
+      // A process that is just starting does not carry its lease yet.
       if (lease === undefined && !isKnown && isNewborn(row)) continue;
       this.leases.set(row.pid, { startTicks: row.startTicks, lease });
       if (lease === undefined) continue;

@@ -1,4 +1,4 @@
-/** The control groups of the runs of this worker process, where there may be some. */
+/** Makes and removes the control groups for runs of this worker process, if the machine allows them. */
 import fs from "node:fs";
 import type { RunLimits } from "../../core/run-limits.ts";
 import {
@@ -10,19 +10,19 @@ import {
 } from "../../host/run-groups.ts";
 
 const PREFIX = "mailchute-run-";
-/** A group without processes that is so old belongs to no run that is about to start (ms). */
+/** An empty group that is older than this belongs to no run that is about to start (ms). */
 const OLD_MS = 60_000;
-/** A group counts threads, of which a process may have many: the processes are counted by the watch, this only bounds what runs away. */
+/** A group limits threads, and a process may have many. The watch counts the processes; this limit only stops a runaway program. */
 const THREADS_PER_PROCESS = 8;
 const THREADS_MORE = 512;
 
 export class WorkerGroups {
-  /** The directory in which they are made; undefined: there are none. */
+  /** The directory for the groups; undefined when there can be none. */
   private readonly base: string | undefined;
-  /** Groups in which something is left. */
+  /** Groups that could not be removed yet, because processes are left in them. */
   private left: RunGroup[] = [];
   private count = 0;
-  /** A later process may have our pid. */
+  /** It has the start time, because a later process may have our pid. */
   private readonly prefix =
     `${PREFIX}${process.pid}-${Math.round(performance.timeOrigin).toString(36)}-`;
 
@@ -33,7 +33,7 @@ export class WorkerGroups {
     if (this.base !== undefined) removeEmptyGroups(this.base, PREFIX, isOld);
   }
 
-  /** @returns undefined where there can be none: the run is watched then */
+  /** @returns undefined where there can be no group; then the run is watched */
   make(limits: RunLimits): RunGroup | undefined {
     if (this.base === undefined) return undefined;
     const { memory_bytes: memoryBytes = 0, processes = 0 } = limits;
@@ -44,12 +44,12 @@ export class WorkerGroups {
         threads,
       });
     } catch {
-      // Too many groups, or they were taken from us.
+      // There are too many groups, or we may no longer make any.
       return undefined;
     }
   }
 
-  /** What left the run on purpose may still stand in it: then it goes later. */
+  /** A process that left the run on purpose may still be in the group. Then the group is removed later. */
   remove(group: RunGroup): void {
     this.left = [...this.left, group].filter((one) => !one.remove());
   }

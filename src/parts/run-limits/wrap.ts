@@ -1,15 +1,15 @@
 /**
- * The command line that sets limits and then becomes the program. Pure. It is the shell that every system has, and only its own
- * commands: `prlimit` is not everywhere, and cannot enter a control group.
+ * The command line that sets limits and then becomes the program. Pure. It uses /bin/sh and only its built-in commands, because
+ * `prlimit` is not everywhere and cannot enter a control group.
  */
 
-/** Limits that the system keeps for each process by itself. */
+/** Limits that the system enforces. */
 export interface SystemLimits {
   cpuS?: number;
   fileBytes?: number;
-  /** Of all processes and threads of the user. */
+  /** The most processes and threads of the user. */
   userProcesses?: number;
-  /** When memory is short, the kernel ends this program before ours. */
+  /** True: when memory is short, the kernel kills this program before mailchute. */
   isFirstToGo?: boolean;
   /** The file of a control group that takes a pid. */
   groupFile?: string;
@@ -22,7 +22,7 @@ const BLOCK = 512;
 const SHELL = "/bin/sh";
 const SCORE = 500;
 
-/** @param env that of the program: names that a shell would drop are handed on by `env` */
+/** @param env the environment of the program. A shell may drop variables with unusual names, so `env` sets them again */
 export function wrapProgram(
   argv: readonly string[],
   limits: SystemLimits,
@@ -38,7 +38,7 @@ export function wrapProgram(
   return [SHELL, "-c", [...lines, 'exec "$@"'].join("\n"), SHELL, ...program];
 }
 
-/** A limit that is tighter already stays: a shell cannot raise it, and what it says of that is dropped. */
+/** A tighter limit that is in force stays, because a shell cannot raise it. The shell's message about that is dropped. */
 function linesOf(limits: SystemLimits): string[] {
   const { cpuS, fileBytes, userProcesses: processes, isFirstToGo, groupFile } = limits;
   const lines: string[] = [];
