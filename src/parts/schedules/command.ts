@@ -1,4 +1,4 @@
-/** `schedule`: shows when tasks are repeated, pauses and resumes that, and runs one now. */
+/** `schedule`: shows schedules and their times, pauses and resumes them, and submits the task of one now. */
 import {
   type Context,
   defineCommand,
@@ -66,7 +66,7 @@ export const command = defineCommand({
         "mailchute schedule ls lists them",
       );
     const found = findSchedule(source, name);
-    // Its notes are files under its name.
+    // The name of a schedule becomes a file name, so a name that is no id must not go on.
     if (!isId(name) && found.error !== undefined) throw found.error;
     if (ctx.subcommand === "pause" || ctx.subcommand === "resume")
       return setPaused(ctx, tree.dir, name, ctx.subcommand === "pause");
@@ -87,7 +87,7 @@ function findSchedule(source: ScheduleSource, name: string): ScheduleFile {
   });
 }
 
-/** To the second when it is not a whole minute. */
+/** Shows the seconds only when the time is not a whole minute. */
 function timeText(ms: number): string {
   return ms % 60_000 === 0 ? localTime(ms) : `${localTime(ms).slice(0, 11)}${clockTime(ms)}`;
 }
@@ -96,7 +96,7 @@ interface Entry {
   name: string;
   when: string;
   paused: boolean;
-  /** Epoch ms; null when it fires no more. */
+  /** Epoch ms; null when it fires no more or is paused. */
   next_ms: number | null;
   last_ms: number | null;
   last_id: string | null;

@@ -5,23 +5,23 @@ import { timesBetween } from "./times.ts";
 export interface Decision {
   /** The times that fire, the oldest first. */
   fire: readonly number[];
-  /** How many do not, and why. */
+  /** How many times do not fire, and why. */
   skipped: readonly { count: number; why: SkipReason }[];
   /** All times up to this one are decided. */
   decidedToMs: number;
-  /** The task of the earlier time has to be cancelled. */
+  /** True if the task of the earlier time must be cancelled. */
   replaces: boolean;
 }
 
 export type SkipReason = "paused" | "missed" | "overlap";
 
-/** Of times that went by unseen at most so many are counted. */
+/** At most this many times that passed without a decision are counted. */
 const COUNTED_MAX = 1000;
 
 /**
  * @param decidedToMs all times up to this one are decided
- * @param isBusy whether the task of an earlier time has not ended
- * @returns undefined when there is nothing to decide, or when it has to wait for that task
+ * @param isBusy true if the task of an earlier time has not ended
+ * @returns undefined when there is nothing to decide, or when the decision must wait for that task
  */
 export function decide(
   schedule: Schedule,
@@ -43,7 +43,7 @@ export function decide(
   if (isBusy && overlap === "wait") return undefined;
   if (isBusy && overlap === "skip") return none("overlap");
   const chosen = choose(schedule, due, nowMs);
-  // Tasks of one schedule do not meet, unless it says so.
+  // Two tasks of one schedule run at the same time only if the schedule allows it.
   const isOneOnly = overlap !== "allow" && missed !== "all";
   const fire = (isOneOnly ? chosen.slice(0, 1) : chosen).reverse();
   const count = due.length - fire.length;

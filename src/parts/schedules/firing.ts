@@ -1,9 +1,9 @@
-/** The tasks of a schedule: their ids and their texts. Pure. */
+/** Makes the ids and the texts of the tasks of a schedule. Pure. */
 import { createHash } from "node:crypto";
 import { isObject } from "../../core/json-object.ts";
 import type { Schedule } from "./schedule.ts";
 
-/** `nightly.20260301T023000Z`: the same time has the same id, also when it is decided twice. */
+/** `nightly.20260301T023000Z`: one time always has the same id, even if it is decided twice. */
 export function firingId(name: string, nominalMs: number): string {
   return `${name}.${new Date(nominalMs).toISOString().slice(0, 19).replace(/[-:]/g, "")}Z`;
 }
@@ -34,7 +34,7 @@ export function firingText(
   return `${JSON.stringify(fields)}\n`;
 }
 
-/** From 0 to 1; from the name and the time, so that it is the same after a restart. */
+/** From 0 to 1, computed from the name and the time, so that it is the same after a restart. */
 function jitterOf(name: string, nominalMs: number): number {
   const hash = createHash("sha256").update(`${name} ${nominalMs}`).digest();
   return hash.readUInt32BE(0) / 2 ** 32;

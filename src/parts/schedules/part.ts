@@ -1,4 +1,4 @@
-/** Submits the tasks of schedules while a supervisor runs. In a tree without schedules it looks at one directory now and then. */
+/** Submits the tasks of schedules while a supervisor runs. In a tree without schedules it only checks whether their directory exists. */
 import fs from "node:fs";
 import { messageOf } from "../../core/errors.ts";
 import type { Part, WorkSource } from "../../supervisor/environment/part.ts";
@@ -7,7 +7,7 @@ import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { schedulesDir } from "./schedules-dir.ts";
 
-/** Between two looks at the files (ms). */
+/** How often the files are read (ms). */
 const LOOK_MS = 1000;
 
 class SchedulesPart implements Part, WorkSource {
@@ -18,7 +18,7 @@ class SchedulesPart implements Part, WorkSource {
   private busy: Promise<void> | undefined;
   private lookAtMs = 0;
   private isThere: boolean;
-  /** False until what is due at the start is submitted. */
+  /** False until the tasks that were due at the start are submitted. */
   private hasLooked = false;
 
   constructor({ env, limits }: Pick<PartHost, "env" | "limits">) {
@@ -27,7 +27,7 @@ class SchedulesPart implements Part, WorkSource {
     this.isThere = this.look();
   }
 
-  /** The first tick fires, because a dry run has no ticks and must make no file. */
+  /** Does nothing: the first tick submits, because a dry run has no ticks and must make no file. */
   async start(): Promise<void> {}
 
   work({ nowMs }: Tick): void {
@@ -72,7 +72,7 @@ class SchedulesPart implements Part, WorkSource {
       }
       await this.scheduler.look();
       const leftMs = this.scheduler.nextMs - this.env.trays.clock.wallMs();
-      // A time that is past waits for the end of an earlier task.
+      // A time in the past waits for the end of an earlier task.
       if (leftMs > 0) this.lookAtMs = Math.min(this.lookAtMs, nowMs + leftMs);
     } catch (error) {
       this.env.alerts.report("schedules", `cannot read the schedules: ${messageOf(error)}`);
@@ -84,7 +84,7 @@ class SchedulesPart implements Part, WorkSource {
     try {
       return fs.statSync(schedulesDir(this.env.tree.dir), { throwIfNoEntry: false }) !== undefined;
     } catch {
-      // The scheduler says why it cannot be read.
+      // The scheduler reports why the directory cannot be read.
       return true;
     }
   }

@@ -1,6 +1,7 @@
 /**
- * The files of schedules. People write `schedules/<name>.yaml`, or config.yaml. `schedules/.log/<name>.json` says what is decided, and only the
- * supervisor writes it; `schedules/.log/<name>.control.json` says what a person wants, and only commands write it.
+ * The files of schedules. People write `schedules/<name>.yaml` or config.yaml. Only the supervisor writes
+ * `schedules/.log/<name>.json`, which says what is decided. Only commands write `schedules/.log/<name>.control.json`, which says what
+ * a person wants.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -13,7 +14,7 @@ import { schedulesDir } from "./schedules-dir.ts";
 
 const ENDING = ".yaml";
 
-/** What is decided. Times are epoch ms. */
+/** The decisions about a schedule so far. Times are epoch ms. */
 export interface ScheduleLog {
   v: 1;
   /** All times up to this one are decided. */
@@ -30,7 +31,7 @@ export interface ScheduleLog {
 export interface ScheduleControl {
   v: 1;
   paused: boolean;
-  /** When it was resumed last (epoch ms): times before that are not made up. */
+  /** When it was last resumed (epoch ms). Times before that do not fire any more. */
   at_ms: number;
   /** The last task that was started by hand. */
   manual_id: string | null;
@@ -39,7 +40,7 @@ export interface ScheduleControl {
 export interface ScheduleFile {
   name: string;
   schedule: Schedule | undefined;
-  /** Why it cannot be used. */
+  /** Why the file cannot be used. */
   error: ErrInvalidConfig | undefined;
 }
 
@@ -54,7 +55,7 @@ function logFileOf(stateDir: string, name: string, what: "" | ".control"): strin
 /** Where people write schedules. */
 export interface ScheduleSource {
   stateDir: string;
-  /** What config.yaml says in `schedules`, by name. */
+  /** The schedules in config.yaml, by name. */
   given: Readonly<Record<string, unknown>>;
 }
 
@@ -63,7 +64,7 @@ export function scheduleNames({ stateDir, given }: ScheduleSource): string[] {
   return [...new Set([...namesOfFiles(stateDir), ...Object.keys(given)])].sort();
 }
 
-/** None when the folder is missing. */
+/** Empty when the folder is missing. */
 function namesOfFiles(stateDir: string): string[] {
   try {
     return fs
@@ -81,7 +82,7 @@ export function placeOf({ given }: Pick<ScheduleSource, "given">, name: string):
   return Object.hasOwn(given, name) ? `config.yaml, schedules.${name}` : `schedules/${name}.yaml`;
 }
 
-/** The file that it is written in. */
+/** The path of the file that has the schedule. */
 export function pathOf({ stateDir, given }: ScheduleSource, name: string): string {
   return Object.hasOwn(given, name)
     ? join(stateDir, "config.yaml")
@@ -107,7 +108,7 @@ export function loadSchedule(source: ScheduleSource, name: string): ScheduleFile
   }
 }
 
-/** @throws ErrInvalidConfig when it is written in both places; a system error */
+/** @throws ErrInvalidConfig when the schedule is in both places; a system error */
 function read(source: ScheduleSource, name: string): string | { value: unknown } {
   const { stateDir, given } = source;
   const file = scheduleFileOf(stateDir, name);
@@ -121,7 +122,7 @@ function read(source: ScheduleSource, name: string): string | { value: unknown }
   return { value: given[name] };
 }
 
-/** Undefined before the first decision, and when the file is damaged. @throws a system error: what is decided is then unknown */
+/** Undefined before the first decision, and when the file is damaged. @throws a system error; then the decisions are not known */
 export function readLog(stateDir: string, name: string): ScheduleLog | undefined {
   const log = loadDocument<ScheduleLog>(logFileOf(stateDir, name, ""));
   const isGood =
@@ -131,12 +132,12 @@ export function readLog(stateDir: string, name: string): ScheduleLog | undefined
   return { ...log, last, fired: Number(log.fired) || 0, skipped: Number(log.skipped) || 0 };
 }
 
-/** It survives a power cut: a time that is forgotten would fire again when its note has gone. @throws a system error */
+/** Survives a power cut, because a forgotten time could fire again once its submit note is removed. @throws a system error */
 export function writeLog(stateDir: string, name: string, log: ScheduleLog): void {
   replaceDocument(logFileOf(stateDir, name, ""), log, { isDurable: true, missingMax: 2 });
 }
 
-/** @throws a system error: it may be paused */
+/** @throws a system error; then it is not known whether the schedule is paused */
 export function readControl(stateDir: string, name: string): ScheduleControl {
   const found = loadDocument<ScheduleControl>(logFileOf(stateDir, name, ".control"));
   return {
@@ -155,7 +156,7 @@ export function writeControl(stateDir: string, name: string, control: ScheduleCo
   });
 }
 
-/** Changes whenever a file of the schedule does. */
+/** Changes whenever a file of the schedule changes. */
 export function stampOf(stateDir: string, name: string): string {
   return [scheduleFileOf(stateDir, name), logFileOf(stateDir, name, ".control")]
     .map((path) => {

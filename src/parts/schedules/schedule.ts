@@ -1,4 +1,4 @@
-/** Reads the text of a schedule, `schedules/<name>.yaml`. Pure. */
+/** Reads a schedule from the text of `schedules/<name>.yaml` or from its value in config.yaml. Pure. */
 import { createHash } from "node:crypto";
 import { LineCounter } from "yaml";
 import { readDuration } from "../../cli/shell/parse.ts";
@@ -14,7 +14,7 @@ import { findNever, instantOf, isZone } from "./times.ts";
 export const MISSED = ["one", "all", "none"] as const;
 export const OVERLAP = ["skip", "wait", "replace", "allow"] as const;
 
-/** When it fires: exactly one of the three. */
+/** When a schedule fires: exactly one of `cron`, `everyMs` and `atMs`. */
 export interface Rhythm {
   /** Five fields, or six with the seconds first. */
   cron?: string;
@@ -23,27 +23,27 @@ export interface Rhythm {
   atMs?: readonly number[];
   /** An IANA time zone. */
   timezone: string;
-  /** No time before this one (epoch ms). `everyMs` counts from here. */
+  /** It never fires before this time (epoch ms). `everyMs` counts from here. */
   startMs: number;
-  /** No time after this one (epoch ms). */
+  /** It never fires after this time (epoch ms). */
   endMs: number;
 }
 
 export interface Schedule extends Rhythm {
   name: string;
-  /** What becomes of times at which no supervisor ran: the newest, all, or none of them fires. */
+  /** Which times fire late when no supervisor ran at them: the newest one, all or none. */
   missed: (typeof MISSED)[number];
-  /** With `all`: at most so many of them fire, and none that is older than `missedWithinMs`. */
+  /** With `all`: the most that fire late. None fires that is older than `missedWithinMs`. */
   missedMax: number;
   missedWithinMs: number;
-  /** A time that is at most so late is not missed. */
+  /** A time is missed only when it is later than this (ms). */
   graceMs: number;
-  /** What becomes of a time when the task of an earlier one has not ended. */
+  /** What happens at a time when the task of an earlier time has not ended. */
   overlap: (typeof OVERLAP)[number];
   isPaused: boolean;
-  /** Each task starts up to so much later. */
+  /** Each task starts up to this much later (ms). */
   jitterMs: number;
-  /** True if its tasks reset the plan: then a time finds an earlier one at work as long as the plan is. */
+  /** True if its tasks reset the plan. Then an earlier time counts as unfinished while the plan is at work. */
   isOfPlan: boolean;
   /** The fields of its tasks. */
   task: Readonly<Record<string, unknown>>;
@@ -61,8 +61,8 @@ const ALIASES_MAX = 100;
 const DAY_MS = 86_400_000;
 
 /**
- * @param given the text of a file, or what config.yaml says under the name
- * @param path for the errors
+ * @param given the text of a file, or the value under its name in config.yaml
+ * @param path the file that errors name
  * @param localZone the time zone of a schedule that names none
  * @throws ErrInvalidConfig
  */
@@ -127,7 +127,7 @@ export function readSchedule(
   };
 }
 
-/** `roadmap: reset`, or `roadmap: {reset: failed}`, `{reset: [NODE…], downstream: true}`: the task that does it. */
+/** The task for `roadmap: reset`, `roadmap: {reset: failed}` or `{reset: [NODE…], downstream: true}`. */
 function readReset(value: unknown, fail: Fail): Record<string, unknown> {
   const hint = "roadmap: reset, or {reset: all | failed | [NODE…], downstream: true}";
   const given = typeof value === "string" ? { [value]: "all" } : value;
@@ -209,7 +209,7 @@ function parse(text: string, fail: Fail): unknown {
 
 function fieldsOf(values: unknown, fail: Fail): Record<string, unknown> {
   if (!isObject(values)) return fail("it is no map of fields");
-  // For editors.
+  // `$schema` is for editors.
   const { $schema: _, ...own } = values;
   const unknown = Object.keys(own).find((field) => !FIELDS.includes(field));
   if (unknown !== undefined) {
@@ -222,7 +222,7 @@ function fieldsOf(values: unknown, fail: Fail): Record<string, unknown> {
   return values;
 }
 
-/** The fields of the file, each of one type. */
+/** Reads the fields of the file, and refuses one of the wrong type. */
 class Reader {
   private readonly values: Readonly<Record<string, unknown>>;
   private readonly fail: Fail;

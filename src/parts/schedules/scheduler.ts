@@ -1,6 +1,6 @@
 /**
- * Fires the schedules of a tree. A decision is noted after its tasks are submitted: a crash in between makes it once more, and
- * `submitOnce` lets each time run once.
+ * Fires the schedules of a tree. It notes a decision after its tasks are submitted. After a crash in between it decides again, and
+ * `submitOnce` submits the task of each time only once.
  */
 import { ErrTaskExists, messageOf, systemCode } from "../../core/errors.ts";
 import { foldId } from "../../core/names.ts";
@@ -25,9 +25,9 @@ import {
 } from "./schedule-files.ts";
 import { timesAfter, timesBetween } from "./times.ts";
 
-/** A clock that is set back by less is waited for. */
+/** If the clock is set back by less than this, the scheduler waits until it has caught up. */
 const SET_BACK_MS = 3 * 3_600_000;
-/** Of due times at most so many may be in flight. */
+/** At most this many due times are searched for a task in flight. */
 const LIVE_MAX = 1000;
 
 interface Known {
@@ -47,12 +47,12 @@ type SchedulerEnvironment = Pick<
 export class Scheduler {
   private readonly env: SchedulerEnvironment;
   private readonly known = new Map<string, Known>();
-  /** Names whose file cannot be used, with its stamp. */
+  /** Stamps of files that cannot be used, by the name of the schedule. */
   private readonly bad = new Map<string, string>();
 
   private readonly isPlanIdle: () => Promise<boolean>;
 
-  /** @param isPlanIdle whether nothing of the plan runs or will by itself */
+  /** @param isPlanIdle resolves to true if nothing of the plan runs or will run by itself */
   constructor(env: SchedulerEnvironment, isPlanIdle: () => Promise<boolean>) {
     this.env = env;
     this.isPlanIdle = isPlanIdle;
@@ -63,7 +63,7 @@ export class Scheduler {
     return Math.min(Number.POSITIVE_INFINITY, ...[...this.known.values()].map((one) => one.nextMs));
   }
 
-  /** Reads what has changed, and fires what is due. An error with one schedule concerns no other one. */
+  /** Reads changed files, and fires what is due. An error in one schedule does not stop the others. */
   async look(): Promise<void> {
     const { alerts } = this.env;
     this.readFiles();
@@ -94,19 +94,19 @@ export class Scheduler {
         if (this.known.get(name)?.stamp !== stamp && this.bad.get(name) !== stamp)
           this.read(name, stamp);
       } catch (error) {
-        // What was decided, or whether it is paused, is unknown: it is read again at the next look.
+        // Its decisions, or whether it is paused, are not known. The next look reads it again.
         this.known.delete(name);
         this.env.alerts.report(`schedule:${name}`, `schedule ${name}: ${messageOf(error)}`);
       }
     }
   }
 
-  /** A file that cannot be used leaves the last good schedule in force. */
+  /** Reads one schedule. If its file cannot be used, the last good version stays in force. */
   private read(name: string, stamp: string): void {
     const { tree, alerts } = this.env;
     const { schedule, error } = loadSchedule(this.source, name);
     if (schedule === undefined) {
-      // A file that cannot be read now is read again.
+      // After a system error the file is read again at the next look.
       if (systemCode(error?.cause) === undefined) this.bad.set(name, stamp);
       const inForce = this.known.get(name);
       if (inForce !== undefined) inForce.control = readControl(tree.dir, name);
@@ -143,11 +143,14 @@ export class Scheduler {
     }
     const decidedMs = one.log.decided_to_ms;
     const [next = Number.POSITIVE_INFINITY] = timesAfter(schedule, Math.max(fromMs, decidedMs), 1);
-    // What waits for the end of an earlier task is looked at again and again.
+    // A time that waits for the end of an earlier task is in the past, so each look decides it again.
     one.nextMs = next;
   }
 
-  /** New and changed schedules count from now; so do those that were just resumed, and a clock that was set far back. */
+  /**
+   * The time up to which all is decided. A new or changed schedule counts from now, also after the clock was set far back. A resumed one
+   * counts from its resume.
+   */
   private decidedTo(one: Known, nowMs: number): number {
     const { schedule, control, log } = one;
     const isNew = log.times !== schedule.timesDigest || Number.isNaN(log.decided_to_ms);
@@ -159,8 +162,8 @@ export class Scheduler {
   }
 
   /**
-   * The task of an earlier time that has not ended. Tasks of times that are due may be there, too, when a decision was not noted:
-   * then that one counts as the last that fired.
+   * The task of an earlier time that has not ended. If a decision was not noted, the task of a due time may be in flight, too. Then
+   * that one counts as the last that fired.
    */
   private findLive(one: Known, fromMs: number, nowMs: number): string | undefined {
     const { trays } = this.env;
@@ -185,7 +188,7 @@ export class Scheduler {
     const { trays, telemetry, alerts, facts, controlTrays, tree } = this.env;
     const { schedule } = one;
     const { name } = schedule;
-    // A decision that was not noted is made again: what it submitted then is not replaced by itself.
+    // A decision that was not noted is made again. It must not cancel the task that it submitted itself.
     const isItself = decision.fire.some((ms) => firingId(name, ms) === live);
     if (decision.replaces && live !== undefined && !isItself)
       await enqueueCommand(controlTrays, { command: "cancel", args: { node: live, final: true } });

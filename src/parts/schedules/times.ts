@@ -1,6 +1,6 @@
 /**
- * The times of a schedule. Pure: croner knows the patterns, and what a change of daylight saving does to them is as in Debian's cron.
- * Times are epoch ms.
+ * Computes the times of a schedule. Pure. The library croner reads the patterns. Changes of daylight saving have the same effect as in
+ * Debian's cron. Times are epoch ms.
  */
 import { Cron, CronDate } from "croner";
 import type { Rhythm } from "./schedule.ts";
@@ -8,15 +8,15 @@ import { firstInstantAt, wallMsOf } from "./wall-time.ts";
 
 /** A pattern that has no time within this span never fires. */
 const NEVER_MS = 10 * 366 * 86_400_000;
-/** So many are looked for first. */
+/** This many times are computed first. */
 const FEW = 4;
-/** No clock is set back by more than this when daylight saving ends. */
+/** When daylight saving ends, no clock goes back by more than this (ms). */
 const TURN_MS = 3 * 3_600_000;
 const ISO = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
 
 /**
- * Two day fields mean either of them, as in cron. One that begins with a star, also with a step, does not count as given: then both
- * have to fit (crontab(5) of Debian). Croner has it so for a bare star only.
+ * With two day fields a day must fit one of them, as in cron. But if one begins with a star, also with a step, a day must fit both
+ * (crontab(5) of Debian). Croner does so only for a bare star.
  */
 function cronOf(cron: string, timezone: string): Cron {
   const fields = cron.split(/[ \t]+/);
@@ -25,8 +25,9 @@ function cronOf(cron: string, timezone: string): Cron {
 }
 
 /**
- * With a star in the hour or the minute it goes on in real time while clocks change. Any other one names times of the clock: each has one
- * instant, also when the clock leaves it out or shows it twice. Croner has that rule for single values only, not for lists and ranges.
+ * A pattern with a star in the hour or the minute goes on in real time while clocks change. Any other pattern names times of the
+ * clock. Each of those has one instant, even if the clock skips it or shows it twice. Croner has that rule only for single values,
+ * not for lists and ranges.
  */
 function isInterval(cron: string): boolean {
   const fields = cron.split(/[ \t]+/);
@@ -40,19 +41,19 @@ function cronTimesBack(
   toMs: number,
   max: number,
 ) {
-  // Croner leaves the reference out, and knows whole seconds only.
+  // Croner excludes the reference time, and knows only whole seconds.
   const untilMs = Math.floor(toMs / 1000) * 1000 + 1000;
   if (isInterval(cron)) {
     const runs = cronOf(cron, timezone);
     const times = (count: number): number[] =>
       runs.previousRuns(count, new Date(untilMs)).map((date) => date.getTime());
-    // Mostly one time is due, and a thousand take long to find.
+    // Usually one time is due, and it takes long to compute a thousand.
     const few = times(Math.min(FEW, max));
     return few.length < FEW || (few.at(-1) ?? 0) <= afterMs ? few : times(max);
   }
   const walls = cronOf(cron, "UTC");
   const found = new Set<number>();
-  // Of an hour that comes twice all times are over in its second turn.
+  // In the second turn of an hour that comes twice, all its times are over.
   let wallMs = Math.max(
     wallMsOf(untilMs, timezone),
     wallMsOf(untilMs - TURN_MS, timezone) + TURN_MS,
@@ -128,7 +129,7 @@ export function timesAfter(rhythm: Rhythm, afterMs: number, max: number): number
   return cronTimesAhead(rhythm, from, max).filter((ms) => ms <= endMs);
 }
 
-/** Why this has no times at all; undefined when it has some. */
+/** Why the rhythm has no times at all; undefined when it has some. */
 export function findNever(rhythm: Rhythm): string | undefined {
   const { cron, timezone, startMs, endMs } = rhythm;
   if (cron === undefined) return undefined;

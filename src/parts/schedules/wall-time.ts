@@ -1,9 +1,9 @@
-/** What clocks show in a time zone, as epoch ms of the same reading in UTC; and when they show it. Pure. */
+/** Converts between instants and what clocks show in a time zone. A clock reading is the epoch ms of the same reading in UTC. Pure. */
 import { CronDate } from "croner";
 
 const DAY_MS = 86_400_000;
 
-/** What a clock shows at this instant. */
+/** The clock reading at this instant. */
 export function wallMsOf(ms: number, timezone: string): number {
   const { year, month, day, hour, minute, second } = new CronDate(new Date(ms), timezone);
   return Date.UTC(year, month, day, hour, minute, second);
@@ -16,7 +16,7 @@ export function firstInstantAt(wallMs: number, timezone: string): number {
   const after = offsetAt(wallMs + DAY_MS);
   for (const ms of [wallMs - before, wallMs - after])
     if (wallMsOf(ms, timezone) === wallMs) return ms;
-  // The clock passes over it between these two.
+  // The clock skips this reading between these two instants.
   let low = wallMs - Math.max(before, after);
   let high = wallMs - Math.min(before, after);
   while (high - low > 1000) {
