@@ -1,4 +1,4 @@
-/** `service`: makes systemd start the pool with the machine, watch it and start it again. */
+/** `service`: lets systemd start the pool with the machine, watch it and restart it. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { type Context, defineCommand, ErrUsage, textOption } from "../../cli/shell/command-spec.ts";
@@ -129,7 +129,7 @@ async function install(
   fs.chmodSync(path, 0o644);
   must(systemd, "daemon-reload");
   must(systemd, "enable", unit);
-  // A unit that runs already starts anew with what is written now.
+  // A unit that runs already restarts with the new text.
   if (!ctx.options["no-start"]) must(systemd, "restart", unit);
   if (ctx.json) return ctx.out.json({ unit, path, state: tree.dir });
   ctx.out.line(
@@ -237,7 +237,7 @@ function journalLine({ isSystem: isOfSystem }: Systemd, unit: string): string {
   return `journalctl ${isOfSystem ? "" : "--user "}-u ${unit} -f`;
 }
 
-/** What another call needs to mean the same unit. */
+/** The options with which another call means the same unit. */
 function sameUnit({ options }: ServiceContext): string {
   const scope = options.user ? " --user" : options.system ? " --system" : "";
   return options.name === undefined ? scope : `${scope} --name ${options.name}`;

@@ -1,4 +1,4 @@
-/** Tells the systemd that has started this supervisor when it is ready, that it works, and when it stops. Does nothing otherwise. */
+/** If systemd has started this supervisor, tells it when the supervisor is ready, that it works, and when it stops. */
 import type { Part, PartPorts } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
@@ -22,7 +22,7 @@ class ServicePart implements Part {
     this.pingAtMs = 0;
   }
 
-  /** Pings from the tick: a supervisor whose tick hangs is to be started again. */
+  /** Pings from the tick, so that systemd restarts a supervisor whose tick hangs. */
   work({ nowMs }: Tick): void {
     const pingMs = this.socket?.pingMs;
     if (pingMs === undefined || nowMs < this.pingAtMs) return;
@@ -34,7 +34,7 @@ class ServicePart implements Part {
     return this.socket?.pingMs === undefined ? NEVER : this.pingAtMs;
   }
 
-  /** No tick comes any more, and running tasks may take their time to end. */
+  /** Pings by a timer from now on, because no tick comes any more and running tasks may need long to end. */
   stop(): void {
     this.tell("STOPPING=1");
     const pingMs = this.socket?.pingMs;

@@ -1,4 +1,4 @@
-/** The systemd of a user or of the system: where its units lie, and its program systemctl. */
+/** The systemd of a user or of the system: the folder of its units, and calls of systemctl. */
 import { spawnSync } from "node:child_process";
 import os from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ const ASK_MS = 60_000;
 export interface Answer {
   ok: boolean;
   out: string;
-  /** What it said on stderr, in one line. */
+  /** Its stderr in one line, or why it could not run. */
   trouble: string;
 }
 
@@ -25,7 +25,7 @@ export class Systemd {
     this.unitDir = isSystem ? SYSTEM_DIR : join(config, "systemd", "user");
   }
 
-  /** As a person types it. */
+  /** The call of systemctl as a person types it. */
   commandLine(...words: string[]): string {
     return ["systemctl", ...(this.isSystem ? [] : ["--user"]), ...words].join(" ");
   }
@@ -45,10 +45,10 @@ export class Systemd {
     };
   }
 
-  /** Undefined when one runs that can be asked; otherwise why not. */
+  /** Why no systemd can be asked; undefined when one can. */
   whyNot(): string | undefined {
     const { out, trouble } = this.ask("is-system-running");
-    // It fails also when some unit has failed; then it says "degraded".
+    // The call also fails when some unit has failed. Then it prints "degraded".
     if (out !== "" && out !== "offline" && out !== "unknown") return undefined;
     return out === "" ? trouble : `it is ${out}`;
   }

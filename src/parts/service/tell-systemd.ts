@@ -1,8 +1,8 @@
-/** Tells systemd how the supervisor is, by its program systemd-notify: Node cannot send to a datagram socket. See sd_notify(3). */
+/** Tells systemd the state of the supervisor. It runs systemd-notify, because Node cannot send to a datagram socket. See sd_notify(3). */
 import { spawn } from "node:child_process";
 import { UNIT_VARIABLE } from "./unit.ts";
 
-/** It waits until systemd has read what it says, so that systemd can see whose process it was (ms). */
+/** Limit for systemd-notify (ms). It waits until systemd has read its message, so that systemd can see which process sent it. */
 const NOTIFY_MS = 10_000;
 
 export class SystemdSocket {
@@ -12,8 +12,8 @@ export class SystemdSocket {
   private running = 0;
 
   /**
-   * Takes its variables out of `env`, so that no task can speak for this process.
-   * @returns undefined when this process is none of our units: a program of a user's own that uses the library speaks for itself
+   * Takes the variables of systemd out of `env`, so that no task can speak for this process.
+   * @returns undefined when no unit of `mailchute service` started this process. Another program that uses the library speaks for itself
    */
   static from(env: NodeJS.ProcessEnv): SystemdSocket | undefined {
     if (env[UNIT_VARIABLE] === undefined) return undefined;
@@ -30,7 +30,7 @@ export class SystemdSocket {
     this.pingMs = watchdogMs > 0 ? watchdogMs / 3 : undefined;
   }
 
-  /** @param lines such as READY=1. @param onCannot called with the reason when it could not be told */
+  /** @param lines such as READY=1. @param onCannot called with the reason when systemd could not be told */
   tell(lines: readonly string[], onCannot: (reason: string) => void): void {
     this.running++;
     const child = spawn("systemd-notify", lines, { env: this.env, stdio: "ignore" });
@@ -48,7 +48,7 @@ export class SystemdSocket {
     child.unref();
   }
 
-  /** Says that it works, unless an earlier word is still on its way. */
+  /** Says that the supervisor works, unless an earlier message is still on its way. */
   ping(onCannot: (reason: string) => void): void {
     if (this.running === 0) this.tell(["WATCHDOG=1"], onCannot);
   }

@@ -1,28 +1,28 @@
-/** The text of a systemd unit that runs a pool. Pure. See systemd.service(5), systemd.exec(5). */
+/** Makes and reads the text of a systemd unit that runs a pool. Pure. See systemd.service(5), systemd.exec(5). */
 import { MailchuteError } from "../../core/errors.ts";
 
 export interface UnitFacts {
-  /** The command line of `mailchute run`, all absolute where they are paths. */
+  /** The command line of `mailchute run`. Its paths are absolute. */
   argv: readonly string[];
   /** Absolute. */
   stateDir: string;
-  /** Of the caller, with which agents and programs are found. */
+  /** PATH of the caller. The pool finds agents and programs with it. */
   path: string;
-  /** A unit of the system, not of a user. */
+  /** True for a unit of the system, false for one of a user. */
   isSystem: boolean;
-  /** For a unit of the system: a name or a number. */
+  /** Name or number of the user who runs a unit of the system; undefined for a unit of a user. */
   user: string | undefined;
   /** How long the pool may take to stop (ms). */
   stopMs: number;
 }
 
-/** Set in a unit whose supervisor is to speak with systemd. */
+/** Set in units of `mailchute service`: their supervisor tells systemd its state. */
 export const UNIT_VARIABLE = "MAILCHUTE_SYSTEMD";
-/** A supervisor that has not worked for this long is killed and started again. */
+/** systemd kills and restarts a supervisor that has not worked for this long (s). */
 const WATCHDOG_S = 60;
-/** Pause before it is started again. */
+/** Pause before a restart (s). */
 const RESTART_S = 5;
-/** A stop takes at least this long before systemd kills what is left. */
+/** A stop may take at least this long before systemd kills what is left (s). */
 const STOP_S_MIN = 90;
 
 /** Rules that need no rights, so that they hold for units of users, too. */
@@ -33,7 +33,7 @@ const HARDENING = [
   "RestrictSUIDSGID=yes",
   "SystemCallArchitectures=native",
 ];
-/** Agents keep their own files in the home directory, build in /tmp and may make namespaces: that stays as it is. */
+/** Home directory, /tmp and namespaces stay open, because agents keep files in the first, build in the second and make the third. */
 const HARDENING_OF_SYSTEM = [
   "ProtectSystem=full",
   "ProtectKernelTunables=yes",
@@ -53,12 +53,12 @@ export function makeUnit(facts: UnitFacts): string {
     "[Unit]",
     `Description=mailchute pool in ${specifier(line(stateDir))}`,
     ...(isSystem ? ["After=network-online.target", "Wants=network-online.target"] : []),
-    // It is tried for ever: the next start may find a mended config, or room on the disk.
+    // systemd tries for ever, because the next start may find a mended config or room on the disk.
     "StartLimitIntervalSec=0",
     "",
     "[Service]",
     "Type=notify",
-    // The supervisor says that it is ready by the program systemd-notify.
+    // The message comes from systemd-notify, a child of the supervisor.
     "NotifyAccess=all",
     `ExecStart=${[quote(executable(program)), ...args.map((word) => quote(word).replaceAll("$", "$$$$"))].join(" ")}`,
     `WorkingDirectory=${specifier(line(stateDir))}`,
@@ -75,7 +75,7 @@ export function makeUnit(facts: UnitFacts): string {
     // The supervisor stops its workers. What is left afterwards is killed.
     "KillMode=mixed",
     `TimeoutStopSec=${stopS}`,
-    // One task that takes all memory does not end the pool.
+    // A task that takes all memory must not end the pool.
     "OOMPolicy=continue",
     "Delegate=yes",
     "UMask=0077",
@@ -96,7 +96,7 @@ export function treeOfUnit(text: string): string | undefined {
     : undefined;
 }
 
-/** The programs that the unit starts: that of Node and the one of mailchute. */
+/** The programs that the unit starts: Node and mailchute. */
 export function programsOfUnit(text: string): string[] {
   const found = /^ExecStart="((?:[^"\\]|\\.)*)" "((?:[^"\\]|\\.)*)"/m.exec(text);
   return [found?.[1], found?.[2]?.replaceAll("$$", "$")].flatMap((word) =>
@@ -108,7 +108,7 @@ function quote(word: string): string {
   return `"${specifier(line(word).replaceAll("\\", "\\\\").replaceAll('"', '\\"'))}"`;
 }
 
-/** systemd starts no program with such a path, however it is written. */
+/** @throws MailchuteError for a path that systemd cannot start, however it is quoted */
 function executable(path: string): string {
   if (!/["'\\]/.test(path)) return path;
   throw new MailchuteError(
