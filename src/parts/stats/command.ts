@@ -1,4 +1,4 @@
-/** `stats`: how many tasks ended in a period, how long they waited and ran, in groups. Reads the journal of events; changes nothing. */
+/** `stats`: counts the tasks that ended in a period, and how long they waited and ran, in groups. Reads the journal; changes nothing. */
 import { type Context, defineCommand, ErrUsage, textOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree } from "../../cli/shell/options.ts";
