@@ -1,4 +1,4 @@
-/** `why`: why a task is where it is, since when, and what would move it. Reads files only. */
+/** `why`: says why a task is in its state, since when, and what would move it. Only reads files. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { openIdReaders } from "../../app/id-readers.ts";
@@ -100,7 +100,7 @@ function render(one: Explanation, { colour, columns }: Context): string[] {
   return [
     ...fold(`${safe(id)} ${safe(why)}`, columns),
     ...[...since, ...facts].flatMap(({ name, text }) =>
-      // A path is not broken: people copy it.
+      // A path is not broken into lines, because people copy it.
       row(name, name === "file" ? [safe(text)] : fold(safe(text), room)),
     ),
     ...(todo === null ? [] : row("do", [safe(todo)])),

@@ -1,4 +1,4 @@
-/** Says why a task is where it is: its state, the reason, since when, and what would move it. Pure. */
+/** Says why a task is in its state, since when, and what would move it. Pure. */
 import { headlineOf } from "../../core/outcome.ts";
 import type { Knowledge } from "../../view/know-task.ts";
 import { textOf } from "../../view/scan.ts";
@@ -11,13 +11,13 @@ export interface Explanation {
   state: string;
   /** A phrase that follows the id: "waits for a, which failed". */
   why: string;
-  /** True when it does not go on by itself. */
+  /** True when the task does not go on by itself. */
   is_stuck: boolean;
-  /** Epoch ms: since when it has been in this state; null when that left no trace. */
+  /** When it came into this state (epoch ms); null when that left no trace. */
   since_ms: number | null;
-  /** What a person can do; null when it goes on by itself, or has completed. */
+  /** What a person can do; null when nothing needs to be done. */
   do: string | null;
-  /** Names and values of what counts for it. */
+  /** Names and values of the facts that matter for its state. */
   facts: { name: string; text: string }[];
 }
 
@@ -30,11 +30,11 @@ interface Sources {
   /** When the file came into its tray (epoch ms). */
   cameMs: number | null;
   progress: string | undefined;
-  /** The last line that the run has printed. */
+  /** The last line of the run's output. */
   lastLine: string | undefined;
 }
 
-/** The events after which a task is in its state. */
+/** The events that bring a task into each state. */
 const SINCE: Readonly<Record<string, readonly string[]>> = {
   ready: ["retry_scheduled", "released", "reclaimed", "selected"],
   held: ["held"],
@@ -151,7 +151,7 @@ function lastRunText({ events, state }: Knowledge): string | undefined {
   return `${String(last["event"]).replace("_", " ")}${error === "" ? "" : `: ${headlineOf(error)}`}`;
 }
 
-/** Only for a task that could start. */
+/** Undefined for a task that could not start now. */
 function slotsText({ known, snapshot }: Sources): string | undefined {
   if (known.state !== "waiting" && known.state !== "ready") return undefined;
   const slots = snapshot.supervisor.document?.workers;
