@@ -1,4 +1,7 @@
-/** Finds the tasks that a user of the library could claim when no supervisor selects them. The claim itself decides who gets a task. */
+/**
+ * Finds the tasks that a user of the library could claim when no supervisor selects them. The claim itself decides which process
+ * gets a task.
+ */
 import { join } from "node:path";
 import { decodeTask } from "../../codec/task-codec.ts";
 import { type Dependency, readDependencies } from "../../core/dependencies.ts";

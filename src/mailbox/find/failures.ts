@@ -1,4 +1,4 @@
-/** Says whether a task has failed for good, and why those that depend on it are skipped. Reads only. */
+/** Says whether a task has failed for good, and why its dependents are skipped. Reads only. */
 import { type Skip, skipOf } from "../../core/dependencies.ts";
 import { errorName } from "../../core/names.ts";
 import type { ErrorRecord, ResultRecord } from "../../core/task.ts";
@@ -60,7 +60,7 @@ export function duplicateIn(record: ResultRecord | ErrorRecord): string | undefi
   return record.status === "failed" && record.kind === "duplicate_key" ? record.of : undefined;
 }
 
-/** What the record of a skipped task says; undefined for any other record. */
+/** Why a task was skipped, from its record; undefined for any other record. */
 export function skipIn(record: ResultRecord | ErrorRecord): Skip | undefined {
   if (record.status !== "failed" || record.kind !== "dependency_failed") return undefined;
   const { cause, root, depth, chain } = record;

@@ -1,7 +1,7 @@
 /**
  * Finds a task by its id, from names alone, without changing anything. It looks in the order in which a task moves: inbox,
- * `processing/`, record. So a task that moves on between two looks is found in its next place. One that moves back, by a retry or a
- * release, can be missed: a caller that must not miss it looks again.
+ * `processing/`, record. So a task that moves on between two looks is found in its next place. A task that moves back, by a retry
+ * or a release, can be missed: a caller that must not miss it looks again.
  */
 import {
   errorName,

@@ -46,7 +46,7 @@ function setTime(trays: Trays, file: string, mtimeMs: number): void {
   }
 }
 
-/** The waits of tasks that a process has seen and not claimed. For a process that no supervisor tells what to claim. */
+/** The waits of tasks that a process has seen and not claimed. For a process without a supervisor that offers tasks. */
 export class ReadyWaits {
   private readonly trays: Trays;
   private readonly backoffMaxMs: number;

@@ -20,7 +20,7 @@ export interface SkippedTask {
 export type SkippedTasks = ReadonlyMap<string, readonly SkippedTask[]>;
 
 const WALK_NAMES = 256;
-/** The search lets other work of the process go on after about this long (ms). */
+/** After about this time (ms) the search lets other work of the process run. */
 const SLICE_MS = 8;
 
 /** Reads the records in `failed/`. @param beat called between two slices of a long search @throws a system error */

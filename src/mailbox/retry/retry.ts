@@ -184,7 +184,7 @@ function cannotBeTrusted(id: string, path: string, why: string): ErrInvalidTrans
   });
 }
 
-/** Whether a task of this id is in flight or has completed: an error record with a longer name is then not the one that is meant. */
+/** Whether a task of this id is in flight or has completed: then the caller does not mean an error record with a longer name. */
 function hasMoreThanErrors(trays: Trays, id: string): boolean {
   const [completed] = recordPaths(trays, id);
   return trays.storage.look(completed) !== undefined || isInFlight(trays, id, ["bad"]);
@@ -200,7 +200,7 @@ function runnableBeside(trays: Trays, id: string): string | undefined {
   })?.path;
 }
 
-/** A text that tells this id's error record from every other; undefined when there is no record. */
+/** A text that differs for each error record of this id; undefined when there is no record. */
 export function deadLetterOf(trays: Trays, id: string): string | undefined {
   const { storage, outbox } = trays;
   const [completed, failed] = recordPaths(trays, id);
@@ -303,8 +303,8 @@ export function publishRetry(
 
 /**
  * Removes the marker that a skipped task may still have, because it was put back before its skipper or recovery ended the skip.
- * They would find no record and publish it again. Call this when the task is in the inbox, before the marker of the retry is
- * removed.
+ * The skipper or recovery would find no record and publish it again. Call this when the task is in the inbox, before the marker
+ * of the retry is removed.
  */
 export function dropSkipMarker(trays: Trays, id: string, record: DecodedRecord["record"]): void {
   const { submission = "", attempt = 0 } = parseLease(record.lease) ?? {};

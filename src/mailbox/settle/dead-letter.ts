@@ -26,7 +26,7 @@ export interface FailureFacts {
   signal?: string | null;
   /** Name of the run's directory. */
   run?: string | null;
-  /** What its last run has used. */
+  /** The resources that its last run used. */
   usage?: RunUsage;
   /** What the program reported although it failed. */
   output?: unknown;

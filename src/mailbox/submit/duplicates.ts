@@ -160,7 +160,7 @@ function isBatchThere(trays: Trays, path: string, id: string): boolean {
   return recordPaths(trays, id).some((record) => isSameFile(path, keptBatchOf(trays, id, record)));
 }
 
-/** Path at which the batch of this record is kept as it was dropped. @param record path of the record */
+/** The path of the batch file that is kept beside this record, as it was dropped. @param record path of the record */
 export function keptBatchOf(trays: Trays, id: string, record: string): string {
   let lease = "";
   try {

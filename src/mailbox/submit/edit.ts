@@ -34,7 +34,7 @@ export interface Edit {
   was: string;
 }
 
-/** A new text of the task that was checked and is on the disk. */
+/** A new text of the task, which was checked and written to the disk. */
 export interface StagedEdit extends Edit {
   path: string;
 }

@@ -29,8 +29,8 @@ const TOKEN_CHARS = 10;
 
 /**
  * @returns "submitted" if this call put it into the inbox; "unchanged" if the id was submitted before, also if its record is gone
- * @throws ErrTaskExists when another task has the id. If that one came after the note, the ticket stays, and is published when the id
- *   is free. ErrInvalidTask, or a system error
+ * @throws ErrTaskExists when another task has the id. If that task came after the note, the ticket stays, and is published when
+ *   the id is free. ErrInvalidTask, or a system error
  */
 export async function submitOnce(
   trays: Trays,
@@ -51,7 +51,7 @@ export async function submitOnce(
   return publish(trays, { id, token });
 }
 
-/** Why the id is not free; undefined when it is, or when this very task has it. */
+/** The error when another task has the id; undefined when the id is free, or this same task has it. */
 function otherTask(trays: Trays, submission: Submission): Error | undefined {
   const known = clashNow(trays, submission);
   if (known?.outcome === "refused") return known.error;
