@@ -220,7 +220,7 @@ async function runInWorkspace(
   if ("kind" in workspace) return workspace;
   assigned.assignment.workspace = workspace;
   const outcome = stop.reason === undefined ? await run() : stoppedOutcome(stop.reason, 0);
-  // A worker that has lost the lease leaves the worktree to the one that has it now.
+  // A worker that has lost the lease leaves the worktree to the worker that holds the lease now.
   if (stop.reason === "fenced") return outcome;
   const policy = retryPolicyOf(tools.settings, decoded?.task);
   const { action } = decide(outcome, claim.name.attempt, policy, 0);

@@ -42,7 +42,7 @@ export interface LandingOrder extends Omit<WorkFacts, "landing"> {
 export interface LandingState {
   v: 1;
   lease: string;
-  /** The agent that mends the work, and what it was told. */
+  /** The task that mends the work, and the text for its agent. */
   fix: { id: string; n: number; text: string } | null;
   /** What the landing waits for: the task `on`, or else until a time (epoch ms). */
   wait: { why: string; on: string | null; until_ms: number } | null;

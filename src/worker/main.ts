@@ -33,7 +33,7 @@ const LEAVE_MS = 50;
  *   then
  */
 export async function runWorker(boot: WorkerBoot, parts: WorkerParts): Promise<number> {
-  // Without enough threads the process fails (or libuv ends it) here, where it holds no task.
+  // Make the threads first: without enough of them the process fails here (or libuv ends it), where it holds no task.
   makeThreads(boot.threads);
   const tree = stateTree(boot.stateDir, boot.mailboxDir);
   leaveDeletedDir(tree.dir);
@@ -169,7 +169,7 @@ class WorkerProcess {
     worker.lookAround();
     worker.wake();
     const isGone = treeIdOf(tree.dir) === null;
-    // Attempts that have run and cannot be settled are held as long as the tree may come back.
+    // Attempts that have run and cannot be settled are kept while the tree may come back.
     if (!worker.isIdle && (worker.runningCount > 0 || !isGone))
       this.idleSinceMs = performance.now();
     const hasLostSupervisor = this.boot.isSpawned && process.connected !== true;

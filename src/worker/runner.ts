@@ -83,7 +83,7 @@ export interface RunHooks {
 export interface Runner {
   fits(attempt: Attempt): boolean;
   /**
-   * Resolves when nothing of the attempt runs any more.
+   * Resolves when no work of the attempt runs any more.
    * @param assigned undefined for a task that names no agent, such as a batch
    */
   run(
