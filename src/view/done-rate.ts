@@ -1,7 +1,6 @@
 /**
  * Counts how many tasks completed and failed in each of the last minutes. The past is read from the end of the journal. From then
- * on the counts of `metrics.json` are used, so that a fast drain costs no reading. A minute of which nothing is known is null,
- * never 0.
+ * on the counts of `metrics.json` are used, so that a fast drain costs no reading. An unknown minute is null, never 0.
  */
 
 import { SKIPPED_MARKS } from "../core/skipped.ts";
@@ -24,7 +23,7 @@ export interface MinuteCounts {
 interface Totals {
   completed: number;
   failed: number;
-  /** The place in the journal up to which they count. */
+  /** The counts include the journal up to this place. */
   place: string;
 }
 

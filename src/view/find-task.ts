@@ -1,4 +1,4 @@
-/** Finds the place of a task by its id, from names alone. Reads only. A task that is being moved is looked for again. */
+/** Finds the place of a task by its id, from names alone. Reads only. While a task is being moved, it looks again. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";

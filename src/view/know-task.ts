@@ -27,7 +27,7 @@ import { readTaskProgress, type TaskProgress } from "./task-progress.ts";
 import { dependencyIds, numberIn } from "./task-rows.ts";
 
 type JsonObject = Record<string, unknown>;
-/** How many events are kept: the latest ones of a task with very many. */
+/** At most so many events are kept, the latest ones. */
 const EVENTS_MAX = 200;
 
 export interface Knowledge {
@@ -116,7 +116,7 @@ export interface FoundLog {
   elsewhere: { machine: string; submission: string; attempt: number } | undefined;
   isSettled: boolean;
   isKnown: boolean;
-  /** Its end in one line; undefined while it has not settled. */
+  /** The result of the task in one line; undefined while it has not settled. */
   end: string | undefined;
 }
 

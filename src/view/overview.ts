@@ -54,9 +54,9 @@ export interface WaitingGroup {
   text: string;
   /** Null when it is not known how many they are. */
   count: Count | null;
-  /** Some of them. */
+  /** Some of these tasks. */
   tasks: WaitingTask[];
-  /** What a person can do; null when it goes on by itself. */
+  /** What a person can do; null when the tasks continue by themselves. */
   do: string | null;
 }
 
@@ -80,7 +80,7 @@ export interface Overview {
   questions: QuestionView[];
   /** Why the pool does not move, or not fully; without the questions. */
   obstacles: Obstacle[];
-  /** Of the last day, the latest first. */
+  /** The alerts of the last day, the latest first. */
   alerts: AlertView[];
 }
 
@@ -96,7 +96,7 @@ export interface AcceptedTask {
   id: string;
   /** Epoch ms. */
   due_ms: number;
-  /** The gate at which it waits; null for a task that may start. */
+  /** The gate where the task waits; null for a task that may start. */
   gate: string | null;
 }
 

@@ -8,7 +8,7 @@ import { placeRow, settledRow, type TaskRow, waitingRow } from "./task-rows.ts";
 export const LISTED_STATES = ["waiting", "ready", "held", "running", "done", "failed"] as const;
 export type ListedState = (typeof LISTED_STATES)[number];
 
-/** How many files of a tray have their times looked at: 20 to 40 ms, in steps of 2 ms. */
+/** For how many files of a tray the time is read: 20 to 40 ms, in steps of 2 ms. */
 const LOOKED_AT_MAX = 10_000;
 
 export interface PageQuery extends Omit<Wanted, "lookedAtMax"> {

@@ -21,7 +21,7 @@ const OF_FOREIGN_WORKER = {
   age_ms: null,
 } as const;
 
-/** Looks again and again, and keeps what cannot change. */
+/** Reads the running tasks at each look, and keeps the facts that cannot change. */
 export class RunningTasks {
   readonly tails = new RunTails();
   private readonly tree: StateTree;

@@ -63,7 +63,7 @@ export interface Found {
   size: number;
 }
 
-/** Up to `max` matching files with their times. When there are more, which ones is chance. */
+/** Up to `max` matching files with their times. When there are more, it is chance which ones are found. */
 export function findFiles(
   dir: string,
   isWanted: (name: string) => boolean,

@@ -54,7 +54,7 @@ interface Counted {
   tally: Tally;
   /** Tasks that ended before `fromMs` do not count. It moves on with the time. */
   period: { fromMs: number; toMs: number };
-  /** By the beginning of the step. */
+  /** By the time at which the step begins. */
   kinds: Map<number, Record<string, number>>;
 }
 
@@ -62,7 +62,7 @@ export class SeriesReader {
   private readonly tree: StateTree;
   private readonly spans: Record<SpanName, Counted>;
   private readonly reasons = new Map<string, string>();
-  /** Files that are read before the one that grows, the oldest first. */
+  /** Rotated files that are read before the current one, the oldest first. */
   private left: { path: string; ino: number; from: number }[] | undefined;
   private readonly begun = new Set<number>();
   private tail: JournalTail | undefined;
@@ -127,7 +127,7 @@ export class SeriesReader {
     }
   }
 
-  /** Opens the next file. @returns false when the one that grows is open */
+  /** Opens the next file. @returns false when the current one is open already */
   private goOn(): boolean {
     const next = this.left?.shift() ?? this.missed();
     if (next === undefined && this.begun.has(-1)) {
@@ -139,7 +139,7 @@ export class SeriesReader {
       this.begun.add(next.ino);
       this.tail = new JournalTail(next.path, next.from, next.ino);
     } else {
-      // The tail follows this one over its rotations from now on.
+      // From now on the tail follows the current file through its rotations.
       this.begun.add(-1);
       this.tail = new JournalTail(this.tree.events);
     }
@@ -204,7 +204,7 @@ export class SeriesReader {
   }
 }
 
-/** The beginning of the first step. */
+/** The time at which the first step begins. */
 function firstOf(name: SpanName, nowMs: number): number {
   const { spanMs, stepMs } = SPANS[name];
   return startOf(nowMs, name) - spanMs + stepMs;

@@ -20,7 +20,7 @@ const TASK = '"task":';
 
 export class SkippedCount implements Observer {
   private readonly dir: string;
-  /** Whether the records of the last walk are of skipped tasks; undefined for those that are not read yet. */
+  /** For each record of the last walk: whether its task was skipped; undefined while it is not read yet. */
   private known = new Map<string, boolean | undefined>();
   private walked = new Map<string, boolean | undefined>();
   private unread: string[] = [];

@@ -1,4 +1,4 @@
-/** Types of a snapshot of a state tree, as `--json` shows them: who runs the tree, what it holds, why nothing moves. */
+/** Types of a snapshot of a state tree, as `--json` shows them: its supervisor, its tasks, and the reasons why nothing moves. */
 import type { BatchProgress } from "../core/batch.ts";
 import type { ControlDocument, SupervisorDocument } from "../core/documents.ts";
 import type { Verdict } from "../host/identity.ts";
@@ -53,7 +53,7 @@ export interface FailureView {
 export interface QuestionView {
   id: string;
   question: string;
-  /** Who waits for the answer, for people. */
+  /** A text for people that says who waits for the answer. */
   who: string;
   /** `limit`: yes, no or a number. */
   expects: "text" | "limit";
@@ -85,7 +85,7 @@ export interface Snapshot {
     elsewhere: number;
     settling: number;
     done: Count;
-    /** Without the skipped ones. */
+    /** Failed tasks, without the skipped ones. */
     failed: Count;
     /** Did not run, because a task that they depend on has failed. */
     skipped: Count;

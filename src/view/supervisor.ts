@@ -10,7 +10,7 @@ import { judgeIn, livesElsewhere } from "../host/tree-id.ts";
 import { readJsonObject } from "./scan.ts";
 import type { SupervisorView } from "./snapshot.ts";
 
-/** The supervisor of this tree. Whether it lives is judged by the process and not by its file. */
+/** The supervisor of this tree. The process shows whether it lives, not its file. */
 export function readSupervisor(tree: StateTree, nowMs: number): SupervisorView {
   const document = supervisorOf(readJsonObject(tree.supervisor));
   if (document === undefined) return { state: "none", document: null, heartbeat_age_ms: null };
@@ -62,7 +62,7 @@ export function gateTest(task: Record<string, unknown>): (gate: ClosedGate) => b
   try {
     key = ownsKeyOf(task);
   } catch {
-    // Its `owns` is no list: it will be refused.
+    // The task's `owns` is no list, so the task will be refused.
   }
   const { group: own, limits } = task;
   const ownGroup = typeof own === "string" ? own : "";

@@ -16,7 +16,7 @@ export interface Settled {
   error?: string;
   /** True when it did not run, because a task that it depends on had failed. */
   skipped?: true;
-  /** For a completed batch with failed lines: how many failed, of how many. */
+  /** For a completed batch with failed lines: the number of failed lines, and of all lines. */
   failed_lines?: number;
   lines?: number;
   /** Path of its record; missing for a node that has none. */
@@ -26,7 +26,7 @@ export interface Settled {
 export interface EndsOptions {
   /** True when the caller has just submitted them: none can be unknown. */
   areKnown?: boolean;
-  /** Epoch ms. An older record with a longer name does not belong to these tasks. Left out = any counts. */
+  /** Epoch ms. An older record with a longer name does not belong to these tasks. Left out: any such record counts. */
   sinceMs?: number;
 }
 

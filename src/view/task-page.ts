@@ -1,4 +1,4 @@
-/** Everything that one screen shows of a task, at a bounded cost: its place is known from its names, and no folder is searched. Reads only. */
+/** Reads all that one screen shows of a task, at a bounded cost: names tell where its files are, and no folder is searched. Reads only. */
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { cleanRun, type ProcessingName, prefixOf, runOf, runsFolderOf } from "../core/names.ts";

@@ -65,7 +65,7 @@ export class TaskPast {
     const add = (record: CostRecord | undefined): void => {
       if (record?.task_id === id) sums.add(record);
     };
-    // Listed first: a run that ends now is counted by its line, which is written before its file is removed.
+    // List the running costs first: a run that ends now is counted by its line, which is written before its file is removed.
     const running = new RunningCosts(this.tree.dir).all();
     let pieces = 0;
     for (const file of filesOfDays(costsOf(this.tree)).reverse()) {

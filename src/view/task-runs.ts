@@ -9,12 +9,12 @@ export interface TaskRun {
   attempt: number;
   /** The process that ran it. */
   worker: string;
-  /** How long it waited before (ms): in the inbox, or since the run before; null when it is not known. */
+  /** How long the task waited before this run (ms): in the inbox, or since the previous run; null when it is not known. */
   waited_ms: number | null;
   began_ms: number;
   /** Null while it runs. */
   ended_ms: number | null;
-  /** `completed`, `failed`, or the event by which it was put back; null while it runs. */
+  /** `completed`, `failed`, or the event that put the task back; null while the run lasts. */
   end: string | null;
   /** What its programs used, as far as was seen; null when that is not known. */
   cpu_ms: number | null;

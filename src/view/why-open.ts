@@ -63,7 +63,7 @@ export class WhyOpen {
     this.others = others;
   }
 
-  /** Reads what all explanations need. Call it before each round of them. */
+  /** Reads what all explanations need. Call it before each round of explanations. */
   async refresh(): Promise<void> {
     await this.others.refresh();
     const supervisor = readSupervisor(this.tree, Date.now());

@@ -97,7 +97,7 @@ export class EventCounts {
     this.runs = new Histogram(old?.run_ms);
     this.waits = new Histogram(old?.queue_ms);
     // Earlier versions kept bins by powers of two (`duration_histogram`), which are too coarse. They are not read: percentiles
-    // start again in such a tree, and all other counts go on.
+    // start again in such a tree, and all other counts continue.
     this.bins = durationBinsOf(old?.duration_bins);
     this.count = numberOf(old?.duration_ms?.count);
     this.sum = numberOf(old?.duration_ms?.sum);

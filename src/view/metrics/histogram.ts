@@ -30,7 +30,7 @@ export class Histogram {
     this.sumMs = typeof sum === "number" && Number.isFinite(sum) && sum >= 0 ? sum : 0;
   }
 
-  /** @param ms counts only if it is a number from 0 on */
+  /** @param ms any other value than a number of at least 0 is ignored */
   add(ms: unknown): void {
     if (typeof ms !== "number" || !(ms >= 0 && ms < Number.POSITIVE_INFINITY)) return;
     let at = 0;

@@ -28,7 +28,7 @@ export interface MetricsOptions {
 
 /** What was counted, and up to where. */
 interface Counted {
-  /** The place of the `metrics.json` from which it began. */
+  /** The journal place in the `metrics.json` with which the count began. */
   base: string;
   counts: EventCounts;
   place: JournalPlace;
