@@ -45,7 +45,7 @@ export class Journal {
   private pending: string[] = [];
   private pendingBytes = 0;
 
-  /** @param hasOwnDir true when its directory is to be made if it is missing */
+  /** @param hasOwnDir true: makes its directory if it is missing */
   constructor(path: string, hasOwnDir: boolean) {
     this.path = path;
     this.hasOwnDir = hasOwnDir;

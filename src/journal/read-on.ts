@@ -21,7 +21,7 @@ interface File {
 export interface ReadOn {
   /** The place up to which lines were visited. */
   place: JournalPlace;
-  /** How many bytes there are after it. */
+  /** How many bytes follow that place. */
   leftBytes: number;
   /** Lines that were too long to be read. */
   badCount: number;
@@ -79,7 +79,7 @@ export function bytesAfter(path: string, from: JournalPlace): number {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** The file with this number and those that came after it, the oldest first; only the current one when it is gone. */
+/** The file with this inode and the later ones, the oldest first; only the current one when that file is gone. */
 function filesFrom(path: string, ino: number): File[] {
   const current = lookAt(path);
   if (current?.ino === ino) return [current];
