@@ -51,7 +51,7 @@ export class KvHistory {
       const entry = entryOf(null, t, source);
       this.file.append(JSON.stringify({ node, key, op: "remove", ...entry }));
     }
-    // On a full disk the lines stay in memory for later, and the put goes on: values matter more than their history.
+    // On a full disk the lines stay in memory for later, and the put continues: values matter more than their history.
     this.file.flush();
   }
 
