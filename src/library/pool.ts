@@ -12,7 +12,7 @@ export interface PoolOptions {
   handlers?: Readonly<Record<string, Handler>>;
   /** How many tasks run at once; left out: `workers` of config.yaml. */
   slots?: number;
-  /** Ends when no task is left that could run. */
+  /** The pool ends when no task is left that could run. */
   drain?: boolean;
   /** Ends the pool: running tasks are asked to stop, and are given back. */
   signal?: AbortSignal | undefined;

@@ -18,7 +18,7 @@ export interface SubscribeOptions {
   since?: Date;
 }
 
-/** This call fixes the place in the journal at which the events begin, not the first read of an event. */
+/** The place in the journal at which the events begin is that of this call, not that of the first read. */
 export function subscribe(
   path: string,
   options: SubscribeOptions = {},

@@ -30,7 +30,7 @@ export type Ended =
     };
 
 export interface WaitForOptions {
-  /** The wait rejects with its reason; the task goes on. */
+  /** The wait rejects with its reason; the task continues. */
   signal?: AbortSignal | undefined;
   /**
    * Called with the reason why the task does not start, each time that the reason changes. Left out: a task that can never start,
@@ -44,7 +44,7 @@ const FIRST_MS = 500;
 const AGAIN_MS = 1000;
 
 /**
- * @param openWhy called once, when it matters why the task is open
+ * @param openWhy called once, when the reason why the task is open is needed
  * @throws ErrTaskNotFound, ErrTaskStuck, the reason of the signal
  */
 export async function waitFor(
@@ -131,7 +131,7 @@ class StuckTask {
     return this.atMs - performance.now();
   }
 
-  /** A reason that was not told yet; undefined when there is none, or it is not time to look. */
+  /** A reason that was not reported yet; undefined when there is none, or the next look is not due. */
   async look(): Promise<Why | undefined> {
     if (this.inMs > 0) return undefined;
     this.atMs = performance.now() + (this.before === undefined ? FIRST_MS : AGAIN_MS);
