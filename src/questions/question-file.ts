@@ -10,7 +10,7 @@ export interface Question {
   question: string;
   /** More about it, in Markdown; "" when there is no more to say. */
   context: string;
-  /** Says to people who waits for the answer. */
+  /** A text for people that says who waits for the answer. */
   who: string;
   /** No task of these agents starts before the answer; "*": every coding agent. */
   agents: readonly string[];
@@ -85,7 +85,7 @@ export function parseQuestion(id: string, text: string): QuestionText {
   };
 }
 
-/** The gate at which tasks wait for the answer, as in their names: `budget-day-2026-11-24-usd-1`. */
+/** The gate in the names of tasks that wait for the answer: `budget-day-2026-11-24-usd-1`. */
 export function holdOf(id: string): string {
   return id.replace(/[^A-Za-z0-9]+/g, "-");
 }
