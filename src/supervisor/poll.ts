@@ -49,7 +49,7 @@ export class Poll implements Service {
   private readonly p: PollParts;
   private lookAtMs = 0;
   private journalAtMs = 0;
-  /** When dependencies are checked again. A change in `processing/` is no reason: the journal tells what has completed. */
+  /** When dependencies are checked again. A change in `processing/` is no reason to check, because the journal reports completed tasks. */
   private recheckAtMs = 0;
   private isListingWanted = true;
   /** Whether `processing/` had any file at the last look: silence is then measured. */

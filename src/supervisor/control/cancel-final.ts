@@ -1,4 +1,4 @@
-/** Settles a task that no longer runs as cancelled. If the disk cannot be read for its record, the task is given back. */
+/** Settles as cancelled a task that no longer runs. If the disk does not let it read the task for the record, the task is given back. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -27,7 +27,7 @@ const SETTLE_AGAIN_MS_MAX = 5000;
 
 const READ_TRIES_MAX = 5;
 
-/** Settles a task that no longer runs as cancelled. @param from whether it ran, or waited in `processing/` or in the inbox */
+/** Settles as cancelled a task that no longer runs. @param from whether it ran, or waited in `processing/` or in the inbox */
 export async function settleAsCancelled(
   context: CommandContext,
   claim: Claim,

@@ -56,7 +56,7 @@ export const cancel: CommandHandler = async (context, inHand) => {
 };
 
 /**
- * The lease to cancel; for a waiting task, the beginning of its next lease.
+ * The lease to cancel; for a waiting task, the prefix of its next lease.
  * @throws ErrTaskNotFound, ErrInvalidTransition when there is nothing to cancel
  */
 function findSubject({ env, parts }: CommandContext, id: string, isFinal: boolean): string {
@@ -136,7 +136,7 @@ async function cancelForGood(context: CommandContext, id: string, lease: string)
         throw new ErrTaskNotFound(`the task ${JSON.stringify(id)} is gone`, { id });
     }
     if (taken === undefined) continue;
-    // For a waiting task only the beginning of its next lease was written down, which ends with a dot.
+    // For a waiting task, only the prefix of its next lease was written down. It ends with a dot.
     const isRun = !lease.endsWith(".");
     await settleAsCancelled(context, taken, isRun ? "run" : live === undefined ? "inbox" : "ready");
     return;

@@ -50,7 +50,7 @@ interface Arrival {
   /** Epoch ms, and the name of its file in the inbox: see `isOlder`. */
   arrivedMs: number;
   name: string;
-  /** Commands that came before it may be carried out after it. */
+  /** True if earlier commands may be carried out after this one. */
   isOvertaking: boolean;
 }
 
@@ -177,7 +177,7 @@ export class CommandInbox {
     if (!this.claim(waiting, isOvertaking)) this.arrivals.missed(waiting);
   }
 
-  /** @returns false when it was not carried out: the file is gone, incomplete, or no command */
+  /** @returns false when the command was not carried out: its file is gone, incomplete, or no command */
   private claim({ name, arrivedMs }: Waiting, isOvertaking: boolean): boolean {
     try {
       const seen = inspectFile(this.trays, name, this.rules);
@@ -213,7 +213,7 @@ export class CommandInbox {
     }
   }
 
-  /** A claim changes the time of the file. This restores it, so that after a crash the next process sees when the command came. */
+  /** A claim changes the time of the file. This restores it, so that after a crash the next process still sees the time of arrival. */
   private keepArrival(claim: Claim, arrivedMs: number): void {
     try {
       this.trays.storage.touch(claim.path, arrivedMs);

@@ -130,7 +130,7 @@ export class CommandOrder {
   }
 
   /**
-   * The newest command of each subject of which some command has waited long enough, in order of arrival.
+   * The newest command of each subject, if one of its commands has waited long enough, in order of arrival.
    * @param isLastLook true: take them all, because there is no later look
    */
   overdue(isLastLook = false): Waiting[] {
@@ -159,7 +159,7 @@ export class CommandOrder {
     for (const one of this.known.values()) if (one.subject === subject) this.noteNewest(one);
   }
 
-  /** Looks at the file again after that time, or when it rings. */
+  /** Looks at the file again after that time, or when a ring names it. */
   postpone(name: string, ms: number): void {
     const dueMs = this.nowMs() + ms;
     this.later.set(name, dueMs);
@@ -275,7 +275,7 @@ export class CommandOrder {
       if (bytes === undefined || !STEERS.test(bytes.toString("latin1"))) return undefined;
       return subjectOf(decodeCommand(bytes, id));
     } catch {
-      // It is gone, unreadable or no command: taking it will show that.
+      // The file is gone, unreadable or no command. The attempt to take it will show that.
       return undefined;
     }
   }
@@ -288,7 +288,7 @@ export class CommandOrder {
   }
 }
 
-/** Whether the first came before the second. When both came at the same time, the names decide. */
+/** Whether the first command came before the second. When both came at the same time, the names decide. */
 export function isOlder(
   a: { arrivedMs: number; name: string },
   b: { arrivedMs: number; name: string },

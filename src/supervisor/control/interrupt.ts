@@ -1,7 +1,7 @@
 /**
  * The command `interrupt`: ends the turn of a coding agent's run. The run then continues in the same session with a text. The
- * text is an urgent message to the task, for which the run looks. A program that takes no messages while it runs, or does not
- * answer, is stopped. The task's next run then continues its session, and no attempt is used up.
+ * text is an urgent message to the task, and the run looks for such messages. A program that takes no messages while it runs, or
+ * does not answer, is stopped. The task's next run then continues its session, and no attempt is used up.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { SayBox } from "../../agents/stream/say-box.ts";

@@ -104,7 +104,7 @@ export class SupervisorLock {
     };
   }
 
-  /** Takes the lock again after the disk did not let us renew it. If another process renews it from now on, that process has it. */
+  /** Takes the lock again after the disk did not let us renew it. If another process renews the lock from now on, that process holds it. */
   private async takeAgain(): Promise<void> {
     let seenMs: number | undefined;
     while (!this.isFreed) {

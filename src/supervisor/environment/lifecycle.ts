@@ -1,4 +1,4 @@
-/** The state of a supervisor: it runs until it is asked to end, or has its own reason to end. */
+/** The state of a supervisor: it runs until it is asked to end, or ends for its own reason. */
 
 export type EndReason = "drained" | "once" | "limit" | "stop" | "lock-lost";
 

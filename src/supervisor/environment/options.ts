@@ -51,7 +51,7 @@ export interface EndCounts {
 
 /** The counts, with more details. */
 export interface RunCounts extends EndCounts {
-  /** How many of the failed ones are nodes of the plan. The plan may have continued without them, as `roadmap` reports. */
+  /** How many of the failed tasks are nodes of the plan. The plan may have continued without them, as `roadmap` reports. */
   failedNodes: number;
   /** Completed batches with failed lines, and the number of those lines. */
   batchesWithFailedLines: number;

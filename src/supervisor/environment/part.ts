@@ -106,11 +106,11 @@ export interface StatusSource {
   /** Changes whenever the part has a new status to report. */
   readonly version: number;
   report(): PartReport;
-  /** The first of its own items for which no agent fits and which wait for nothing else, one line each. */
+  /** Describes the first of its own items that no agent fits and that wait for nothing else, one line each. */
   unmatched?(max: number): string[];
   /** The tasks it would start, best first. */
   wouldRun?(): string[];
-  /** What goes on although the pool is paused, one sentence each, for people. */
+  /** Work that continues although the pool is paused: one sentence each, for people. */
   goesOn?(): string[];
 }
 

@@ -36,7 +36,7 @@ export interface IdRegistry {
 export interface FileRejections {
   /** Moves the file to `failed/`. */
   refuse(refusal: Refusal): void;
-  /** Drops the file if it is the same task as the one with its id. "unsure": ask again. */
+  /** Drops the file if it holds the same task as the one that has its id. "unsure": ask again. */
   dropResend(name: string, id: string): "dropped" | "other" | "unsure";
 }
 
@@ -68,7 +68,7 @@ export class InboxFiles {
   private readonly keys: KeyJudge;
   private readonly isMet: TaskQuestions["isMet"];
   private readonly rules: DropRules<DecodedTask>;
-  /** Files with a key that were found before all files had been looked at once. They are judged then, in the order in which they came. */
+  /** Files with a key that were found before all files had been looked at once. They are judged after that, in the order of their arrival. */
   private early: Map<string, { createdAt: number; ms: number }> | undefined = new Map();
   /** Names whose id was found in use when they were about to be accepted. */
   private readonly duplicates = new Set<string>();
@@ -92,7 +92,7 @@ export class InboxFiles {
     this.unreadable = new UnreadableFiles(trays.clock);
   }
 
-  /** Looks at one file. An error with it concerns no other file. */
+  /** Looks at one file. An error with this file does not affect other files. */
   look(name: string): void {
     const { unreadable } = this;
     try {

@@ -15,7 +15,7 @@ export interface DropRules<T> {
   uids: readonly number[];
   /** The largest batch (bytes), or the reason why batches are not accepted. */
   batches: number | string;
-  /** @throws MailchuteError when the bytes hold nothing of its kind */
+  /** @throws MailchuteError when the bytes hold no valid task or command */
   decode(bytes: Buffer, id: string, path: string): T;
 }
 

@@ -1,4 +1,4 @@
-/** Retention of `sessions/continued/` and `say/`: the holder of a session, and messages to agents, are kept as long as runs are. */
+/** Retention of `sessions/continued/` and `say/`: the holders of sessions and the messages to agents are kept as long as runs. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { parseName } from "../../core/names.ts";

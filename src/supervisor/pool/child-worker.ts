@@ -31,7 +31,7 @@ export class ChildWorker implements WorkerInfo {
   slots: number;
   slotsPeak: number;
   readonly threads: number;
-  /** The memory limit because of which it has few threads, for people. */
+  /** The memory limit that allows it only few threads, for people. */
   readonly shortOf: string | undefined;
   /** `leaving`: it is offered nothing more, and ends when its running tasks end. */
   phase: "starting" | "ready" | "leaving" = "starting";

@@ -22,8 +22,8 @@ import type { WorkerInfo } from "./worker-info.ts";
 import { Workers } from "./workers.ts";
 
 /**
- * How far an ended worker had come. `unstarted`: the system did not start it; `unborn`: it was not ready for work yet; `done`: it
- * was started for one task, and ended well.
+ * How far a worker process had come when it ended. `unstarted`: the system did not start it; `unborn`: it was not ready for work
+ * yet; `done`: it was started for one task, and ended well.
  */
 type DeathStage = "unstarted" | "unborn" | "done" | "ended";
 
@@ -194,7 +194,7 @@ export class Pool {
     clearTimeout(this.handOverTimer);
   }
 
-  /** False when the start failed: that counts as a death, and is tried again like one. */
+  /** False when the start failed: this counts as a death, and a new start follows as after a death. */
   private start(onlyFile?: string): boolean {
     const processes = Math.max(1, Math.min(this.processCount, this.maxSlots));
     const slots = onlyFile === undefined ? Math.max(1, Math.floor(this.maxSlots / processes)) : 1;

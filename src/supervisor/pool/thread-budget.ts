@@ -13,8 +13,8 @@ const REMEMBERED_MS = 60_000;
 export class ThreadBudget {
   readonly wanted: number;
   /**
-   * The memory limit because of which the last worker died before it was ready, for people; undefined when it died of something
-   * else, or long ago.
+   * The memory limit that ended the last worker before it was ready, for people; undefined when it died of another cause, or long
+   * ago.
    */
   shortOf: string | undefined;
   private max = Number.POSITIVE_INFINITY;

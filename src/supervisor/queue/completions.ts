@@ -154,8 +154,8 @@ export class Completions implements Service {
   }
 
   /**
-   * Whether the dependency has completed, or ended if that is enough, ignoring case. Also false while a different spelling is being
-   * looked for.
+   * Whether the dependency has completed, or ended if that is enough, ignoring case. False also while a listing still looks for
+   * another spelling.
    */
   isMet({ id, required }: Dependency): boolean {
     if (required === "terminal") return this.hasEnded(id);

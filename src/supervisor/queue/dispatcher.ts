@@ -427,7 +427,7 @@ export class Dispatcher {
       attempt: task.attempt,
       lease: name === undefined ? "" : headOf(name),
     };
-    // 0: it was in processing/ before this supervisor came, so it is not known when it arrived.
+    // 0: the task was in processing/ before this supervisor started, so its time of arrival is not known.
     const waitedMs = Math.max(0, Math.round(this.trays.clock.wallMs() - task.arrivedMs));
     this.telemetry.event("selected", subject, task.arrivedMs > 0 ? { queue_ms: waitedMs } : {});
     task.isSelected = true;

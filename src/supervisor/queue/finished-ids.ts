@@ -47,7 +47,7 @@ export class FinishedIds {
 
   /**
    * Adds the id of a task that has settled, or may have.
-   * @param path its record, when it is known to be there; no walk is needed then to find it
+   * @param path its record, if it is known to be there: then no walk must find it
    */
   add(id: string, path?: string): void {
     const key = foldId(id);
@@ -59,8 +59,8 @@ export class FinishedIds {
   }
 
   /**
-   * Whether outbox or failed has a record for this id, ignoring case. "unsure": perhaps, and a walk that this question starts will
-   * find out; ask again.
+   * Whether outbox or failed has a record for this id, ignoring case. "unsure": a walk that this question starts must find out
+   * first; ask again.
    */
   has(id: string): boolean | "unsure" {
     const key = foldId(id);
@@ -77,7 +77,7 @@ export class FinishedIds {
     return "unsure";
   }
 
-  /** Whether outbox has a result for this id, ignoring case. Also false while a walk is finding out: ask again. */
+  /** Whether outbox has a result for this id, ignoring case. False also while a walk still looks for it: ask again. */
   hasResult(id: string): boolean {
     const isResult = (path = ""): boolean => dirname(path) === this.trays.outbox;
     const known = this.confirmed.get(foldId(id));
@@ -86,7 +86,7 @@ export class FinishedIds {
     return this.has(id) === true && isResult(this.confirmed.get(foldId(id)));
   }
 
-  /** The id as it is spelled in the name of its error record; undefined without one, and while a walk is finding out: ask again. */
+  /** The id as it is spelled in the name of its error record; undefined when there is none, or while a walk still looks for it: ask again. */
   failedAs(id: string): string | undefined {
     const path = this.has(id) === true ? (this.confirmed.get(foldId(id)) ?? "") : "";
     return dirname(path) === this.trays.failed ? parseErrorName(basename(path)) : undefined;
@@ -229,7 +229,7 @@ class HashSet {
     }
   }
 
-  /** The position at which this number is, or would be. */
+  /** The position of this number, or the free position where it belongs. */
   private find(hash: number): number {
     const mask = this.slots.length - 1;
     let at = hash % this.slots.length;

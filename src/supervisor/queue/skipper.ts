@@ -67,7 +67,7 @@ export class Skipper implements Service {
   private readonly ids: ListedIds;
   /** The tasks whose key another one has, by folded id. */
   private readonly duplicates = new Map<string, Duplicate & { id: string }>();
-  /** Duplicates on which others depend, by the folded id of the task that has their key. */
+  /** Duplicates that other tasks depend on, by the folded id of the task that holds their key. */
   private readonly followers = new Map<string, Set<string>>();
   /** Why the dependents of each failed task are skipped, by the folded id of that task: first in, first out. */
   private readonly failures = new Map<string, Skip>();
@@ -144,7 +144,7 @@ export class Skipper implements Service {
     return this.env.trays.clock.monotonicMs();
   }
 
-  /** Notes the failure of a task for which other tasks wait. A node of the plan is left to the plan, which may open it again. */
+  /** Notes the failure of a task that other tasks wait for. A node of the plan is left to the plan, which may open it again. */
   private lookAt(id: string): void {
     const { backlog } = this.queue;
     const key = foldId(id);
@@ -185,7 +185,7 @@ export class Skipper implements Service {
     if (followers.size === 0) this.followers.delete(foldId(id));
   }
 
-  /** Claims tasks in the inbox, each after the task because of which it is skipped. */
+  /** Claims tasks in the inbox, each after the task that causes its skip. */
   private takeSlice(): Skipped[] {
     const slice: Skipped[] = [];
     if (this.failures.size + this.duplicates.size === 0) return slice;

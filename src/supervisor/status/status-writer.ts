@@ -58,7 +58,7 @@ export class StatusWriter implements Service {
     env.facts.on("status:changed", () => this.hurry());
   }
 
-  /** @returns since when it runs, ISO 8601. @throws ErrSupervisorRunning, ErrIo: see `Ownership.take` */
+  /** @returns the time of the start, ISO 8601. @throws ErrSupervisorRunning, ErrIo: see `Ownership.take` */
   async introduce(): Promise<string> {
     const { ownership } = this.p;
     await ownership.take(this.facts());
