@@ -114,7 +114,7 @@ export function readClaim(trays: Trays, claim: Claim): DecodedTask {
  */
 export function readBytes(trays: Trays, { name, path }: Claim): Buffer {
   const { facts, bytes } = trays.storage.read(path, TASK_BYTES_MAX);
-  // The file may have been replaced after it was found to have one name.
+  // The file had one name when it was judged, but may have been replaced since.
   if (facts.nlink > 1) closeTickets(trays, name.id, facts.ino);
   const fault = explainBadClaim(trays, name, path, facts);
   if (fault === undefined && bytes !== undefined) return bytes;
@@ -188,8 +188,8 @@ function moveBack(
   next: ProcessingName,
   delayMs: number,
 ): ProcessingName | undefined {
-  // The file's mtime says until when the task waits. It is set before the move, which keeps it. A crash in between leaves a claimed
-  // file with an unusual mtime. That is harmless, because it is not compared with a clock.
+  // The file's mtime says until when the task waits. The time is set before the move, and the move keeps it. A crash in between
+  // leaves a claimed file with an unusual mtime. That is harmless, because it is not compared with a clock.
   try {
     trays.storage.touch(claim.path, trays.clock.wallMs() + delayMs);
   } catch (error) {

@@ -15,8 +15,8 @@ export async function archive(trays: Trays, path: string, target: string): Promi
   const { storage } = trays;
   const dir = dirname(target);
   if (storage.look(dir) === undefined) storage.makeDir(dir, TARGET_DEPTH);
-  // A power cut may bring a name of this task back to `processing/`. Recovery drops such a name because of the record. Once the
-  // record has moved, no name may come back.
+  // A power cut may bring a name of this task back to `processing/`. Recovery drops such a name because of the record. After the
+  // record has moved, no such name may come back.
   if (trays.durability === "power") await storage.syncDirs([trays.processing]);
   try {
     storage.rename(path, target);

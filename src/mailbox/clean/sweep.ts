@@ -44,10 +44,10 @@ const LONG_AGO_MS = 0;
 
 type SweptDir = "outbox" | "failed" | "tmp" | "once" | "keys";
 
-/** One pass over outbox, failed, .tmp, .once and .keys, which can be taken in slices. */
+/** One pass over outbox, failed, .tmp, .once and .keys, in slices. */
 export class Sweep {
   readonly counts: SweepCounts = { results: 0, errors: 0, staged: 0 };
-  /** Old folders that were refused. The caller removes them, because that may take long. */
+  /** Old folders that were refused. The caller removes them, because a removal may take long. */
   readonly folders: string[] = [];
   private readonly trays: Trays;
   private readonly rules: CleanRules;

@@ -1,4 +1,4 @@
-/** The control mailbox as a queue of commands: enqueue, claim the next, acknowledge. The steps are those of tasks. */
+/** The control mailbox as a queue of commands: enqueue, claim the next, acknowledge. Commands take the same steps as tasks. */
 import os from "node:os";
 import { join } from "node:path";
 import { checkCommand, decodeCommand } from "../../codec/command-codec.ts";
@@ -42,8 +42,8 @@ export interface ClaimedCommand {
 }
 
 /**
- * Claims the oldest valid command; undefined when none waits. Files that are no commands, or whose owner is not allowed (`uids`),
- * are skipped. If another file replaced the command before the claim, that file is refused.
+ * Claims the oldest valid command; undefined when none waits. Skips files that are no commands, and files of owners that `uids`
+ * does not allow. If another file replaced the command before the claim, that file is refused.
  * @throws a system error
  */
 export function claimNextCommand(control: Trays, owner: string): ClaimedCommand | undefined {

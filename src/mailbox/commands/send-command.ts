@@ -41,7 +41,7 @@ export function findSupervisor(stateDir: string): SupervisorDocument | undefined
 }
 
 /**
- * Waits for the acknowledgement of a command. The command has taken effect before that.
+ * Waits for the acknowledgement of a command. By then the command has taken effect.
  * @throws ErrSupervisorGone when no supervisor runs that could take it; the supervisor's own error when it refused; the reason of
  *   `signal`
  */

@@ -24,7 +24,7 @@ export function explainBadFile(
   return explainOwner(facts.uid, uids);
 }
 
-/** Why files of this owner are not run; undefined when they may be. @param uids owners allowed besides us and root */
+/** Why files of this owner must not run; undefined when they may. @param uids owners allowed besides us and root */
 export function explainOwner(uid: number, uids: readonly number[]): string | undefined {
   const own = process.getuid?.() ?? uid;
   return uid === own || uid === 0 || uids.includes(uid)

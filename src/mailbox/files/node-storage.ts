@@ -65,7 +65,7 @@ function syncPath(path: string): Promise<void> {
   });
 }
 
-/** Syncs many files at once: a journalling file system makes one commit for all that wait. Resolves when no sync is running any more. */
+/** Syncs many files at once: a journalling file system makes one commit for all waiting syncs. Resolves when no sync is running any more. */
 async function syncPaths(paths: Iterable<string>): Promise<void> {
   const faults: unknown[] = [];
   const left = paths[Symbol.iterator]();

@@ -1,7 +1,7 @@
 /**
- * The storage port: the few file-system operations that the mailbox protocol needs. They are synchronous, because on the hot path a
- * synchronous call costs a fifth of an asynchronous one; only the durability barriers wait. Tests replace it by a simulated file
- * system to explore crashes. Errors are Node's system errors (`code` = "ENOENT", "EEXIST", …).
+ * The storage port: the few file-system operations that the mailbox protocol needs. They are synchronous, because a synchronous
+ * call costs a fifth of an asynchronous one, which matters on the hot path. Only the durability barriers are asynchronous. Tests
+ * replace it by a simulated file system to explore crashes. Errors are Node's system errors (`code` = "ENOENT", "EEXIST", …).
  */
 export interface FileFacts {
   dev: number;
@@ -34,7 +34,7 @@ export interface Storage {
    * the file is larger, or not a regular file.
    */
   read(path: string, bytesMax: number): { facts: FileFacts; bytes: Buffer | undefined };
-  /** Creates a new file as a whole; on failure nothing is left. The file must not exist. Mode 0600. */
+  /** Creates a new file as a whole; a failure leaves no file. The file must not exist. Mode 0600. */
   create(path: string, bytes: Buffer): void;
   /** Fails with EEXIST when `to` exists: files are published only in this way. */
   link(from: string, to: string): void;

@@ -26,7 +26,7 @@ export interface Trays {
   durability: Durability;
   /** Owners whose files may be run, besides our own uid and root. */
   uids: readonly number[];
-  /** What follows from a settled task; undefined: nothing. */
+  /** Finds the callbacks of a settled task; undefined: there are none. */
   follow?: Follow;
 }
 
@@ -35,7 +35,7 @@ export interface OpenOptions {
   storage?: Storage;
   clock?: Clock;
   /**
-   * Uids that may own files that are run, and the directories, besides our own and root. Left out: any user may own the
+   * Uids that may own the directories and the files that are run, besides our own uid and root. Left out: any user may own the
    * directories, and a file is run only if it is ours or root's.
    */
   uids?: readonly number[];

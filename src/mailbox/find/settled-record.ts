@@ -17,7 +17,7 @@ export function readRecord(trays: Trays, path: string): DecodedRecord | undefine
   return bytes === undefined ? undefined : decodeRecord(bytes);
 }
 
-/** The record that settled this id, if there is one that can be read. @throws a system error */
+/** The record that settled this id; undefined when there is none that can be read. @throws a system error */
 export function readSettled(trays: Trays, id: string): SettledRecord | undefined {
   for (const path of recordPaths(trays, id)) {
     // Most ids have no record, and a look costs less than a failed read.
@@ -29,9 +29,8 @@ export function readSettled(trays: Trays, id: string): SettledRecord | undefined
 }
 
 /**
- * The record of the submission that has this name in `processing/`. When there is one, the name is a leftover, and nothing of the
- * submission may run any more. A name can also come back after a power cut that undid a change in one directory and not in the
- * other.
+ * The record of the submission that has this name in `processing/`. If there is one, the name is a leftover, and the submission
+ * must not run again. A name can also come back after a power cut that undid a change in one directory and not in the other.
  * @throws a system error: then it is not known
  */
 export function recordOfSubmission(

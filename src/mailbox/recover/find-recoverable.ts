@@ -10,7 +10,7 @@ import type { Recoverer, RecoverStep } from "./recoverer.ts";
 const UNFINISHED_MS = 1000;
 
 /**
- * Finds what has to be recovered among these names of `processing/`. Changes nothing.
+ * Finds the steps of recovery that these names in `processing/` need. Changes nothing.
  * @param isStart true at the start of the only supervisor: short-lived markers are then left over
  */
 export function findRecoverable(

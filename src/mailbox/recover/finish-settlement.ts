@@ -1,4 +1,4 @@
-/** Finishes what a dead process had begun to settle, from the record that it had written. */
+/** Finishes a settlement that a dead process had begun, from the record that it had written. */
 import { type DecodedRecord, decodeRecord } from "../../codec/records.ts";
 import { formatName, nextAttempt } from "../../core/names.ts";
 import type { Task } from "../../core/task.ts";
@@ -50,7 +50,7 @@ export async function publishCommitted(r: Recoverer, marker: Claim): Promise<voi
     return;
   }
   if (isTakenAway || trays.storage.look(staged) === undefined) {
-    // The record was published and only the marker is left; or a retry or another process has moved the record on.
+    // The record was published, and only the marker is left; or a retry or another process has moved the record since.
     settlement.phase = "published";
     if (isBeside) noteBeside(trays, settlement);
     else settlement.outcome = "settled";

@@ -1,4 +1,4 @@
-/** Takes a claim back from an owner that died or fell silent: its task runs once more, or has failed for good. */
+/** Takes a claim back from an owner that died or fell silent: its task runs once more, or fails for good. */
 import type { DecodedTask } from "../../codec/task-codec.ts";
 import type { BatchCounts } from "../../core/batch.ts";
 import { wallSeconds } from "../../core/clock.ts";
@@ -59,8 +59,8 @@ export async function reclaim(
     if (requeue(r.trays, claim)) r.onRecovered({ action: "resubmitted", name: claim.name });
     return;
   }
-  // The dead process may have claimed the task only to cancel it. The programs that run then belong to an earlier lease, no attempt
-  // began under this one, and the task may have to wait until its `not_before`.
+  // The dead process may have claimed the task only to cancel it. Then the running programs belong to an earlier lease, no
+  // attempt began under this one, and the task may have to wait until its `not_before`.
   const wasCancelling = isCancelling(claim.name.token);
   // End its processes before its lease: two runs of one task must not overlap.
   await r.endLease(wasCancelling ? leasesOfAttempt(claim.name) : leaseOf(claim.name));
@@ -130,7 +130,7 @@ async function unskip(r: Recoverer, claim: Claim): Promise<void> {
   if (requeue(r.trays, claim)) r.onRecovered({ action: "unskipped", id: claim.name.id });
 }
 
-/** False when it is known that the dead owner never began this run. */
+/** False when the dead owner certainly never began this run. */
 function hasRunBegun(r: Recoverer, name: ProcessingName, task: Task | undefined): boolean {
   if (!isRunner(name.token)) return true;
   return name.isBatch === true

@@ -1,6 +1,6 @@
 /**
- * Recover: takes back what dead processes left in `processing/`, and finishes what they had begun to settle. Any number of
- * recoverers may run at once: each step is a rename or link that only one of them can win.
+ * Recover: takes back the tasks that dead processes left in `processing/`, and finishes settlements that they had begun. Any
+ * number of recoverers may run at once: each step is a rename or link that only one of them can win.
  */
 import { readSkipped, type SkippedTasks } from "../find/skipped-records.ts";
 import { finishRetry } from "../retry/retry.ts";

@@ -13,8 +13,8 @@ export interface Recoverer {
   newOwner: () => string;
   judge: (owner: string) => "alive" | "dead" | "unknown";
   /**
-   * When the process of this owner last reported elsewhere that it lives (epoch ms); undefined when that is not known. Needed for
-   * claims on files of another user, because the owner may not be allowed to set their times.
+   * When the process of this owner last reported in another file that it lives (epoch ms); undefined when that is not known.
+   * Needed for claims on files of another user, because the owner may not be allowed to set their times.
    */
   beatOf?: (owner: string) => number | undefined;
   /** Remembers how long each file has not changed, on this process's own clock. */
@@ -23,7 +23,7 @@ export interface Recoverer {
   unfinished: Set<string>;
   /** How often the death of a worker did not use up a run: by submission, and also by run number where the run had not begun. */
   excused: Map<string, number>;
-  /** The skipped tasks, when a retry is finished in this round. */
+  /** The skipped tasks; set when this round finishes a retry. */
   skipped?: Promise<SkippedTasks> | undefined;
   /** Whether the process of a dead owner ended for lack of memory. */
   lackedMemory?: (owner: string) => boolean;
@@ -91,7 +91,7 @@ export type RecoverStep =
       isBeside: boolean;
     }
   | { kind: "publish"; claim: Claim }
-  /** The task's record is there, so nothing of the task may run: see `recordOfSubmission`. */
+  /** The task already has a record, so it must not run: see `recordOfSubmission`. */
   | { kind: "tidy"; claim: Claim }
   | { kind: "finish"; name: ProcessingName }
   | { kind: "foreign"; id: string };

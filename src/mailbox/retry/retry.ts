@@ -221,8 +221,8 @@ function lookBeside(trays: Trays, id: string): FileFacts | undefined {
 
 /**
  * Finishes a retry, also after a crash in its middle.
- * @returns `taken` when another task has this id now, `foreign` when the record's owner is not allowed: in both cases the record is
- *   back in its tray under a new name; `later` when recovery must come again
+ * @returns `taken` when another task has this id now, `foreign` when the record's owner is not allowed: in both cases the record
+ *   is back in its tray under a new name; `later` when recovery must try again
  */
 export async function finishRetry(
   trays: Trays,
@@ -332,7 +332,7 @@ function dropTwin(trays: Trays, record: string, facts: object | undefined): void
   if (trays.storage.look(twin)?.ino === trays.storage.look(record)?.ino) unlinkIfThere(trays, twin);
 }
 
-/** Path of a file that was refused unrun, if it is still where its record says. */
+/** The path of a file that was refused before it ran, if it is still where its record says. */
 function refusedFile(trays: Trays, record: object | undefined): string | undefined {
   const file = (record as { file?: unknown } | undefined)?.file;
   if (typeof file !== "string" || !/^failed\/[^/]+\.(?:nd)?json$/.test(file)) return undefined;

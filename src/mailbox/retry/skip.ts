@@ -46,8 +46,8 @@ export function claimToSkip(trays: Trays, id: string, skipper: string): Claim | 
 }
 
 /**
- * The settlement of a claimed task, for `settleAll`. Undefined when it does not depend on the failed one: its file may have been
- * replaced since it was looked at. The caller then puts it back with `requeue`.
+ * The settlement of a claimed task, for `settleAll`. Undefined when the task does not depend on the failed one: its file may have
+ * been replaced since the look. The caller then puts it back with `requeue`.
  * @throws a system error
  */
 export function skipClaimed(trays: Trays, claim: Claim, why: Skip): Settlement | undefined {
@@ -58,8 +58,8 @@ export function skipClaimed(trays: Trays, claim: Claim, why: Skip): Settlement |
 }
 
 /**
- * The settlement of a claimed task whose key another task has. Undefined when its file has another key by now: the caller then puts it
- * back.
+ * The settlement of a claimed task whose key another task holds. Undefined when its file has another key by now: the caller then
+ * puts it back.
  * @throws a system error
  */
 export function skipDuplicate(

@@ -176,8 +176,8 @@ export function listStagedResults(trays: Trays, prefix: string): string[] {
 }
 
 /**
- * @param isWanted results for which it is false are skipped, as if their lines had none
- * @param onPiece called for each piece that is read, and now and then in between
+ * @param isWanted false: the result is skipped, as if its line had none
+ * @param onPiece called after each piece that is read, and sometimes in between
  */
 export async function copyResults(
   { clock }: Trays,

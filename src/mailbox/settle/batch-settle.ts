@@ -91,7 +91,10 @@ export function reopenResults(trays: Trays, s: Settlement): void {
   else moved(trays, published, resultsOf(trays, s));
 }
 
-/** Path of this settlement's published results, as far as that can be known. */
+/**
+ * The path of this settlement's published results; undefined when there are none. If its staged results are gone, the published
+ * ones count as its own.
+ */
 function publishedResults(trays: Trays, s: Settlement): string | undefined {
   const path = join(
     s.status === "completed" ? trays.outbox : trays.failed,

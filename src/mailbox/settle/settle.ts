@@ -66,11 +66,11 @@ export interface Settlement {
   error?: unknown;
 }
 
-/** No process takes a settlement over earlier than this after its commit (ms), so we need not check before. */
+/** No other process takes over a settlement sooner than this after its commit (ms), so we need not check before. */
 const TAKEOVER_MS_MIN = 50;
 
 /**
- * @param settler owner string of the process that settles: recovery reads from it whether to wait for that process
+ * @param settler owner string of the process that settles: recovery learns from it whether to wait for that process
  * @param task see `Settlement.task`
  */
 export function newSettlement(
@@ -177,7 +177,7 @@ function commit(trays: Trays, s: Settlement, nowMs: number): void {
 }
 
 function publish(trays: Trays, s: Settlement): void {
-  // The record was published, but not yet durable. If a consumer has removed it since, it is not published again.
+  // The record was published, but not yet durable. If a consumer has removed the record since, it is not published again.
   if (s.outcome === "settled" || s.outcome === "conflict") return;
   const staged = stagedPath(trays, s);
   const final = finalPath(trays, s);

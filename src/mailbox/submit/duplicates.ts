@@ -235,7 +235,7 @@ function findTask(
   return undefined;
 }
 
-/** Whether it is leaving `processing/`: the file in the inbox may be its only successor. */
+/** Whether this file is leaving `processing/`: the file in the inbox may be its only successor. */
 function isLeaving({ name }: Place): boolean {
   return name?.stage === "again" || name?.stage === "bad";
 }

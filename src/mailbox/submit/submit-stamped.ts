@@ -39,7 +39,7 @@ function waitingText({ storage, inbox }: Trays, id: string): string | undefined 
   try {
     return storage.read(pathIn(inbox, inboxName({ id })), TASK_BYTES_MAX).bytes?.toString("utf8");
   } catch {
-    // It left the inbox just now.
+    // The task left the inbox just now.
     return undefined;
   }
 }

@@ -191,7 +191,7 @@ function clashInGroup({ id }: Submission, seen: Map<string, string>): SubmitOutc
 }
 
 /**
- * Says where this id is used already, outside the inbox.
+ * Says where this id is already in use, outside the inbox.
  * @param isPublished our own file is, or was, in the inbox: the task with this id may be ours
  */
 export function clash(

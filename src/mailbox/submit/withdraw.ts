@@ -8,8 +8,8 @@ import { asidePath, takeAside } from "./aside.ts";
 import { finishAside } from "./duplicates.ts";
 
 /**
- * Takes `inbox/<id>.json` out if `isOurs` recognizes the file. It uses a rename, so that a worker or supervisor that takes the file
- * at the same moment either gets it or does not. A file of another sender is put back.
+ * Takes `inbox/<id>.json` out if `isOurs` recognizes the file. It uses a rename, so that only one gets the file when a worker or
+ * supervisor takes it at the same moment. A file of another sender is put back.
  * @returns false when no such file waits in the inbox
  */
 export function withdraw(trays: Trays, id: string, isOurs: (bytes: Buffer) => boolean): boolean {
