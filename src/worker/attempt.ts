@@ -107,7 +107,7 @@ export function readAttempt(
 }
 
 /**
- * Makes the run's directory when the journals do not report the start. If this process dies, the directory shows that the run
+ * Makes the run's directory if the journals could not report the start. If this process dies, the directory shows that the run
  * began. If it cannot be made, the run does not start.
  */
 export function leaveTrace(tools: AttemptTools, attempt: Attempt): void {

@@ -86,7 +86,7 @@ export class Claimer {
     this.p.wake();
   }
 
-  /** Looks for accepted tasks itself: when there is no supervisor, or in case its offers were lost. */
+  /** Looks for accepted tasks in the directory, because there may be no supervisor, or its offers may be lost. */
   lookAround(): void {
     if (!this.tools.settings.mailbox_enabled) return;
     try {
@@ -209,7 +209,7 @@ export class Claimer {
 
   /**
    * Whether this may be the last run of a task whose worker died. That run needs a process that it does not share, which the
-   * supervisor starts. If the supervisor wants this worker to run it, it offers the task.
+   * supervisor starts. If this worker should run the task, the supervisor offers it.
    */
   private isForOneAlone({ file, isOffered }: ReadyFile): boolean {
     const { slots, isSupervised } = this.self;
@@ -223,7 +223,7 @@ export class Claimer {
   }
 }
 
-/** The task, or undefined when the bytes hold none: the worker that claims it reports that. */
+/** The task; undefined when the bytes hold none. The worker that claims the file reports that. */
 function decodeIfTask(bytes: Buffer, id: string): Task | undefined {
   try {
     return decodeTask(bytes, id).task;

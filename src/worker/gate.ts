@@ -19,7 +19,7 @@ export class Gate {
     this.ownSlots = ownSlots;
   }
 
-  /** How many attempts may run here now. During a pause, only tasks that `mayBegin` allows may start. */
+  /** How many attempts may run in this process now. During a pause, only tasks that `mayBegin` allows may start. */
   slots(): number {
     this.refresh();
     return Math.min(this.control.slots[this.workerId] ?? this.ownSlots, this.ownSlots * 1024);

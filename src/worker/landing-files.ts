@@ -1,6 +1,6 @@
 /**
- * The files in `landings/` of the state tree, one set for each task whose work may land. A worker writes `<id>.order.json` before the
- * task settles. The others belong to its landing: each has one writer, and names the lease of the order that it is about.
+ * The files in `landings/` of the state tree, one set for each task whose work may land. A worker writes `<id>.order.json` before
+ * the task settles. The others belong to its landing: each has one writer, and names the lease of its order.
  */
 import type { LandMode, WorkFacts } from "../core/landing.ts";
 import { landingFileOf, landingsDir } from "../core/state-tree.ts";
@@ -50,11 +50,11 @@ export interface LandingState {
   sent_back?: SentBack[];
   /** The commit that a person accepts without the reviewer. */
   accepted?: string;
-  /** git has confirmed that the work landed, or there was nothing to land. This counts when the record of the landing is gone. */
+  /** git has confirmed that the work landed, or that there was nothing to land. This counts when the record of the landing is gone. */
   landed?: boolean;
 }
 
-/** `work`: it did not fit or a check failed, or a person rejected it. */
+/** `work`: the work did not fit the target, a check failed, or a person rejected it. */
 export type SentBack = "work" | "review";
 
 /** The verdict of a reviewer on a commit. The run of the review writes it under its own id, before it settles. */
@@ -84,7 +84,7 @@ interface LandingFiles {
 const pathOf = (stateDir: string, id: string, what: keyof LandingFiles): string =>
   landingFileOf(stateDir, id, what);
 
-/** Undefined when there is none, or it cannot be read now. */
+/** Undefined when there is no such file, or it cannot be read now. */
 export function readLanding<What extends keyof LandingFiles>(
   stateDir: string,
   id: string,

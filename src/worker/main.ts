@@ -22,7 +22,7 @@ import { OwnDocument } from "./worker-document.ts";
 const ORPHAN_IDLE_MS = 30_000;
 /** The time between two looks for drops of ended runs (ms). */
 const DROPS_MS = 5000;
-/** How long a stopped worker process may take to end by itself (ms). */
+/** How long a worker process may take to end by itself after it has stopped (ms). */
 const LEAVE_MS = 50;
 
 /**

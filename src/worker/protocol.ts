@@ -52,7 +52,7 @@ export interface ReturnedNotice {
   /** Name in `processing/` under which the task waits again. */
   file: string;
   delayMs: number;
-  /** What the disk or the machine refused, when the task waits again for that reason. */
+  /** What the disk or the machine refused; set when the task waits again for that reason. */
   trouble?: string;
 }
 

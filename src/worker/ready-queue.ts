@@ -66,7 +66,7 @@ export class ReadyQueue {
   add(file: string, isOffered: boolean): void {
     if (this.queued.has(file)) {
       if (!isOffered || this.foundCount === 0) return;
-      // It was found before it was offered, and gets the place of its offer.
+      // The worker found the file before it was offered. Now the file gets the place of its offer.
       const at = this.queue.findIndex((one) => one.file === file && !one.isOffered);
       const [found] = at === -1 ? [] : this.queue.splice(at, 1);
       if (found === undefined) return;

@@ -24,7 +24,7 @@ export interface SettlerParts {
 
 export class Settler {
   private readonly p: SettlerParts;
-  /** Attempts that are decided, and whose ending has not begun. */
+  /** Decided attempts whose settlement has not begun. */
   private finished: Attempt[] = [];
   /** Settlements that the disk has refused so far. */
   private stuck: Attempt[] = [];

@@ -24,7 +24,7 @@ export async function runSetup({
     const end = await runProgram(assignment, { argv, stdoutLog: log, stderrLog: log, limitMs });
     const which = programs.length === 1 ? "setup" : `setup[${index}]`;
     if (end.outcome === undefined && end.exitCode === 0) continue;
-    // The name of the program only: its arguments may be secrets.
+    // Report only the name of the program: its arguments may be secrets.
     const named = `${which}: ${JSON.stringify(argv[0])}`;
     if (end.outcome === undefined)
       return failed("setup", "ErrSetup", `${named} ended with exit code ${end.exitCode}`, {

@@ -1,6 +1,6 @@
 /**
- * Runs the programs that decide whether a run that reports "done" is done. They run like the task itself: in the same place, under
- * the same lease.
+ * Runs the programs that check whether a run that reports success has succeeded. They run like the task itself: in the same
+ * place, under the same lease.
  */
 import fs from "node:fs";
 import { join } from "node:path";

@@ -18,7 +18,7 @@ export interface Workspace {
 export interface Finished {
   /** The given outcome. If the work of a completed run could not be saved: an outcome that lets the task run again. */
   outcome: AttemptOutcome;
-  /** What the record of a completed task says about its work. */
+  /** The facts about its work for the record of a completed task. */
   work?: WorkFacts;
 }
 
