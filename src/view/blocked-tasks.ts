@@ -1,4 +1,4 @@
-/** The tasks that wait and do not start: the supervisor's report, corrected by what is in the trays now. Reads only. */
+/** The tasks that wait and do not start: the supervisor's report, corrected by the trays as they are now. Reads only. */
 import { join } from "node:path";
 import type { HeldOn, HeldTask, WaitingCounts } from "../core/documents.ts";
 import { resultName } from "../core/names.ts";
@@ -41,7 +41,7 @@ export function liveHeld(tree: StateTree, held: readonly HeldTask[]): HeldTask[]
 /** Undefined when the task is not held any more. */
 function lookAgain(tree: StateTree, one: HeldTask): HeldTask | undefined {
   const waits = findWaiting(traysOf(tree), one.id) !== undefined;
-  // It may have been accepted before the settings were changed.
+  // The task may have been accepted before the settings were changed.
   const mayBeAccepted = one.state === "unmatched" || one.state === "closed";
   const isAccepted = !waits && mayBeAccepted && isInProcessing(tree, one.id);
   if (!waits && !isAccepted) return undefined;

@@ -2,7 +2,7 @@
 import { headlineOf } from "../core/outcome.ts";
 
 const CAUSE_CHARS_MAX = 200;
-/** What differs from one run to the next. The order counts: a path may hold an id, and an id may hold digits. */
+/** The parts of an error that differ from one run to the next. The order counts: a path may hold an id, and an id may hold digits. */
 const VARYING: readonly RegExp[] = [
   /\b[a-z][a-z0-9+.-]*:\/\/\S+/gi,
   /(?:\.{0,2}\/)?(?:[\w@.~-]+\/)+[\w@.~-]+|\/[\w@.~-]+/g,
@@ -11,7 +11,7 @@ const VARYING: readonly RegExp[] = [
   /\d+(?:[.,:]\d+)*/g,
 ];
 
-/** The error without what varies, as a key. @param id of the task, which its own errors often name */
+/** The error without its varying parts, as a key. @param id of the task, which its own errors often name */
 export function causeOf(error: string, id: string): string {
   const headline = headlineOf(error).slice(0, 4 * CAUSE_CHARS_MAX);
   const named = id === "" ? headline : headline.replace(wholeWord(id), "<>");

@@ -3,7 +3,7 @@
  *
  * Waiting tasks come oldest first, ended tasks latest first, by the times of their files. When a tray has more names than may be
  * looked at, ended tasks come in the order of the journal, last first. For waiting tasks, and when the journal names too few, the
- * choice is made among those names that were looked at.
+ * files are chosen among the names that were looked at.
  */
 import { join } from "node:path";
 import { errorName, isId, readInboxName, resultName } from "../core/names.ts";

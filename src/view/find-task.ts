@@ -30,7 +30,7 @@ export interface TaskPlace {
   id: string;
   state: TaskState;
   path: string;
-  /** Its parsed name in `processing/`, when it has one of ours. */
+  /** Its parsed name in `processing/`; undefined elsewhere, and for a name that is not ours. */
   name: ProcessingName | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Collects what the state tree knows of one task, to show it. Reads only. */
+/** Collects all facts about one task in the state tree, to show them. Reads only. */
 import { join } from "node:path";
 import { failedLinesText } from "../core/batch.ts";
 import type { RemoteRun } from "../core/documents.ts";

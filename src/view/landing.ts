@@ -12,7 +12,7 @@ export interface LandingView {
   /** The task that lands the work. */
   id: string;
   state: "open" | "landed" | "failed";
-  /** What it waits for, why it could not land, or where the work is. */
+  /** What the landing waits for, why the work could not land, or where the work is. */
   why: string;
 }
 

@@ -1,4 +1,4 @@
-/** Reads some lines of a log by their place in the file, so that a log of any size costs the same. Reads only. */
+/** Reads some lines of a log by their place in the file. The cost does not depend on the size of the log. Reads only. */
 import fs from "node:fs";
 import { openToRead } from "../host/regular-file.ts";
 

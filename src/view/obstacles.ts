@@ -80,7 +80,7 @@ function saySupervisor({ supervisor, counts }: Looked, backlog: number, say: Say
   if (state === "stopping") say("the supervisor is stopping", "wait until it has ended");
 }
 
-/** Names what keeps new tasks from starting on purpose: a pause, the disk limit, a replan, no slots. */
+/** Names what holds back new tasks on purpose: a pause, the disk limit, a replan, no slots. */
 function sayHolds({ supervisor, control }: Looked, say: Say): void {
   if (control.paused) {
     const by = control.paused_by === null ? "" : ` by command ${control.paused_by}`;

@@ -80,13 +80,13 @@ export class OverviewReader {
     });
   }
 
-  /** Closes what stays open between two looks. */
+  /** Closes the files that stay open between two looks. */
   close(): void {
     this.snapshots.close();
     this.spent.close();
   }
 
-  /** Reads the files of the running tasks, each of them once. @returns what they say, by lease */
+  /** Reads the files of the running tasks, each of them once. @returns their facts, by lease */
   private readTasks(places: readonly TaskPlace[], leases: Leases): Map<string, TaskFacts> {
     const found = new Map<string, TaskFacts>();
     let reads = 0;

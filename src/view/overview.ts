@@ -43,16 +43,16 @@ export interface WaitingTask {
   id: string;
   /** Why it waits, as a text that follows the id; "" when the text of the group says it. */
   why: string;
-  /** When it may start (epoch ms); null when no time decides that. */
+  /** When the task may start (epoch ms); null when that does not depend on a time. */
   due_ms: number | null;
 }
 
 /** Tasks that wait for the same thing. */
 export interface WaitingGroup {
-  /** What they wait for, as a key. */
+  /** A key for what the tasks wait for. */
   code: string;
   text: string;
-  /** Null when it is not known how many they are. */
+  /** The number of these tasks; null when it is not known. */
   count: Count | null;
   /** Some of these tasks. */
   tasks: WaitingTask[];
@@ -66,7 +66,7 @@ export interface Overview {
   health: Health;
   slots: { busy: number; total: number; processes: number };
   workers: Snapshot["workers"];
-  /** What new starts wait for, when the pool is paused; null when it is not. */
+  /** Since when the pool is paused, as a text; null when it is not paused. */
   paused: string | null;
   counts: Snapshot["counts"];
   minutes: MinuteCounts;
@@ -78,7 +78,7 @@ export interface Overview {
   waiting: WaitingGroup[];
   failures: FailureCauses;
   questions: QuestionView[];
-  /** Why the pool does not move, or not fully; without the questions. */
+  /** The reasons why the pool does not move, or not fully, without the questions. */
   obstacles: Obstacle[];
   /** The alerts of the last day, the latest first. */
   alerts: AlertView[];

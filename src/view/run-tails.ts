@@ -10,7 +10,7 @@ const AGAIN_MS = 450;
 
 export interface RunTail {
   progress: TaskProgress | undefined;
-  /** The last line that holds something, as the program wrote it; null when there is none. */
+  /** The last line that is not empty, as the program wrote it; null when there is none. */
   lastLine: string | null;
 }
 
@@ -46,7 +46,7 @@ export class RunTails {
     return tail;
   }
 
-  /** What the last look at this run has found. */
+  /** The result of the last look at this run. */
   last(runDir: string): RunTail {
     return this.kept.get(runDir)?.tail ?? NOTHING;
   }

@@ -37,7 +37,7 @@ export function eachName(dir: string, visit: (name: string) => boolean): boolean
 
 export interface Count {
   count: number;
-  /** False when counting stopped at the limit, has not finished, or is some time ago. */
+  /** False when counting stopped at the limit, has not finished, or was done some time ago. */
   is_exact: boolean;
   /** Set for a count from some time ago; names may have come and gone since then. */
   is_old?: true;

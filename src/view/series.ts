@@ -26,7 +26,7 @@ export const SPAN_NAMES = Object.keys(SPANS) as SpanName[];
 const LOOK_BYTES = 4 * 1024 * 1024;
 /** Only the end of longer journals is read (bytes). */
 const JOURNALS_BYTES_MAX = 256 * 1024 * 1024;
-/** The names of the events that count begin with one of these. */
+/** A line counts if it begins with one of these. */
 const COUNTED = /^\{"event":"(?:selected|completed|failed|cancelled)"/;
 /** At most so many reasons of failed tasks are kept. The line `completed` of a task takes its reason. */
 const REASONS_MAX = 10_000;
@@ -36,7 +36,7 @@ export interface Point {
   from_ms: number;
   /** Undefined: no task ended. */
   row: Row | undefined;
-  /** How many failed in each way. */
+  /** The number of failures, by kind. */
   kinds: Record<string, number>;
 }
 

@@ -51,7 +51,7 @@ export function takeSnapshot(tree: StateTree, nowMs: number): Snapshot {
  */
 export class SnapshotReader {
   readonly runs: RunningTasks;
-  /** What the last snapshot has found in `processing/`. */
+  /** The files that the last snapshot found in `processing/`. */
   processing: Accepted = { places: [], dueMs: new Map(), unreadable: [] };
   /** The plan was saved after the last report of the supervisor. */
   isPlanNewer = false;
@@ -76,7 +76,7 @@ export class SnapshotReader {
     this.failed = new TrayCount(tree, "failed", undefined, namesPerLook, this.skipped);
   }
 
-  /** Closes what stays open between two snapshots. */
+  /** Closes the listings that stay open between two snapshots. */
   close(): void {
     for (const tray of [this.inbox, this.outbox, this.failed]) tray.close();
   }
@@ -152,7 +152,7 @@ export class SnapshotReader {
     return { ...told, document: { ...document, waiting } };
   }
 
-  /** The latest failures, including batches with failed lines: a person looks here for what went wrong. */
+  /** The latest failures, including batches with failed lines: a person looks here to see what went wrong. */
   private recentFailures(stamps: string): FailureView[] {
     const { picked } = this.outbox;
     return this.failures.get(`${stamps} ${picked.length}`, () => {

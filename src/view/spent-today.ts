@@ -21,7 +21,7 @@ export interface CostView {
   today_usd_micro: number | null;
   /** False while the file of the day is still being read. */
   is_complete: boolean;
-  /** What each current run has used so far, by its lease; a run without a price is left out. */
+  /** The cost of each current run so far, by its lease; a run without a price is left out. */
   running: ReadonlyMap<string, number>;
 }
 

@@ -24,7 +24,7 @@ export interface Settled {
 }
 
 export interface EndsOptions {
-  /** True when the caller has just submitted them: none can be unknown. */
+  /** True when the caller has just submitted the tasks, so that none can be unknown. */
   areKnown?: boolean;
   /** Epoch ms. An older record with a longer name does not belong to these tasks. Left out: any such record counts. */
   sinceMs?: number;
@@ -112,8 +112,8 @@ export class TaskEnds {
   }
 
   /**
-   * Tasks whose record has a longer name: the file was refused while another task had its id, perhaps in another case, or something
-   * else had the final name.
+   * Tasks whose record has a longer name: the file was refused while another task had its id, perhaps in another case, or another
+   * file had the final name.
    */
   private async takeBeside(): Promise<Settled[]> {
     const { tree, pending } = this;

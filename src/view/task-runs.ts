@@ -19,7 +19,7 @@ export interface TaskRun {
   /** What its programs used, as far as was seen; null when that is not known. */
   cpu_ms: number | null;
   peak_memory_bytes: number | null;
-  /** Why it failed or was put back; "" when that was not said. */
+  /** Why it failed or was put back; "" when no reason is known. */
   why: string;
 }
 

@@ -5,7 +5,7 @@ import { TRAYS, type TrayState, taskIn } from "./choose-files.ts";
 import { stampOf } from "./kept.ts";
 import { COUNT_MAX, type Count, namesIn } from "./scan.ts";
 
-/** How many more names each look after the first reads by default (10 ms). */
+/** How many more names each look reads by default, except the first (10 ms). */
 const LATER_LOOK_NAMES = 10_000;
 const PICKED_MAX = 1000;
 

@@ -26,7 +26,7 @@ export interface Why {
   text: string;
   /** True if it does not start until a person acts, or not before the caller stops waiting. */
   isStuck: boolean;
-  /** The reason lies in the task itself: it stays stuck while the pool goes on. */
+  /** The reason lies in the task itself: it stays stuck while the pool runs on. */
   isOwn?: true;
   /** What a person can do about it. */
   do?: string;
@@ -210,7 +210,7 @@ export class WhyOpen {
     return isLast ? this.standingOf(last) : { is: "stuck", how: "failed" };
   }
 
-  /** Uses a listing that is made when it is first needed, and rarely again. */
+  /** Uses a listing that is made at the first need, and only rarely made again. */
   private lookInAnyCase(id: string): TaskPlace | undefined {
     const nowMs = performance.now();
     if (nowMs >= this.listAgainMs) {

@@ -22,7 +22,7 @@ export interface MetricsDocument {
   tasks: {
     completed: number;
     failed: number;
-    /** Tasks that did not run, because one that they depend on had failed. */
+    /** Tasks that did not run, because a task that they depend on had failed. */
     skipped?: number;
     /** How many completed batches have failed lines. Documents of earlier versions lack this field. */
     with_failed_lines?: number;

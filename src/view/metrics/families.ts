@@ -30,7 +30,7 @@ export interface PoolFacts {
     lagBytes: number;
     leftBytes: number;
   };
-  /** Undefined when the system does not say it. */
+  /** Undefined when the system does not report it. */
   disk: { freeBytes: number; sizeBytes: number } | undefined;
   quotas: readonly Quota[];
   /** The use by coding agents; undefined while it is not known. */

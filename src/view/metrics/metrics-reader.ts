@@ -26,7 +26,7 @@ export interface MetricsOptions {
   labels?: Labels;
 }
 
-/** What was counted, and up to where. */
+/** The counts, and the place in the journal up to which they go. */
 interface Counted {
   /** The journal place in the `metrics.json` with which the count began. */
   base: string;
@@ -56,7 +56,7 @@ export class MetricsReader {
     return exposition(familiesOf(this.look(nowMs)), this.options.labels);
   }
 
-  /** Closes what stays open between two looks. */
+  /** Closes the files that stay open between two looks. */
   close(): void {
     this.snapshots.close();
     this.spent.close();
