@@ -42,7 +42,7 @@ export class Alerts {
     this.raise(kind, message);
   }
 
-  /** Counts an alert of this kind. @returns whether to show it. The first alert above the limit is replaced by a notice */
+  /** Counts an alert of this kind. @returns whether to show it. A notice replaces the first alert above the limit */
   private mayTell(kind: string): boolean {
     const nowMs = this.clock.monotonicMs();
     let recent = this.recent.get(kind);

@@ -18,7 +18,7 @@ const NEWLINE = 0x0a;
 const CHAR_BYTES_MAX = 3;
 /** A writer checks this often whether its file was rotated (ms). */
 const RECHECK_MS = 1000;
-/** A last line without a newline counts as torn when this many checks see no change. The time between them is below (ms). */
+/** A last line without a newline counts as torn after so many checks without a change. The time between them is below (ms). */
 const SAME_LOOKS = 4;
 const LOOK_AGAIN_MS = 0.5;
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
@@ -26,7 +26,7 @@ const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 /** The bytes that are about to be written. All journals share this buffer: a write ends before the next one begins. */
 const BYTES = Buffer.allocUnsafe(JOURNAL_RECORD_BYTES_MAX * CHAR_BYTES_MAX);
 
-/** The first buffered lines, as bytes that are valid until the next chunk, and how many lines they are. */
+/** The first buffered lines, as bytes that are valid until the next chunk, and the number of these lines. */
 interface Chunk {
   bytes: Buffer;
   count: number;

@@ -20,7 +20,7 @@ export function hasRecord(path: string, lease: string, what: string): boolean {
 
 /**
  * Whether the worker with this lease has written that its run begins. A worker writes this before it calls a function.
- * @returns undefined when the journal does not go back to the time before the claim
+ * @returns undefined when the journal does not reach back to the claim
  */
 export function hasStarted(path: string, lease: string): boolean | undefined {
   const submission = submissionOf(lease);

@@ -58,7 +58,7 @@ export function recordConflict(
   });
 }
 
-/** @param isTold whether an event is there already: its writer may have died before its next line */
+/** @param isTold whether the journal has an event already: its writer may have died before the next line */
 function recordEnd(
   telemetry: Telemetry,
   subject: EventSubject,
@@ -69,7 +69,7 @@ function recordEnd(
   const tell = (event: LifecycleEventName, data: Record<string, unknown>): void => {
     if (!isTold(event)) telemetry.event(event, subject, data);
   };
-  // No members after a spread: V8 makes a new hidden class for every object that gets some (4 µs each).
+  // No members after a spread: V8 makes a new hidden class for each object that gets members after its spread (4 µs each).
   if (skip !== undefined) {
     const { cause, root, depth } = skip;
     tell("skipped", { error, kind, cause, root, depth });

@@ -9,7 +9,7 @@ function inoOf(path: string): number | undefined {
   return fs.statSync(path, { throwIfNoEntry: false })?.ino;
 }
 
-/** After a rotation, writers may still write to the old file for a short time. The reader reads it for this long (ms). */
+/** After a rotation, writers may still write to the old file for a short time. The reader follows that file for this long (ms). */
 const ROTATED_LINGER_MS = 2000;
 
 /** Follows a growing journal, also through several rotations. Each call returns the complete lines added since the last call. */
