@@ -29,7 +29,7 @@ export function isSame(entry: KvEntry | undefined, value: unknown, source: KvSou
   );
 }
 
-/** Reads the text of a node's file. Undefined when kv has not written this text. */
+/** Reads the text of a node's file. Undefined when this text is not that of a kv file. */
 export function entriesOf(text: string): Entries | undefined {
   const document = parseObject(text);
   if (document === undefined) return undefined;
