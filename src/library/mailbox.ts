@@ -98,7 +98,7 @@ export interface FailOptions {
 
 export class Mailbox {
   readonly dir: string;
-  /** Its directories, for functions that take them. */
+  /** The directories of the mailbox, for functions that take them. */
   readonly trays: Trays;
   private readonly o: Required<Omit<MailboxOptions, keyof OpenOptions>>;
   private readonly newOwner = ownerSequence();
@@ -150,8 +150,8 @@ export class Mailbox {
   }
 
   /**
-   * Submits a task. When the promise resolves, the task is safe. With durability `power` it then survives even a power cut. A task
-   * that is there already, with the same id and the same members, may be sent again: nothing changes.
+   * Submits a task. When the promise resolves, the task is safe. With durability `power` it then survives even a power cut. A
+   * second call with the same id and the same members changes nothing.
    * @returns the task's id, or a new one if it has none
    * @throws ErrInvalidTask, ErrTaskExists, ErrIo
    */
@@ -161,9 +161,10 @@ export class Mailbox {
   }
 
   /**
-   * Submits many tasks, in groups that share one wait for the disk. The outcomes are in the order of the tasks; a task that is
-   * refused stops no other.
-   * @throws ErrInvalidTask when one is no task: nothing is submitted then; the reason of the signal, between two groups
+   * Submits many tasks, in groups that share one wait for the disk. The outcomes are in the order of the tasks; a refused task
+   * does not stop the others.
+   * @throws ErrInvalidTask when one of them is no valid task: then nothing is submitted; the reason of the signal, between two
+   *   groups
    */
   enqueueAll(
     tasks: readonly NewTask[],
@@ -176,7 +177,7 @@ export class Mailbox {
    * Claims the best task among the accepted ones and a limited number of files in the inbox. It skips tasks with unmet
    * dependencies or a time in the future, files that are not tasks, and files of users that are not allowed (`uids`). It also
    * skips files with the id of a task that runs or has settled: a copy of a settled task is removed, and the supervisor decides
-   * about other files. A file that turns out after its claim not to be a task is refused.
+   * about other files. A claimed file that proves to be no task is refused.
    * @throws ErrNoTasks; ErrIo, also when the only tasks that wait cannot be read at the moment
    */
   claim(): HeldTask {
@@ -202,8 +203,8 @@ export class Mailbox {
         );
         return held;
       } catch (error) {
-        // The file was replaced between the check and the claim, or it cannot be read now. Then it is put back, because other
-        // processes would leave it to this living process until the lease time is over.
+        // The file was replaced between the check and the claim, or it cannot be read now. In the second case it is put back,
+        // because other processes would leave it to this living process until the lease time is over.
         if (error instanceof ErrInvalidTask) {
           refuseClaim(this.trays, claim, error.code, error.message);
           continue;
@@ -222,7 +223,7 @@ export class Mailbox {
   private claimOne({ tray, id, file, attempt }: WaitingTask): Claim | undefined {
     if (tray === "inbox") return claimFromInbox(this.trays, id, attempt, this.newOwner());
     const name = parseName(file) as ProcessingName;
-    // This file was left by a power cut: its task has a record already. `recover` removes it.
+    // A power cut left this file: its task already has a record. `recover` removes it.
     if (recordOfSubmission(this.trays, name) !== undefined) return undefined;
     return claimReady(this.trays, name, this.newOwner());
   }
@@ -333,7 +334,7 @@ export class Mailbox {
     });
   }
 
-  /** Reclaims the tasks of dead or silent owners, and publishes the records that those had committed. @throws ErrIo */
+  /** Reclaims the tasks of dead or silent owners, and publishes the records that these owners had committed. @throws ErrIo */
   recover(): Promise<Recovered[]> {
     return this.inTime("recover", () => this.recovery.recover());
   }

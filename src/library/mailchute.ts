@@ -1,5 +1,5 @@
 /**
- * A state tree as a library: what the command line does, for programs in TypeScript. To open it only opens files and starts no
+ * A state tree as a library: what the command line does, for programs in TypeScript. Opening it only opens files and starts no
  * process. The code of a call is loaded when the call is made.
  */
 import type { Command, CommandName } from "../core/command.ts";
@@ -44,7 +44,7 @@ export class Mailchute {
   readonly tree: StateTree;
   /** The settings from config.yaml and the environment, as they were when the tree was opened. */
   readonly settings: Settings;
-  /** One level below, for a worker of your own: claims tasks and settles them. */
+  /** One level below: claims and settles tasks, for a worker that you write yourself. */
   readonly mailbox: Mailbox;
   private readonly parts: LibraryParts;
 
@@ -56,7 +56,7 @@ export class Mailchute {
   }
 
   /**
-   * Submits a task. When the promise resolves, the task is safe. The same task may be sent again: nothing changes.
+   * Submits a task. When the promise resolves, the task is safe. A second call with the same task changes nothing.
    * @returns the task's id, or a new one if it has none
    * @throws ErrInvalidTask, ErrTaskExists, ErrIo
    */
@@ -101,7 +101,7 @@ export class Mailchute {
     return findEnd(this.tree, id, () => this.openWhy());
   }
 
-  /** The events of the pool, as they are written, from this call on. Ends when its signal is aborted. */
+  /** The events of the pool from this call on, as they are written. Ends when its signal is aborted. */
   subscribe(options: SubscribeOptions = {}): AsyncGenerator<LifecycleEvent, void, void> {
     return subscribe(this.tree.events, options);
   }

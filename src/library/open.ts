@@ -9,7 +9,7 @@ import { type LibraryParts, Mailchute } from "./mailchute.ts";
  */
 export async function openTree(dir: string, parts: LibraryParts): Promise<Mailchute> {
   const stateDir = resolve(dir);
-  // It reads YAML, which a program that only imports this package need not load.
+  // Loaded only now, because it reads YAML: a program that only imports this package need not load that.
   const { loadSettings } = await import("../config/load-settings.ts");
   const { settings, mailboxDir } = loadSettings({ stateDir, env: process.env });
   const { durability, lease_ttl_ms: leaseTtlMs, retry, retention, uids } = settings;

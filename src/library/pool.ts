@@ -29,7 +29,7 @@ export interface PoolParts {
 const AGENT_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
 /**
- * @returns what was done, when it has ended: drained, or by a signal or the command `stop`
+ * @returns the summary of the run, when the pool has drained, or was stopped by a signal or the command `stop`
  * @throws ErrSupervisorRunning when a pool runs in this tree already; ErrInvalidConfig; ErrMailboxDir; ErrIo
  */
 export async function runPool(

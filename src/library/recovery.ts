@@ -81,7 +81,7 @@ export class Recovery {
   }
 }
 
-/** How to find traces of earlier runs by the workers of the state tree, if there is one. */
+/** Finds traces of earlier runs by the workers of the state tree, if there is a tree. */
 function runTraces({ tree }: LeaseJournal): { traces?: RunTraces } {
   if (tree === undefined) return {};
   const traces: RunTraces = {

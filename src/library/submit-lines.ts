@@ -1,4 +1,4 @@
-/** Submits tasks as the lines of one batch, as they come from a program. */
+/** Submits tasks as the lines of one batch, as a program yields them. */
 import { decodeLine } from "../codec/task-codec.ts";
 import { ErrInvalidTask } from "../core/errors.ts";
 import type { Trays } from "../mailbox/files/trays.ts";

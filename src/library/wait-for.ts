@@ -15,7 +15,7 @@ export type Ended =
       id: string;
       status: "completed";
       output: unknown;
-      /** Undefined for a node of the plan that has none, and when a program took it away just now. */
+      /** Undefined for a node of the plan without a record, and when a program has just taken the record away. */
       record: ResultRecord | undefined;
     }
   | {
@@ -126,7 +126,7 @@ class StuckTask {
     this.open = open;
   }
 
-  /** When it wants to look again (ms from now). */
+  /** The time until the next look is due (ms from now). */
   get inMs(): number {
     return this.atMs - performance.now();
   }
@@ -156,7 +156,7 @@ function endOf(tree: StateTree, { id, status, error = "", record: path }: Settle
   return { id, status, error, code: record?.status === "failed" ? record.code : ofPlan, record };
 }
 
-/** Undefined when it is gone: a consumer may take records away. */
+/** Undefined when the record is gone: a consumer may take records away. */
 function readRecord(tree: StateTree, path: string): ErrorRecord | ResultRecord | undefined {
   try {
     const { bytes } = traysOf(tree).storage.read(path, Number.MAX_SAFE_INTEGER);
