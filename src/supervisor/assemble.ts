@@ -125,7 +125,7 @@ export function assemble(
       ...(isOn ? [scanService(queue.scanner, isOnePass), completions] : []),
       // Recovered tasks, and the moves of other processes, must reach the queue before it is used.
       poll,
-      // What failed is known by now.
+      // By now all failures are known.
       ...(isOn ? [skipper] : []),
       disk,
       new DueTasks(env, queue.backlog),
@@ -140,7 +140,7 @@ export function assemble(
   };
 }
 
-/** Makes the services that know the tasks. */
+/** Makes the services that know the waiting, running and ended tasks. */
 function makeQueue(
   env: Environment,
   pool: Pool,

@@ -82,7 +82,7 @@ export class ExitCondition implements Service {
     return undefined;
   }
 
-  /** Whether a pass is over or a limit reached, and the started tasks have ended. Tasks that wait for a retry do not count. */
+  /** Whether the started tasks have ended, so that a pass is over or a limit is reached. Tasks that wait for a retry do not count. */
   private isPassOver(): boolean {
     const { dispatcher, processing } = this.p.queue;
     return dispatcher.offeredCount === 0 && !processing.isBusy() && !this.p.parts.isBusy();

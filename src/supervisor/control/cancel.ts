@@ -33,8 +33,9 @@ const LET_GO_MS = 3000;
 const PUBLISH_MS_MAX = 10_000;
 
 /**
- * Cancels the run, or waiting task, that existed when the command came. Its lease is written down before anything is done to it. If
- * the command is carried out again after a crash, it finishes with that run, and does nothing to a later task of the same name.
+ * Cancels the run, or waiting task, that existed when the command came. The command writes down its lease before it changes
+ * anything. If the command is carried out again after a crash, it finishes with that run, and does nothing to a later task of the
+ * same name.
  */
 export const cancel: CommandHandler = async (context, inHand) => {
   const { env, parts } = context;
@@ -102,7 +103,8 @@ async function cancelRun(
   const settled = await waitForSettled(trays, id, lease);
   if (settled !== undefined)
     throw new ErrInvalidTransition(`${id} is not in flight: it has just ${settled}`, { id });
-  // A worker that put the task back has written the event itself. A worker that died because of this command may not have.
+  // A worker that put the task back has written the event itself. A worker that died because of this command may not have written
+  // it.
   const isUntold = taken !== undefined || (isAgain && !hasRecord(tree.events, lease, "cancelled"));
   if (!isUntold) return;
   const attempt = Number(lease.split(".")[1]);
@@ -186,7 +188,7 @@ async function take(
   // settle the killed program as a failure.
   const taken = claimReady(trays, claim.name, context.newOwner());
   if (taken !== undefined && isRunning) {
-    // An earlier cancel may have died after taking the lease: end also what runs under the lease before that.
+    // An earlier cancel may have died after taking the lease: end also the programs that run under the lease before that.
     await endTree(leasesOfAttempt(claim.name), settings.grace_ms, undefined, env.tree.dir);
     const subject = { task_id: id, agent_id: "none", attempt: claim.name.attempt, lease };
     env.telemetry.lease("expired", subject);

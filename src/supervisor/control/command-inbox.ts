@@ -36,7 +36,7 @@ import { CommandOrder, isOlder, type Waiting } from "./command-order.ts";
 /** A claimed command. When it is carried out again after a crash, it also has the note of the first try. */
 export interface ClaimedCommand {
   command: Command;
-  /** Its nonce: the same each time it is taken up, and different from that of every other command, even one with the same id. */
+  /** Identifies the command: the nonce is the same each time it is taken up, and no other command has it, even one with the same id. */
   nonce: string;
   /** True when an earlier supervisor had claimed it, and may have carried it out. */
   isAgain: boolean;
@@ -69,7 +69,7 @@ export type CommandMemory = Pick<
 
 /** A file that does not parse is refused after it has not changed for this long (ms). */
 const COMMAND_SETTLE_MS = 1000;
-/** Pause before an incomplete file is looked at again (ms), while there are few of them. */
+/** Pause before an incomplete file is looked at again (ms), while there are only a few such files. */
 const YOUNG_MS = 50;
 const YOUNG_FEW = 64;
 /** How many commands one tick carries out, and for about how long (ms). */

@@ -66,7 +66,7 @@ export class CommandOrder {
   private order: Known[] = [];
   private at = 0;
   private isOrdered = true;
-  /** The newest command of each subject, and since when one of that subject has waited (monotonic ms). */
+  /** The newest command of each subject, and since when a command of that subject has waited (monotonic ms). */
   private readonly newest = new Map<Subject, { waiting: Known; sinceMs: number }>();
   /** Names that must be looked at again, and when (monotonic ms). */
   private readonly later = new Map<string, number>();

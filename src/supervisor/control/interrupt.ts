@@ -45,7 +45,7 @@ export const interrupt: CommandHandler = async (context, inHand) => {
   return { interrupted: id, message, goes_on: goesOn };
 };
 
-/** The run of this task. @throws ErrTaskNotFound, ErrInvalidTransition when there is none that could be interrupted */
+/** The claim of the running task. @throws ErrTaskNotFound, ErrInvalidTransition when no run can be interrupted */
 function findRun({ settings, trays }: Environment, id: string): Claim {
   const claim = findClaim(trays, id);
   const details = { id, phase: "interrupt" };

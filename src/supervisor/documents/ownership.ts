@@ -52,8 +52,8 @@ export class Ownership {
   }
 
   /**
-   * Takes the tree over and writes its document. A supervisor that cannot write it gives up: others could not find, stop or succeed
-   * it.
+   * Takes the tree over and writes its document. A supervisor that cannot write it gives up, because others could not find it,
+   * stop it or take over from it.
    * @throws ErrSupervisorRunning, ErrIo
    */
   async take(facts: OwnershipFacts): Promise<void> {

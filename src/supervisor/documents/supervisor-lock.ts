@@ -18,7 +18,7 @@ const UPDATE_MS = 2500;
 /** How long a supervisor that has just taken the lock may take to write its document (ms). */
 const INTRODUCTION_MS = 1000;
 
-/** How often a lock may vanish while it is taken, and how often a dead owner's lock may be removed. */
+/** How often a lock may vanish while we take it, and how often we may remove the lock of a dead owner. */
 const ROBBED_MAX = 50;
 const REMOVED_MAX = 3;
 

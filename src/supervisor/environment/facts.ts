@@ -37,7 +37,7 @@ export interface FactMap {
   "task:key-taken": [id: string, key: string, of: string];
   /** A task is gone from `processing/`, and no worker has reported that. */
   "task:vanished": [id: string];
-  /** A line of the journal and its event, undefined when the line is no record. Few lines are parsed: see `JournalReader`. */
+  /** A line of the journal, and its event; undefined when the line is no record. Few lines are parsed: see `JournalReader`. */
   "journal:line": [line: string, event: string | undefined, record: JournalRecord | undefined];
   /** The journal reports that a task completed, in any process. */
   "journal:completed": [id: string];

@@ -16,7 +16,7 @@ export class JournalReader {
     this.env = env;
   }
 
-  /** Call before the first `read`. Without it, reading begins with lines that are written from now on. */
+  /** Call before the first `read`. Without this call, reading begins at the end of the journal. */
   startAt({ ino, offset }: JournalPlace): void {
     this.tail = new JournalTail(this.env.tree.events, offset, ino);
   }

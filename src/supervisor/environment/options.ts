@@ -9,15 +9,15 @@ import type { PartReport } from "./part.ts";
 export interface SupervisorOptions extends RunMode {
   tree: StateTree;
   settings: Settings;
-  /** Makes the one worker, in this process; left out: workers are processes. */
+  /** Makes the only worker, in this process; left out: workers are processes of their own. */
   startWorker?: (orders: WorkerBoot) => WorkerProcess;
-  /** Called when it owns the tree and begins. */
+  /** Called when the supervisor owns the tree and begins. */
   onStart?: (start: RunStart) => void;
   /** Called with lines for people, as things happen. */
   onNotice?: (notice: string) => void;
 }
 
-/** How long it runs, and for what. Without any of these it runs until it is stopped. */
+/** How the supervisor runs, and when it ends. Without any of these it runs until it is stopped. */
 export interface RunMode {
   /** Make one pass over the waiting tasks, then end. */
   once?: boolean;
@@ -45,7 +45,7 @@ export interface EndCounts {
   failed: number;
   /** How many did not run, because a task that they depend on had failed. */
   skipped: number;
-  /** Tasks that did not run, because another one had their key. */
+  /** How many did not run, because another task had their key. */
   duplicates: number;
 }
 

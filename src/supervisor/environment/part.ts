@@ -90,7 +90,7 @@ export interface StartLimit {
 export interface GroupSource {
   /** False as long as there can be no task of such groups: then nothing is counted for them. */
   readonly hasGroups: boolean;
-  /** How many tasks of this group may be in work at once, always the same number; undefined when it does not know the group. */
+  /** How many tasks of this group may be in work at once; undefined when it does not know the group. The number never changes. */
   slotsOf(group: string): number | undefined;
 }
 
@@ -108,7 +108,7 @@ export interface StatusSource {
   report(): PartReport;
   /** Describes the first of its own items that no agent fits and that wait for nothing else, one line each. */
   unmatched?(max: number): string[];
-  /** The tasks it would start, best first. */
+  /** The tasks that it would start, best first. */
   wouldRun?(): string[];
   /** Work that continues although the pool is paused: one sentence each, for people. */
   goesOn?(): string[];

@@ -11,7 +11,7 @@ export interface Service {
   work(tick: Tick): void;
   /** When the service has to work again: now or earlier means at once, Infinity means not by itself. */
   nextMs(nowMs: number): number;
-  /** Called when no tick comes any more: stops watching and walking. */
+  /** Called after the last tick: stops watches and listings. */
   stop?(): void;
 }
 

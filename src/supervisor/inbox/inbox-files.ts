@@ -47,7 +47,7 @@ export interface KeyJudge {
   readonly unsureCount: number;
 }
 
-/** What a scanner asks about tasks. */
+/** The questions of a scanner about tasks. */
 export interface TaskQuestions {
   ids: IdRegistry;
   keys: KeyJudge;
@@ -185,7 +185,7 @@ export class InboxFiles {
     this.unreadable.forget(name);
   }
 
-  /** Of two tasks with one key the first one runs. */
+  /** Whether the task holds its key, if it has one: of two tasks with one key, the first one runs. */
   private holdsKey(name: string, id: string, facts: FileFacts, task: Task): boolean {
     const { dedup_key: key = "", dedup_window_ms: windowMs = 0 } = task;
     if (key === "") return true;

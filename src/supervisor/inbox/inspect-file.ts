@@ -20,8 +20,8 @@ export interface DropRules<T> {
 }
 
 /**
- * When a verdict can be used. "now": at once. "closed": once no process has the file open for writing. "quiet": once, in addition,
- * the file has not changed for a while. Until then its writer may not have finished.
+ * When a verdict can be used. "now": at once. "closed": once no process has the file open for writing. "quiet": once the file has
+ * also not changed for a while. Until then its writer may not have finished.
  */
 export type When = "now" | "closed" | "quiet";
 

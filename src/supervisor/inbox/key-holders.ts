@@ -60,7 +60,7 @@ export class KeyHolders {
     await this.syncing;
   }
 
-  /** One wait for the disk serves all that have come in the meantime. */
+  /** One wait for the disk serves all tasks that have come in the meantime. */
   private async sync(): Promise<void> {
     const { trays, facts, wake } = this.env;
     while (this.unsynced.size > 0) {

@@ -51,7 +51,7 @@ export class Rejections {
     await Promise.all(this.filing);
   }
 
-  /** Deletes `inbox/<name>`, whose id is in use, if it is the same task again. "unsure": that is not known yet, ask again. */
+  /** Deletes `inbox/<name>`, whose id is in use, if it is the same task again. "unsure": it is not known yet; ask again. */
   dropResend(name: string, id: string): Exclude<Resend, "free"> {
     const resend = name.endsWith(".ndjson")
       ? dropIdenticalBatch(this.trays, id)

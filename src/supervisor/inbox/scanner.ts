@@ -128,7 +128,7 @@ export class InboxScanner {
     while (clock.monotonicMs() < Math.min(untilMs, scanUntilMs) && this.scanSlice());
   }
 
-  /** Makes a whole scan due, unless the last one was so long that the supervisor would do nothing but scan. */
+  /** Makes a whole scan due, unless the last scan took so long that the supervisor would do nothing else. */
   sweepDue(nowMs: number): void {
     if (nowMs >= this.scanDueMs) this.isScanWanted = true;
   }
@@ -188,7 +188,7 @@ export class InboxScanner {
     this.files.forgetGone();
   }
 
-  /** Handles a name met in a scan: only unknown files are opened. */
+  /** Handles a name that a scan has found: only unknown files are opened. */
   private see(name: string): void {
     if (this.early.has(name)) return;
     const id = /^(.+)\.(?:nd)?json$/.exec(name)?.[1];

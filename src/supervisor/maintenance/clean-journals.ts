@@ -7,7 +7,7 @@ import { filesOfDays } from "../../journal/daily.ts";
 import { rotatedOf } from "../../journal/rotated.ts";
 import { type CleanPass, type CleanRules, removeFile } from "./clean-pass.ts";
 
-/** The last rotated file of each journal stays: when the new one is short, kv and readers of a journal look for its end there. */
+/** The last rotated file of each journal stays: while the new file is short, kv and other readers need its end. */
 export function* cleanJournals(
   tree: StateTree,
   { journal_days, journal_bytes_max }: Settings["retention"],

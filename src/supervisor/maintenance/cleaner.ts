@@ -1,5 +1,5 @@
 /**
- * Retention of both mailboxes, of runs, journals and evidence, in slices. Nothing is removed because of a clock that jumped. A file
+ * Retention of both mailboxes, of runs, journals and evidence, in slices. A clock that jumped does not cause removals. A file
  * that cannot be removed stays, and delays nothing else.
  */
 import type { Clock } from "../../core/clock.ts";

@@ -46,7 +46,7 @@ export interface RescueListener {
   /** A task waits to be claimed again. `isLastRun`: its worker died, and only one run is left. */
   onReady(name: ProcessingName, why: string, isLastRun: boolean): void;
   onSettled(id: string, isCompleted: boolean, batch: BatchCounts | undefined): void;
-  /** @param isDuplicate another task had its key */
+  /** @param isDuplicate the reason: another task had its key */
   onSkipped(id: string, isDuplicate: boolean): void;
   /** A task failed for good because its worker died. */
   onFailed(id: string): void;

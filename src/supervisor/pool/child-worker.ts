@@ -35,7 +35,7 @@ export class ChildWorker implements WorkerInfo {
   readonly shortOf: string | undefined;
   /** `leaving`: it is offered nothing more, and ends when its running tasks end. */
   phase: "starting" | "ready" | "leaving" = "starting";
-  /** Set when it was started for one file only. */
+  /** Set for a worker that was started for one file only. */
   readonly onlyFile: string | undefined;
   /** Offered files that it has not finished. */
   readonly offered = new Set<string>();

@@ -28,7 +28,7 @@ export class MemoryDeaths {
   private hasKernelKilled(): boolean {
     const kills = countMemoryKills();
     const nowMs = performance.now();
-    // When several die at once, the first report already sees the new number.
+    // When several processes die at once, the first report already sees the new number of kills.
     if (kills > this.kills) this.killedAtMs = nowMs;
     this.kills = kills;
     return nowMs - this.killedAtMs < KILLED_MS;

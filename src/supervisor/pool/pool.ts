@@ -294,7 +294,7 @@ export class Pool {
     }
     const stage = stageOf(worker, how);
     const isReplaced = worker?.isStaying === false && stage !== "unborn";
-    // It may have died because of its number of threads. The next one gets fewer and need not wait.
+    // The worker may have died because of its number of threads. The next one gets fewer and need not wait.
     const isShrunk = stage === "unborn" && this.budget.shrink(worker?.threads ?? 0, shortOf);
     const restartInMs = isReplaced || isShrunk ? 0 : this.restartAfter(death);
     if (!this.isClosing) this.letOthersTakeOver();

@@ -24,7 +24,7 @@ export function shareAmong(
   const countOf = (worker: WorkerInfo): number =>
     Math.min(claims.get(ownerPrefixOf(worker.id)) ?? 0, worker.slotsPeak);
   const counts = members.map(countOf);
-  // Leaving workers may finish their tasks, which count as far as they are known; they get nothing more.
+  // Leaving workers may finish their tasks, but get no new ones. Their known tasks count.
   const others = max - sum(leaving.map(countOf));
   const shared = Math.max(0, others - alone.length);
   const isOversubscribed = sum(counts) > shared;
@@ -45,8 +45,8 @@ export function shareAmong(
 }
 
 /**
- * While more tasks run than there are slots, each worker gets 0, so that nothing starts. Otherwise all get the same share; a worker
- * that already runs more keeps its number.
+ * While more tasks run than there are slots, each worker gets 0, so that nothing starts. Otherwise all get the same share, except
+ * that a worker that already runs more tasks keeps its number.
  * @param max slots over all workers
  * @param running how many tasks each worker runs now
  * @returns slots of each worker

@@ -111,7 +111,7 @@ export class Workers {
     return left;
   }
 
-  /** Forgets offered files that are gone from `processing/`: a message about them was lost. */
+  /** Forgets offered files that are gone from `processing/`, because a message about them was lost. */
   forget(files: ReadonlySet<string>): void {
     for (const child of this.byPid.values())
       for (const file of child.offered) if (files.has(file)) child.offered.delete(file);

@@ -58,7 +58,7 @@ export class Dispatcher {
   readonly inFlight = new Map<string, string>();
   private absentOnce = new Set<string>();
   private missingOnce = new Set<string>();
-  /** Ids whose failed/ record is of a refused file: the record moves aside when the id is accepted. */
+  /** Ids whose record in failed/ is about a refused file: the record moves aside when a task with the id is accepted. */
   private readonly refused = new Set<string>();
   /** Offered files and their tasks, until a worker has ended them. */
   private readonly offered = new Map<string, WaitingTask>();
@@ -197,7 +197,7 @@ export class Dispatcher {
 
   onSkipped(id: string): void {
     this.inFlight.delete(foldId(id));
-    // Its dependents are looked at next, and each asks for this id.
+    // The dependents of this task are judged next, and each asks for this id.
     this.settledIds.add(id, pathIn(this.trays.failed, errorName(id)));
   }
 
@@ -320,7 +320,7 @@ export class Dispatcher {
 
   private take(max: number, which: Choice): WaitingTask[] {
     const taken: WaitingTask[] = [];
-    // Lanes whose starts no part counts are asked about once, and not for each of their tasks.
+    // If no part counts the starts of a lane, the parts are asked about it once, and not for each of its tasks.
     const free = new Set<string>();
     const mayStart = (lane: string): boolean =>
       free.has(lane) || this.gates?.mayStart(lane) !== false;

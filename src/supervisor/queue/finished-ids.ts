@@ -46,7 +46,7 @@ export class FinishedIds {
   }
 
   /**
-   * Adds the id of a task that has settled, or may have.
+   * Adds the id of a task that has settled, or may have settled.
    * @param path its record, if it is known to be there: then no walk must find it
    */
   add(id: string, path?: string): void {

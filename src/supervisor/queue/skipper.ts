@@ -65,7 +65,7 @@ export class Skipper implements Service {
   private readonly parts: Parts;
   private readonly newOwner: () => string;
   private readonly ids: ListedIds;
-  /** The tasks whose key another one has, by folded id. */
+  /** The tasks whose key another task holds, by folded id. */
   private readonly duplicates = new Map<string, Duplicate & { id: string }>();
   /** Duplicates that other tasks depend on, by the folded id of the task that holds their key. */
   private readonly followers = new Map<string, Set<string>>();

@@ -9,7 +9,7 @@ import type { Queue } from "./queue.ts";
 
 /** How much a part may start. */
 export interface StartAllowance {
-  /** How many of its own tasks may be in progress at once, not counting those that wait for a retry. */
+  /** How many of its own tasks may be in progress at once, without tasks that wait for a retry. */
   slots: number;
   /** How many new tasks it may start. */
   launchesMax: number;
@@ -88,7 +88,7 @@ export class StartLimits {
     return task !== undefined && !this.limits.parts.mayStart(laneOf(task));
   }
 
-  /** Whether a task of this agent that has not begun may start, as far as the parts know. */
+  /** Whether a new task of this agent may start, as far as the parts know. */
   mayStart(agentId: string): boolean {
     return this.limits.parts.mayStart(laneOf({ agentId }));
   }

@@ -1,4 +1,4 @@
-/** Reports tasks, and items of parts, for which no agent fits: each once as long as it waits. */
+/** Reports tasks, and items of parts, that no agent fits. Each is reported once while it waits. */
 import type { Backlog } from "../../core/backlog.ts";
 import type { Alerts } from "../../journal/alerts.ts";
 import type { Parts } from "../environment/parts.ts";

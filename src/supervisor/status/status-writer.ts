@@ -43,7 +43,7 @@ export class StatusWriter implements Service {
   private readonly p: StatusWriterParts;
   private readonly noAgent: MissingAgents;
   private readonly replaced: ReplacedPackage;
-  /** The last state that was made for `supervisor.json`. */
+  /** The state that was last written to `supervisor.json`, or should have been. */
   last: OwnershipFacts | undefined;
   private heartbeatAtMs = 0;
   private toldAtMs = Number.NEGATIVE_INFINITY;
