@@ -1,4 +1,4 @@
-/** What the keys that change something ask for. Pure. */
+/** Turns the keys that change something into deeds and questions. Pure. */
 import { askAnswer, askCancel, askRetry } from "./ask.ts";
 import { type Row, tasksOf } from "./rows.ts";
 import {
@@ -11,7 +11,7 @@ import {
   type TopState,
 } from "./state.ts";
 
-/** The keys that change something. */
+/** @param name a key that changes something */
 export function act(state: TopState, name: string, around: Around): Pressed {
   switch (name) {
     case "p": {

@@ -1,6 +1,6 @@
 /**
- * What keys change: the same control files and verbs as on the command line. Each action is followed in three steps: written, taken
- * up, and its effect. Nothing is shown as done that no file says.
+ * Carries out what keys ask for, with the same control files and verbs as the command line. Shows three steps of each action: written,
+ * taken up, and its effect. Shows an action as done only when a file says so.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -21,15 +21,15 @@ import type { Overview } from "../../view/overview.ts";
 import { textOf } from "../../view/scan.ts";
 import type { Deed } from "./state.ts";
 
-/** How many commands or tasks are looked after in one look. */
+/** How many commands or tasks are checked in one look. */
 const LOOKED_AT_MAX = 50;
-/** A number of slots that was asked for so recently (ms) is the base of the next key. */
+/** The next key counts from the last number of slots that was asked for, if that was less than this ago (ms). */
 const FRESH_MS = 3000;
 const UNATTENDED = "no supervisor takes it up until `mailchute run`";
 
-/** One thing that was written. */
+/** A command or a task that was written. */
 interface Written {
-  /** Of the command in `control/inbox/`, or of the task in the inbox. */
+  /** The id of the command in `control/inbox/` or of the task in the inbox. */
   id: string;
   phase: "written" | "taken up" | "done" | "refused";
   /** Its effect, or why it was refused. */
@@ -61,10 +61,10 @@ export class Actions {
     this.slotsByDefault = slotsByDefault;
   }
 
-  /** Does what changes something. An error becomes the text of the step. */
+  /** Carries out a deed. An error becomes the text of the step. */
   async perform(deed: Deed, overview: Overview | undefined): Promise<void> {
     try {
-      // A command makes folders that are missing; it must not make a tree that is gone.
+      // Sending a command makes missing folders, but it must not make a tree that was removed.
       existingTree(this.ctx);
       switch (deed.does) {
         case "pause":
@@ -102,7 +102,7 @@ export class Actions {
     }
   }
 
-  /** Looks how far the last action is. @returns for people; "" before the first action */
+  /** Checks the progress of the last action. @returns a text for people; "" before the first action */
   look(isAttended: boolean): string {
     const { step } = this;
     if (step === undefined) return this.said;

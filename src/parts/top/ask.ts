@@ -1,11 +1,11 @@
-/** What is asked before something is lost, and what is refused with a word. Pure. */
+/** Makes the questions that come before a loss, and the notes that refuse a key. Pure. */
 
 import { inert } from "../../text/inert.ts";
 import { clock, money } from "./cells.ts";
 import type { Row } from "./rows.ts";
 import type { Around, Deed, Pressed, TopState } from "./state.ts";
 
-/** For more tasks than these their number has to be typed. */
+/** For more tasks than this the person must type their number. */
 const MANY = 50;
 
 type Asked = Pick<Around, "nowMs" | "overview">;
@@ -14,7 +14,7 @@ function say(state: TopState, note: string): Pressed {
   return { state: { ...state, note } };
 }
 
-/** Retry loses nothing: one task needs no question. */
+/** A retry loses nothing, so for one task it asks no question. */
 export function askRetry(state: TopState, row: Row | undefined, around: Asked): Pressed {
   if (row === undefined || row.ids.length === 0) return say(state, "no task is chosen");
   if (row.shown.kind === "running") return say(state, "it runs; c ends it");

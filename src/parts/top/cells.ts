@@ -1,8 +1,8 @@
-/** Short texts for a screen of fixed cells: times, money, bars, and texts of tasks that cannot steer the terminal. Pure. */
+/** Short texts for a screen of fixed cells: times, money, counts and bars. Pure. */
 import { countText, cut, duration, widthOf } from "../../text/render.ts";
 import type { Count } from "../../view/scan.ts";
 
-/** How it is drawn. */
+/** How the screen is drawn. */
 export interface Look {
   colour: boolean;
   signs: Signs;
@@ -36,7 +36,7 @@ export const ASCII_SIGNS: Signs = {
 };
 const UNKNOWN_MINUTE = " ";
 
-/** Exactly `width` cells. */
+/** Cuts or fills a text to exactly `width` cells. */
 export function sized(text: string, width: number, align: "left" | "right" = "left"): string {
   const shown = cut(text, width);
   const room = " ".repeat(Math.max(0, width - widthOf(shown)));
@@ -49,7 +49,7 @@ export function spread(left: string, right: string, width: number): string {
   return room < 8 ? sized(left, width) : `${sized(left, room)} ${right}`;
 }
 
-/** `0:07`, `12:04`, from an hour on `2 h 10 min`. */
+/** `0:07`, `12:04`; an hour or longer: `2 h 10 min`. */
 export function clock(ms: number): string {
   if (ms >= 3_600_000) return duration(ms);
   const seconds = Math.floor(ms / 1000);
@@ -69,7 +69,7 @@ export function money(micro: number): string {
   return `$${(micro / 1e6).toFixed(2)}`;
 }
 
-/** `1,204`, `100,000+`, or `~1,204` when it is from some time ago. */
+/** `1,204`, `100,000+`, or `~1,204` for an old count. */
 export function countOf({ count, is_exact: isExact, is_old: isOld }: Count): string {
   return isOld === true ? `~${countText(count)}` : countText(count, isExact);
 }
@@ -79,7 +79,7 @@ export function bar(pct: number, cells: number, { full, empty }: Signs): string 
   return full.repeat(filled) + empty.repeat(cells - filled);
 }
 
-/** One cell for each value; a value that is not known stays blank. */
+/** One cell for each value; an unknown value is blank. */
 export function sparkline(values: readonly (number | null)[], { spark }: Signs): string {
   const most = Math.max(1, ...values.map((value) => value ?? 0));
   return values

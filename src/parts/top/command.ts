@@ -1,4 +1,4 @@
-/** `top`: the pool on a screen that follows it, with keys. Needs a terminal; `--json` prints what the screen is made of. */
+/** `top`: shows the pool on a screen that follows it, and takes keys. Needs a terminal; `--json` prints the data of the screen. */
 import {
   type Context,
   defineCommand,
@@ -54,7 +54,7 @@ export const command = defineCommand({
     const finish = watchTerminals();
     await new Top(ctx, tree, {
       look: { colour: ctx.colour, signs: isAscii(ctx) ? ASCII_SIGNS : UNICODE_SIGNS },
-      // A run of an agent steers nothing.
+      // A run of an agent may not change the pool.
       isReadOnly: ctx.options["read-only"] || dropOf(ctx) !== undefined,
       intervalMs: Math.max(INTERVAL_MS_MIN, ctx.options.interval ?? INTERVAL_MS),
       settings,

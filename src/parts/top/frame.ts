@@ -1,4 +1,4 @@
-/** What is drawn, in plain data: one frame is made of this and nothing else. Types only. */
+/** The data that a frame of the screen is made of, and nothing else. Types only. */
 import type { LogPage } from "../../view/log-page.ts";
 import type { Overview } from "../../view/overview.ts";
 import type { TaskPage } from "../../view/task-page.ts";
@@ -6,29 +6,29 @@ import type { Look } from "./cells.ts";
 import type { Row } from "./rows.ts";
 import type { TopState } from "./state.ts";
 
-/** A task that is open, or chosen on a wide screen. */
+/** The task whose page is open, or that is chosen on a wide screen. */
 export interface TaskShown {
   id: string;
-  /** Undefined: no tray has it now. */
+  /** Undefined when no tray has the task now. */
   page: TaskPage | undefined;
-  /** Why it has not ended; undefined when it has, or that is not known yet. */
+  /** Why it has not ended; undefined when it has ended, or when the reason is not known yet. */
   why: { text: string; do: string | undefined } | undefined;
-  /** The name of the log, and what is read of it; undefined when there is none. */
+  /** The name of the log, and the part that was read; undefined when there is no log. */
   log: { name: string; path: string; page: LogPage; toLines: ToLines } | undefined;
 }
 
-/** A line of the log as it is drawn; a line of a coding agent's stream may be none or several. */
+/** Turns a line of the log into lines to draw. A line of a coding agent's stream may become none or several. */
 export type ToLines = (raw: string, width: number) => readonly string[];
 
 export interface Frame {
   overview: Overview | undefined;
-  /** The tree cannot be read now, for this reason. */
+  /** Why the tree cannot be read now; undefined when it can. */
   trouble: string | undefined;
-  /** By pane, as filtered. */
+  /** The rows of each pane that the filter leaves. */
   panes: readonly Row[][];
   state: TopState;
   task: TaskShown | undefined;
-  /** How far the last action is. */
+  /** The progress of the last action, as text. */
   step: string;
   look: Look;
   isReadOnly: boolean;
@@ -41,7 +41,7 @@ export interface Size {
   rows: number;
 }
 
-/** The part of the log that was drawn: scrolling starts from there. */
+/** The part of the log that was drawn. Scrolling starts from there. */
 export interface LogShown {
   rows: number;
   /** Where the first drawn line begins (bytes). */

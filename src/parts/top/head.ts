@@ -1,4 +1,4 @@
-/** The first lines of the screen: how fresh all this is, counts, rates; and the last ones: what was done, and the keys. Pure. */
+/** The first lines of the screen: health, counts and rates. Also the last ones: the last action and the keys. Pure. */
 
 import { inert } from "../../text/inert.ts";
 import { ago, countText, duration, type Paint, paint, widthOf } from "../../text/render.ts";
@@ -18,7 +18,7 @@ const HEALTH_PAINTS: Readonly<Record<Health["state"], Paint>> = {
   unknown: "yellow",
 };
 
-/** @param max at most so many lines */
+/** @param max at most this many lines */
 export function headLines(frame: Frame, width: number, max: number): string[] {
   const { overview, trouble, look, nowMs } = frame;
   if (overview === undefined)
@@ -50,7 +50,7 @@ function titleLine(o: Overview, frame: Frame, width: number): string {
   const mode = `${o.paused === null ? "" : "  PAUSED"}${isReadOnly ? "  read only" : ""}`;
   const room = width - widthOf(`top  ${words}${mode}  ${right}`) - 2;
   if (room < 0) return sized(`top  ${words}${mode}  ${right}`, width);
-  // The end of a path says more than its beginning.
+  // The end of a path tells more than its beginning, so the beginning is cut.
   const dir = inert(o.state_dir);
   const place = widthOf(dir) <= room ? dir : room > 8 ? `…${endOf(dir, room - 1)}` : "";
   const name = paint(look.colour, "bold", "top");
@@ -85,7 +85,7 @@ function countsLine({ counts }: Overview): string {
 function ratesLine({ minutes, run_time: time }: Overview, { look }: Frame): string {
   const spark = (values: readonly (number | null)[]): string =>
     sparkline(values.slice(-SPARK_MINUTES), look.signs);
-  // The minute that goes on says little: the one before it is whole.
+  // The current minute has not ended, so the one before it is shown.
   const last = (values: readonly (number | null)[]): string => {
     const value = values.at(-2) ?? values.at(-1) ?? null;
     return value === null ? "–" : countText(value);
@@ -99,14 +99,14 @@ function ratesLine({ minutes, run_time: time }: Overview, { look }: Frame): stri
   ].join("   ");
 }
 
-/** The one thing that a person should see first. */
+/** The fact that a person should see first. */
 function urgentLine(o: Overview, trouble: string | undefined, nowMs: number): string | undefined {
   if (trouble !== undefined) return `${trouble}; what is shown is from ${ago(o.at_ms, nowMs)}`;
   const [first] = o.obstacles;
   return first === undefined ? undefined : `${first.what}; do: ${first.do}`;
 }
 
-/** The last ones are left out first. */
+/** The keys in the last line. On a narrow screen the last ones are left out first. */
 const PANE_KEYS =
   "? help  q quit  enter open  / filter  r retry  c cancel  a answer  p pause  + - slots";
 const GROUP_KEYS = "? help  q quit  esc back  enter open  r retry  c cancel";

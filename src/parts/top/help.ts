@@ -1,4 +1,4 @@
-/** The keys of `top`, for people. */
+/** Describes the keys of `top` for people. */
 import { fold } from "../../text/render.ts";
 
 const KEYS: readonly (readonly [keys: string, what: string])[] = [
@@ -25,7 +25,7 @@ export function keyTexts(): string[] {
   return KEYS.map(([keys, what]) => `${keys}: ${what}`);
 }
 
-/** The keys, and below them what they do in all. @param width cells */
+/** The page of keys, with a note below. @param width cells */
 export function helpLines(width: number): string[] {
   const room = Math.max(10, width - KEYS_WIDTH - 1);
   return [

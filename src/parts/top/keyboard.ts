@@ -1,8 +1,8 @@
-/** The keys of the terminal: raw mode while the screen is ours, and never a moment longer. */
+/** Takes keys from the terminal. Raw mode is on only while the screen is ours. */
 import type { ScreenUser } from "../../cli/text/live-screen.ts";
 import { type Key, KeyReader } from "./keys.ts";
 
-/** The terminal marks pasted text, so that it does nothing as keys. */
+/** After this the terminal marks pasted text, so that we do not read it as keys. */
 const PASTE_ON = "\x1b[?2004h";
 const PASTE_OFF = "\x1b[?2004l";
 
@@ -14,7 +14,7 @@ export class Keyboard implements ScreenUser {
   private readonly reader: KeyReader;
   private readonly onGone: () => void;
 
-  /** @param onGone called when there will be no more keys: the terminal is closed */
+  /** @param onGone called when the terminal is closed, so no more keys come */
   constructor(
     input: Input,
     write: (text: string) => void,
@@ -41,13 +41,13 @@ export class Keyboard implements ScreenUser {
     this.write(PASTE_OFF);
     this.input.off("data", this.feed);
     this.input.off("end", this.onGone);
-    // The listener for errors stays: one may come after the terminal is gone.
+    // The listener for errors stays, because an error may come after the terminal is gone.
     this.input.pause();
     this.reader.close();
     try {
       this.input.setRawMode(false);
     } catch {
-      // The terminal is gone, and its mode with it.
+      // The terminal is gone, so its mode does not matter.
     }
   };
 

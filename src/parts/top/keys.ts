@@ -1,7 +1,7 @@
-/** Turns the bytes of a terminal in raw mode into names of keys. Sequences that are no key of ours are swallowed whole. */
+/** Turns the bytes of a terminal in raw mode into names of keys. Drops whole sequences that are no key of ours. */
 import { StringDecoder } from "node:string_decoder";
 
-/** How long an escape may be the beginning of a sequence (ms). */
+/** After an escape the rest of its sequence must come within this time (ms). Otherwise it is the key `esc`. */
 const ESCAPE_MS = 40;
 const PASTE_END = "\x1b[201~";
 /** A longer paste is cut (characters). */
@@ -11,7 +11,7 @@ const PASTE_MAX = 64 * 1024;
 export interface Key {
   /** A character, or a name such as "up", "enter", "ctrl-c". */
   name: string;
-  /** Only of "paste". */
+  /** The pasted text; only for the name "paste". */
   text?: string;
 }
 
@@ -40,7 +40,7 @@ const CONTROL_KEYS: Readonly<Record<string, string>> = {
 };
 const CSI = /^\x1b\[([\x30-\x3f]*)[\x20-\x2f]*([\x40-\x7e])/;
 const CSI_BEGIN = /^\x1b\[[\x30-\x3f]*[\x20-\x2f]*$/;
-/** A sequence that was longer is noise. */
+/** A longer sequence is noise (characters). */
 const SEQUENCE_MAX = 64;
 
 export class KeyReader {
@@ -65,7 +65,7 @@ export class KeyReader {
     this.rest = "";
   }
 
-  /** @param isLate nothing more came: an escape is the key */
+  /** @param isLate true when nothing more came in time, so an escape is a key */
   private take(isLate: boolean): void {
     while (this.rest !== "") {
       const found = nextKey(this.rest, isLate);
@@ -103,7 +103,7 @@ function nextSequence(text: string, isLate: boolean): { key?: Key; length: numbe
     const name = CSI_KEYS[text.charAt(2)];
     return name === undefined ? { length: 3 } : { key: { name }, length: 3 };
   }
-  // Alt with a key, or a sequence that is damaged.
+  // Alt with a key, or a damaged sequence.
   return { length: second === "[" ? 2 : 1 + String.fromCodePoint(text.codePointAt(1) ?? 0).length };
 }
 

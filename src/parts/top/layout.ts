@@ -1,4 +1,4 @@
-/** Draws a frame: plain data and a size become exactly as many lines as the terminal has rows. Pure. */
+/** Draws a frame: turns plain data and a size into exactly as many lines as the terminal has rows. Pure. */
 import { cutPainted, widthOf } from "../../text/render.ts";
 import { ASCII_SIGNS, sized } from "./cells.ts";
 import type { Frame, LogShown, Size } from "./frame.ts";
@@ -9,10 +9,10 @@ import { paneLines } from "./pane-lines.ts";
 import type { Row } from "./rows.ts";
 import { chosenRow, pageOf, type TopState } from "./state.ts";
 
-/** From this width on, what is chosen is shown beside the panes. */
+/** At this width or more the chosen row is shown in full beside the panes (cells). */
 const WIDE = 140;
 const LEFT_SHARE = 0.55;
-/** Colours of ours, which take no cell. */
+/** Our colour sequences, which take no cell. */
 const COLOURS = /\u001b\[[0-9;]*m/g;
 
 const BEYOND_ASCII = /[^\0-\x7f]/gu;
@@ -53,7 +53,7 @@ export function layout(frame: Frame, { columns, rows }: Size): Drawn {
   return { lines: frame.look.signs === ASCII_SIGNS ? lines.map(toAscii) : lines, log };
 }
 
-/** For a terminal that would show other characters as several wrong ones; each keeps its cells. */
+/** For a terminal that would show other characters as several wrong ones. Each replacement takes as many cells. */
 function toAscii(line: string): string {
   return line.replace(BEYOND_ASCII, (c) => ASCII_FOR[c] ?? "?".repeat(widthOf(c)));
 }
@@ -79,7 +79,7 @@ function body(frame: Frame, { columns, rows }: Size): Drawn {
   };
 }
 
-/** What is chosen in the panes, in full. */
+/** The chosen row of the panes in full. */
 function besideLines(frame: Frame, { columns, rows }: Size): string[] {
   const { state, panes, task } = frame;
   const row = chosenRow(state, panes);

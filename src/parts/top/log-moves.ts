@@ -1,4 +1,4 @@
-/** Where a log stands after a key: places in its file, so that a log of any size costs the same. Reads the file. */
+/** Finds the place of a log after a key. Places are offsets in its file, so a log of any size costs the same. Reads the file. */
 import { findInLog, placeAfter } from "../../view/log-page.ts";
 import type { LogShown, TaskShown } from "./frame.ts";
 import type { Deed, TaskPageState } from "./state.ts";
@@ -32,10 +32,10 @@ export function searched(
 ): TaskPageState | string {
   if (log === undefined || page.search === "") return "/ names what to search for";
   const { starts, to } = log.page;
-  // The last line that is shown is where the search stands; at first it counts, too.
+  // A search starts at the last shown line. Only the first search includes that line.
   const from = direction === "on" || isFirst ? to : (starts.at(-1) ?? 0);
   const inDirection = findInLog(log.path, page.search, from, direction);
-  // At first it does not matter on which side it is.
+  // The first search also looks in the other direction.
   const found = inDirection ?? (isFirst ? findInLog(log.path, page.search, to, "on") : undefined);
   const where = isFirst ? "before or after" : direction === "back" ? "before" : "after";
   return found === undefined

@@ -1,4 +1,4 @@
-/** What is shown when a row is opened: the tasks of a group, or a task with its log. Pure. */
+/** Draws the page of an opened row: the tasks of a group, or a task with its log. Pure. */
 import { bytesText } from "../../core/bytes-text.ts";
 import { inert } from "../../text/inert.ts";
 import { ago, cut, fold, paint, widthOf } from "../../text/render.ts";
@@ -25,7 +25,7 @@ export function groupLines(frame: Frame, page: GroupPage, width: number, rows: n
   return textAndTasks(frame, row, page.cursor, { width, rows });
 }
 
-/** A text in full, what a person can do, and the tasks. @param cursor undefined: no task is marked */
+/** Draws a row's text in full, what a person can do, and its tasks. @param cursor undefined to mark no task */
 export function textAndTasks(
   { look, nowMs }: Frame,
   row: Row,
@@ -98,7 +98,7 @@ function describe(
   }
 }
 
-/** @param page undefined: it is shown beside the panes, at the end of its log */
+/** @param page undefined when the task is shown beside the panes, at the end of its log */
 export function taskLines(
   frame: Frame,
   task: TaskShown,

@@ -1,4 +1,4 @@
-/** The lines of the four panes. Pure. */
+/** Draws the lines of the four panes. Pure. */
 
 import { inert } from "../../text/inert.ts";
 import { logLine } from "../../text/log-line.ts";
@@ -14,7 +14,7 @@ const TITLES = ["RUNNING", "WAITING, and why", "FAILED, by cause", "QUESTIONS, A
 const NOTHING = ["nothing runs", "nothing waits", "nothing has failed", "nothing needs you"];
 const ID_MIN = 8;
 
-/** @param rows how many lines there are for all panes */
+/** @param rows the number of lines for all panes together */
 export function paneLines(frame: Frame, width: number, rows: number): string[] {
   const { panes, state } = frame;
   if (rows < 10) return onePane(frame, state.pane, width, rows);
@@ -23,7 +23,7 @@ export function paneLines(frame: Frame, width: number, rows: number): string[] {
   return panes.flatMap((_, pane) => onePane(frame, pane, width, 1 + (heights[pane] ?? 0)));
 }
 
-/** How many lines each pane gets: all get a little, then the chosen one gets what it needs, then the others. */
+/** The number of lines for each pane: each gets a few, then the chosen one gets what it needs, then the others. */
 export function share(rows: number, counts: readonly number[], chosen: number): number[] {
   const needs = counts.map((count) => Math.max(1, count));
   const heights = needs.map(() => 0);
@@ -98,7 +98,7 @@ function titleOf(
   return paint(look.colour, isChosen ? "bold" : "dim", whole + rule);
 }
 
-/** How many there are, where that is more than rows. */
+/** The number in the title of a pane, which may be higher than its number of rows. */
 function totalOf(overview: Overview | undefined, pane: number, list: readonly Row[]): string {
   if (overview === undefined) return "?";
   const { counts, failures } = overview;
@@ -124,14 +124,14 @@ interface Page {
   nowMs: number;
 }
 
-/** Each row takes `width` cells, with the two of its mark. */
+/** Each row takes `width` cells, including the two for its mark. */
 function drawRows(rows: readonly Row[], page: Page): string[] {
   const running = rows.flatMap(({ shown }) => (shown.kind === "running" ? [shown.running] : []));
   if (running.length > 0) return runningLines(running, page);
   return rows.map(({ shown, ids }) => sized(rowText(shown, ids, page), page.width - 2));
 }
 
-/** A column is left out when no row has something for it, or there is no room. */
+/** A column is left out when no row has a value for it, or when there is no room. */
 function runningLines(rows: readonly RunningRow[], { width, look }: Page): string[] {
   const room = width - 2;
   const widest = (texts: readonly string[], max: number): number =>
@@ -214,13 +214,13 @@ function rowText(shown: Shown, ids: readonly string[], { width, nowMs }: Page): 
   }
 }
 
-/** The rest of the line, when there is room for something that says anything. */
+/** Adds `more` to the line if at least 8 cells are free. */
 function withMore(head: string, more: string, room: number): string {
   const left = room - widthOf(head) - 2;
   return more === "" || left < 8 ? head : `${head}  ${cut(more, left)}`;
 }
 
-/** A row of a group that is open. */
+/** A row on the page of a group. */
 export function taskRowLine(row: Row, page: Page): string {
   return sized(rowText(row.shown, row.ids, page), page.width - 2);
 }

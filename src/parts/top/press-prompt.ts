@@ -1,4 +1,4 @@
-/** What a key does while something is asked: a text, a yes or no, a number. The default is no. Pure. */
+/** What a key does while the screen asks for a text, a yes or no, or a number. The default is no. Pure. */
 import type { Key } from "./keys.ts";
 import {
   type ConfirmPrompt,
@@ -10,7 +10,7 @@ import {
   type TopState,
 } from "./state.ts";
 
-/** Keys that come so soon after the question (ms) were typed before it was read. */
+/** A key that comes sooner after the question was typed before the person read it (ms). */
 const TOO_SOON_MS = 300;
 const TEXT_CHARS_MAX = 4000;
 
@@ -72,7 +72,7 @@ function pressInInput(state: TopState, prompt: InputPrompt, key: Key): Pressed {
   }
 }
 
-/** A filter holds while it is typed. */
+/** A filter already takes effect while it is typed. */
 function withText(state: TopState, prompt: InputPrompt, text: string): Pressed {
   const filter = prompt.what === "filter" ? text : state.filter;
   return { state: { ...state, filter, prompt: { ...prompt, text } } };

@@ -1,4 +1,4 @@
-/** What a key does: another view, or a deed. Pure. */
+/** Turns a key into another view or a deed. Pure. */
 import { act } from "./act.ts";
 import type { Key } from "./keys.ts";
 import { pressInPrompt } from "./press-prompt.ts";
@@ -22,7 +22,7 @@ export function press(state: TopState, key: Key, around: Around): Pressed {
   const always = pressAlways(key.name);
   if (always !== undefined) return { state, deed: always };
   if (state.prompt !== undefined) return pressInPrompt(state, state.prompt, key, around.nowMs);
-  // Pasted text is no key.
+  // Pasted text counts only in a prompt.
   if (key.name === "paste") return { state };
   const quiet = state.note === "" ? state : { ...state, note: "" };
   if (quiet.isHelp)
@@ -45,7 +45,7 @@ function pressAlways(name: string): Deed | undefined {
   return name === "ctrl-l" ? { does: "redraw" } : undefined;
 }
 
-/** Where a key moves in a list; undefined for another key. */
+/** The index to which a key moves in a list; undefined for another key. */
 function moved(name: string, index: number, count: number, pageRows: number): number | undefined {
   switch (name) {
     case "up":
@@ -108,7 +108,7 @@ function pressInPanes(state: TopState, name: string, around: Around): Pressed | 
   }
 }
 
-/** The next row, also in the next pane that has rows. */
+/** Chooses the next row, or the first one of the next pane that has rows. */
 function toNext(
   state: TopState,
   panes: readonly Row[][],
@@ -131,7 +131,7 @@ function ask(state: TopState, what: "filter" | "search", label: string, text: st
   return { state: { ...state, prompt: { kind: "input", what, label, text, id: "" } } };
 }
 
-/** Opens what a row stands for. */
+/** Opens the page of a row. */
 function open(state: TopState, row: Row | undefined): TopState {
   if (row === undefined) return state;
   const [only] = row.ids;

@@ -1,4 +1,4 @@
-/** The rows of each pane, from the overview. Pure. */
+/** Makes the rows of each pane from the overview. Pure. */
 import { type Cause, causeOf } from "../../view/causes.ts";
 import type { AlertView } from "../../view/latest-alerts.ts";
 import type { Overview, RunningRow, WaitingGroup } from "../../view/overview.ts";
@@ -6,7 +6,7 @@ import type { Obstacle, QuestionView } from "../../view/snapshot.ts";
 
 export const PANES = ["running", "waiting", "failed", "notices"] as const;
 
-/** What a row shows. */
+/** The content of a row. */
 export type Shown =
   | { kind: "running"; running: RunningRow }
   | { kind: "waiting"; group: WaitingGroup }
@@ -17,16 +17,16 @@ export type Shown =
   | { kind: "task"; id: string; text: string; due_ms: number | null };
 
 export interface Row {
-  /** The same for the same thing in the next look. */
+  /** A row for the same thing has the same key in the next look. */
   key: string;
-  /** The tasks that it stands for. Of very many waiting ones only some. */
+  /** The tasks that the row stands for; only some if very many wait. */
   ids: readonly string[];
-  /** What a filter looks at. */
+  /** The text that a filter searches. */
   words: string;
   shown: Shown;
 }
 
-/** By pane. @param filter only rows that contain this text, in any case */
+/** The rows by pane. @param filter keeps only rows that contain this text, upper or lower case */
 export function rowsOf(overview: Overview, filter: string): Row[][] {
   const wanted = filter.toLowerCase();
   const panes = [

@@ -1,8 +1,8 @@
-/** What the person who looks has chosen: the pane, the row, the page, the question on the screen. Types, and pure steps on them. */
+/** What the person has chosen on the screen: the pane, the row, the page, the prompt. Types, and pure steps on them. */
 import type { Overview } from "../../view/overview.ts";
 import type { Row } from "./rows.ts";
 
-/** A row stays chosen while it is there, wherever it moves; then its place counts. */
+/** The chosen row. It stays chosen wherever it moves. When it is gone, the row at its index is chosen. */
 export interface Cursor {
   key: string;
   index: number;
@@ -10,7 +10,7 @@ export interface Cursor {
 
 export interface GroupPage {
   kind: "group";
-  /** Of its row in the pane. */
+  /** The key of its row in the pane. */
   key: string;
   pane: number;
   cursor: Cursor;
@@ -23,16 +23,16 @@ export interface TaskPageState {
   kind: "task";
   id: string;
   stream: Stream;
-  /** Where the shown part of the log ends (bytes); undefined: it follows the end. */
+  /** Where the shown part of the log ends (bytes); undefined while it follows the end. */
   to: number | undefined;
   isWrapped: boolean;
-  /** What `n` searches in the log. */
+  /** The text that `n` searches in the log. */
   search: string;
 }
 
 export type Page = GroupPage | TaskPageState;
 
-/** What a key asks for, besides another view. */
+/** What a key asks for, apart from another view. */
 export type Deed =
   | { does: "quit" | "interrupt" | "suspend" | "redraw" | "pause" | "resume" }
   | { does: "workers"; by: 1 | -1 }
@@ -41,17 +41,17 @@ export type Deed =
   | { does: "answer"; id: string; text: string }
   | { does: "scroll"; by: "line" | "page" | "all"; direction: "back" | "on" }
   | { does: "search"; direction: "back" | "on"; isFirst?: boolean }
-  /** A task that is in no row, by its whole id. */
+  /** Opens a task that is in no row, by its whole id. */
   | { does: "find"; id: string };
 
 /** A text that the person types. */
 export interface InputPrompt {
   kind: "input";
   what: "filter" | "answer" | "search";
-  /** What is asked. */
+  /** The text of the prompt. */
   label: string;
   text: string;
-  /** Of the question that is answered. */
+  /** The id of the question that is answered; "" for other inputs. */
   id: string;
 }
 
@@ -59,13 +59,13 @@ export interface InputPrompt {
 export interface ConfirmPrompt {
   kind: "confirm";
   text: string;
-  /** When it was asked (ms); keys that come at once were meant for something else. */
+  /** When it was asked (ms). Keys that come at once were meant for something else. */
   askedMs: number;
-  /** By the key that confirms. */
+  /** The deeds, by the key that confirms each. */
   deeds: Readonly<Record<string, Deed>>;
 }
 
-/** More than a few tasks: their number has to be typed. */
+/** To act on many tasks the person must type their number. */
 export interface NumberPrompt {
   kind: "number";
   text: string;
@@ -78,14 +78,14 @@ export type Prompt = InputPrompt | ConfirmPrompt | NumberPrompt;
 
 export interface TopState {
   pane: number;
-  /** By pane. */
+  /** The cursor of each pane. */
   cursors: readonly Cursor[];
   filter: string;
-  /** Above the panes, the last one is shown. */
+  /** The pages that are open above the panes. The last one is shown. */
   pages: readonly Page[];
   prompt: Prompt | undefined;
   isHelp: boolean;
-  /** An answer to the last key, until the next one. */
+  /** An answer to the last key, shown until the next key. */
   note: string;
 }
 
@@ -132,14 +132,14 @@ export interface Pressed {
 
 export interface Around {
   overview: Overview | undefined;
-  /** By pane. */
+  /** The rows of each pane. */
   panes: readonly Row[][];
-  /** How many rows a page moves. */
+  /** How many rows PgUp and PgDn move. */
   pageRows: number;
   /** Monotonic ms. */
   nowMs: number;
-  /** Nothing may be changed. */
+  /** True if keys must not change the pool. */
   isReadOnly: boolean;
-  /** The log that is shown is that of stderr. */
+  /** True while the log of stderr is shown. */
   isStderr: boolean;
 }

@@ -1,4 +1,4 @@
-/** Reads the task that is open: its files, why it has not ended, and the part of its log that is shown. */
+/** Reads the open task: its files, why it has not ended, and the shown part of its log. */
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { openIdReaders } from "../../app/id-readers.ts";
@@ -14,18 +14,18 @@ import { WhyOpen } from "../../view/why-open.ts";
 import type { TaskShown, ToLines } from "./frame.ts";
 import type { Stream } from "./state.ts";
 
-/** How often it is found out why a task waits (ms); that may read many files. */
+/** How often it finds out why a task has not ended, which may read many files (ms). */
 const WHY_AGAIN_MS = 2000;
-/** How often its files are read while nothing else of it is wanted (ms). */
+/** How often the files of the same task are read while the same part of its log is wanted (ms). */
 const READ_AGAIN_MS = 450;
 const NO_PAGE: LogPage = { lines: [], starts: [], to: 0, size: 0 };
 
-/** The part of a log that is wanted. */
+/** The wanted part of a log. */
 export interface Wanted {
   stream: Stream;
-  /** Where it ends (bytes); undefined: the end. */
+  /** Where the part ends (bytes); undefined for the end of the log. */
   to: number | undefined;
-  /** At most so many lines. */
+  /** At most this many lines. */
   rows: number;
 }
 
@@ -51,7 +51,7 @@ export class TaskLoader {
     this.why = new WhyOpen(tree, settings, Date.now(), openIdReaders(tree, settings));
   }
 
-  /** @throws a system error when a file is there and cannot be read */
+  /** @throws a system error when a file exists and cannot be read */
   load(id: string, wanted: Wanted): TaskShown {
     const key = JSON.stringify([id, wanted]);
     const atMs = performance.now();
@@ -81,7 +81,7 @@ export class TaskLoader {
         told.why = isNews ? { text: why.text, do: why.do } : undefined;
       },
       () => {
-        // What it depends on cannot be read now. The next look asks again.
+        // The reason cannot be read now. A later look asks again.
       },
     );
   }
@@ -111,7 +111,7 @@ export class TaskLoader {
   }
 }
 
-/** Whether only the first of these files holds anything. */
+/** True if only the first of these two files holds anything. */
 function isOnly(path: string, other: string): boolean {
   const sizeOf = (file: string): number => fs.statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   return sizeOf(path) > 0 && sizeOf(other) === 0;
@@ -119,13 +119,13 @@ function isOnly(path: string, other: string): boolean {
 
 function plainLines(colour: boolean): ToLines {
   return (raw, width) => {
-    // What it says of its progress is shown as such.
+    // The page shows progress reports elsewhere.
     if (isProgressLine(raw)) return [];
     return wrapped(logLine(raw, colour && !Number.isFinite(width)), width);
   };
 }
 
-/** Broken at the edge, and not at words: people look for columns. */
+/** Breaks a line at the edge and not between words, so that columns of the output stay. */
 function wrapped(line: string, width: number): string[] {
   if (!Number.isFinite(width)) return [line];
   const parts: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * The loop of `top`: looks at the files, draws, and takes keys. It slows down before it takes more than its share of a core. What
- * it shows is made anew from files with each look; what is chosen on the screen is all that it keeps.
+ * The loop of `top`: reads the files, draws, and takes keys. It slows down before it takes more than its share of a core. Each look
+ * reads what it shows from files again. It keeps only what the person has chosen on the screen.
  */
 import { join } from "node:path";
 import type { Context } from "../../cli/shell/command-spec.ts";
@@ -26,14 +26,14 @@ import { type Row, rowsOf } from "./rows.ts";
 import { type Deed, pageOf, START, type TaskPageState, type TopState } from "./state.ts";
 import { TaskLoader } from "./task-loader.ts";
 
-/** The share of a core that looking may take; a look that took longer is followed by a longer pause. */
+/** The share of a core that the looks may take. A longer look is followed by a longer pause. */
 const SHARE = 0.02;
 const PAUSE_MS_MAX = 4000;
-/** How much the last look counts for the mean of all. */
+/** The weight of the last look in the mean of all looks. */
 const LAST_COUNTS = 0.2;
-/** One look may cost so much more than twice the mean (ms). */
+/** In the mean a look counts at most twice the mean and this much more (ms). */
 const ONCE_MS = 5;
-/** How much of a log is read beyond the rows of the screen, for lines that are none when drawn. */
+/** How many more lines of a log are read than the screen has rows, because some lines draw nothing. */
 const LOG_ROWS_MORE = 50;
 
 export interface TopOptions {
@@ -64,7 +64,7 @@ export class Top {
   private task: TaskShown | undefined;
   private log: LogShown = { rows: 0, firstStart: 0 };
   private timer: NodeJS.Timeout | undefined;
-  /** CPU time of the process at the last look, and the mean of a look with its pause (ms). */
+  /** CPU time of the process at the last look, and the mean CPU time of a look with its pause (ms). */
   private usedMs = cpuMs();
   private meanCostMs = 0;
   private end: () => void = () => {};
@@ -88,7 +88,7 @@ export class Top {
     this.screen = new LiveScreen(this.terminal, keyboard);
   }
 
-  /** Resolves when the person ends it, or the terminal is closed. */
+  /** Resolves when the person ends `top`, or when the terminal is closed. */
   async run(): Promise<void> {
     const ended = new Promise<void>((resolve) => {
       this.end = resolve;
@@ -109,7 +109,7 @@ export class Top {
     this.readOverview();
     this.draw();
     const usedMs = cpuMs();
-    // What happens once, such as loading a file of the program, is no reason to look seldom.
+    // A cost that comes once, such as loading a file of the program, must not make the looks rare.
     const costMs = Math.min(usedMs - this.usedMs, 2 * this.meanCostMs + ONCE_MS);
     this.meanCostMs += LAST_COUNTS * (costMs - this.meanCostMs);
     this.usedMs = usedMs;
@@ -198,7 +198,7 @@ export class Top {
         this.end();
         return;
       case "interrupt":
-        // As the terminal does it: all of the command's processes hear of it, also those that started this one.
+        // As the terminal does, this signals all processes of the command, also those that started this one.
         process.kill(0, "SIGINT");
         return;
       case "suspend":
@@ -222,7 +222,7 @@ export class Top {
     }
   }
 
-  /** Goes to a pane in which the filter leaves something; a task that is in no row is opened. */
+  /** Goes to a pane in which the filter leaves rows. If no pane has any, it opens the task with this id. */
   private find(id: string): void {
     const panes = this.panes();
     const pane = panes.findIndex((rows) => rows.length > 0);
