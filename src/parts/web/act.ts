@@ -1,6 +1,6 @@
 /**
- * Carries out what a page asks for: it runs the verb of the command line, in this process, and collects what that says. So a page has the
- * same checks and the same effects, and writes nothing itself.
+ * Carries out what a page asks for: runs the verb of the command line in this process, and collects its output. So a page has the same
+ * checks and the same effects, and writes nothing itself.
  */
 import type { Context } from "../../cli/shell/command-spec.ts";
 import { describeError, type ErrorReport } from "../../cli/shell/error-text.ts";
@@ -13,7 +13,7 @@ import { shown } from "./page.ts";
 import { runVerb } from "./run-verb.ts";
 import { type All, lineOf, type Wish } from "./verbs.ts";
 
-/** Of a list, so many tasks in one request: files are written, and other requests wait for it. */
+/** One request acts on at most this many tasks of a list, because it writes files while other requests wait. */
 const SOME = 20;
 
 export interface Told {
@@ -21,13 +21,13 @@ export interface Told {
   error: ErrorReport;
 }
 
-/** `next`: where to go on in the list; left out at its end. */
+/** `next`: where the next request goes on in the list; left out at its end. */
 export type Outcome = { said: string } | { done: number; refused: Told[]; next?: string };
 
 export class Actor {
   private readonly ctx: Context;
 
-  /** @param ctx of `web` itself */
+  /** @param ctx the context of `web` itself */
   constructor(ctx: Context) {
     this.ctx = ctx;
   }
@@ -59,14 +59,14 @@ export class Actor {
       const told = refused.map((one) => toldOf(one));
       return { done: ids.length - told.length, refused: told, ...next };
     } catch (error) {
-      // With one task the verb throws; a fault of the disk or the tree concerns all of them.
+      // For a single task the verb throws when it refuses. Any other error, such as one of the disk, concerns all tasks.
       if (others.length > 0 || !(error instanceof MailchuteError)) throw error;
       return { done: 0, refused: [{ id: shown(only), error: describeError(error) }], ...next };
     }
   }
 }
 
-/** Commands name the task in their arguments. */
+/** A refused command names the task in its arguments. */
 function toldOf({ id, error, ...more }: Partial<Told> & { args?: { node?: string } }): Told {
   const report = error ?? { code: "ErrBug", message: "refused without a reason" };
   return { id: shown(id ?? more.args?.node ?? ""), error: report };
@@ -76,7 +76,7 @@ function errorOf({ error: { code, message, ...more } }: Told): MailchuteError {
   return new MailchuteError(code, message, more);
 }
 
-/** What came of it, for people. */
+/** The result of a verb, for people. */
 function textOf(verb: string, document: Record<string, unknown>): string {
   const { result, sent, refused, retried, id } = document;
   const count = (list: unknown): number => (Array.isArray(list) ? list.length : 0);

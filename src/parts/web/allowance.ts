@@ -1,11 +1,11 @@
-/** Limits the time that a job may use to a share of a core, with some time saved for when something happens. Pure. */
+/** Limits a job to a share of a core. Unused time is saved up to a maximum, for when something happens. Pure. */
 export class Allowance {
   private readonly share: number;
   private readonly savedMsMax: number;
   private savedMs: number;
   private atMs: number;
 
-  /** @param share of a core @param savedMsMax so much is saved while nothing happens @param nowMs of a clock that is never set back */
+  /** @param share part of a core. @param savedMsMax the most time that is saved. @param nowMs time of a clock that is never set back */
   constructor(share: number, savedMsMax: number, nowMs: number) {
     this.share = share;
     this.savedMsMax = savedMsMax;
@@ -18,7 +18,7 @@ export class Allowance {
     this.savedMs -= ms;
   }
 
-  /** When at least this part of what can be saved is there (ms from now); 0: it is. */
+  /** Time until at least this part of the maximum is saved (ms); 0 when it is saved now. */
   readyInMs(part: number, nowMs: number): number {
     this.fill(nowMs);
     const missingMs = part * this.savedMsMax - this.savedMs;

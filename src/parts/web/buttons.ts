@@ -1,4 +1,4 @@
-/** The buttons of the pages: for a task, a list, the pool, a question, a review. Pure. */
+/** Makes the buttons of the pages: for a task, a list, the pool, a question, a review. Pure. */
 import type { ControlDocument } from "../../core/documents.ts";
 import type { Question } from "../../questions/question-file.ts";
 import { counted, countText } from "../../text/render.ts";
@@ -7,10 +7,10 @@ import type { Count } from "../../view/scan.ts";
 import { type Act, shown } from "./page.ts";
 import { type All, IDS_MAX } from "./verbs.ts";
 
-/** From so many tasks on, their number is in the question, and a person types it: see `acts.js`. */
+/** For more tasks than this the question has their number, and a person types it: see `acts.js`. */
 const MANY = 50;
 
-/** @param after what is lost when its run ends: "12 min and $1.22" */
+/** @param after what an end of the run loses: "12 min and $1.22" */
 export function actsOnTask(id: string, state: TaskState, after = ""): Act[] {
   const name = shown(id);
   if (state === "failed")
@@ -38,7 +38,7 @@ export function actsOnTask(id: string, state: TaskState, after = ""): Act[] {
   return [cancel, requeue];
 }
 
-/** For several tasks that a person sees together. */
+/** The button for several tasks that a person sees together. */
 export function retryThese(ids: readonly string[]): Act[] {
   if (ids.length === 0) return [];
   const some = ids.slice(0, IDS_MAX);
@@ -47,7 +47,7 @@ export function retryThese(ids: readonly string[]): Act[] {
   return [{ text, what: `retry ${name}`, verb: "retry", ids: some }];
 }
 
-/** For all tasks of a list, as it is filtered. @param count how many they are, or at least how many */
+/** Buttons for all tasks of a filtered list. @param count the number of tasks, or a lower bound of it */
 export function actsOnList({ state, q }: Pick<All, "state" | "q">, count: Count): Act[] {
   if (state === "done") return [];
   const which = `all that are ${state}${q === "" ? "" : ` and begin with ${shown(q)}`}`;
@@ -78,7 +78,7 @@ function numberOf({ count, is_exact: isExact }: Count): string {
   return isExact ? counted(count, "task") : `more than ${countText(count)} tasks`;
 }
 
-/** @param slots of all worker processes @param isPaused nothing new starts */
+/** @param slots the slots of all worker processes together */
 export function actsOnPool({ paused }: Pick<ControlDocument, "paused">, slots: number): Act[] {
   const workers = (number: number): Act => ({
     text: number > slots ? "One slot more" : "One slot less",
@@ -95,7 +95,7 @@ export function actsOnPool({ paused }: Pick<ControlDocument, "paused">, slots: n
   ];
 }
 
-/** One click for a limit, and a field for other answers. */
+/** Two buttons for a question about a limit, and a field for other answers. */
 export function answersTo({ id }: Pick<Question, "id">, expects: Question["expects"]): Act[] {
   const what = `answer ${shown(id)}`;
   const click = (words: string): Act => ({ text: words, what, verb: "answer", ids: [id], words });
@@ -109,7 +109,7 @@ export function answersTo({ id }: Pick<Question, "id">, expects: Question["expec
   return expects === "limit" ? [click("yes"), click("no"), field] : [field];
 }
 
-/** @param id of the task that has left work */
+/** @param id the task that has left work */
 export function actsOnReview(id: string): Act[] {
   const name = shown(id);
   return [

@@ -1,10 +1,10 @@
-/** Turns the colours of a log line into names of colours for the page. Everything else that could steer a screen is text. Pure. */
+/** Turns colour sequences of a log line into names of colours for the page. All other control characters become text. Pure. */
 import { logLine } from "../../text/log-line.ts";
 import type { Line } from "./page.ts";
 
 const SGR = /\u001b\[([0-9;]*)m/;
 const NAMES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
-/** A line in more parts than these is shown without its colours. */
+/** A line with more parts than this is shown without its colours. */
 const PARTS_MAX = 200;
 
 interface Style {
@@ -16,12 +16,12 @@ interface Style {
 
 const PLAIN: Style = { colour: "", isBold: false, isDim: false, isUnderlined: false };
 
-/** @param raw as a program wrote it */
+/** @param raw the line as a program wrote it */
 export function colouredLine(raw: string): Line {
   return colouredText(logLine(raw, true));
 }
 
-/** @param text whose only control characters are those of colours */
+/** @param text a text that has no control characters except those of colours */
 export function colouredText(text: string): Line {
   if (!text.includes("\u001b")) return text;
   const pieces = text.split(SGR);

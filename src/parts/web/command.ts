@@ -1,4 +1,4 @@
-/** `web`: pages of the pool for a browser on this machine. What they change goes through the verbs of the command line. */
+/** `web`: serves pages of the pool to a browser on this machine. Changes go through the verbs of the command line. */
 import { resolve } from "node:path";
 import { type Context, defineCommand, ErrUsage, textOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
@@ -18,7 +18,7 @@ import { type WebOptions, WebServer } from "./server.ts";
 import { Sessions } from "./sessions.ts";
 import { VerbReader } from "./verb-reader.ts";
 
-/** Fixed, so that a bookmark works. */
+/** The default port. It is fixed, so that a bookmark works. */
 const PORT = 7433;
 
 export const command = defineCommand({
@@ -102,10 +102,10 @@ export const command = defineCommand({
   },
 });
 
-/** Of a journal that no supervisor has counted, one look reads so much (bytes): a tenth of a second. */
+/** One look reads at most this much of a journal that no supervisor has counted (bytes). That takes a tenth of a second. */
 const METRICS_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Loaded only when it is asked for. @throws ErrUsage for a token file that cannot be used */
+/** Loads `/metrics` only if the options ask for it. @throws ErrUsage for a token file that cannot be used */
 async function openMetrics(
   ctx: Context,
   tree: StateTree,
@@ -118,7 +118,7 @@ async function openMetrics(
   const token = readToken(resolve(ctx.cwd, file));
   const reader = new MetricsReader(tree, { settings, env: ctx.env, bytesMax: METRICS_BYTES_MAX });
   const make = (): string => {
-    // Else its totals would fall to 0.
+    // Without this check its totals would fall to 0.
     if (!existsTree(tree)) throw new Error(`${tree.dir} is gone`);
     return reader.next(Date.now());
   };
@@ -132,7 +132,7 @@ function ended(): Promise<NodeJS.Signals> {
   });
 }
 
-/** @throws ErrUsage for a certificate or a key that is none */
+/** @throws ErrUsage for an invalid certificate or key */
 function makeServer(options: WebOptions): WebServer {
   try {
     return new WebServer(options);

@@ -1,24 +1,24 @@
-/** One open stream of a browser: the whole page first, then the blocks that have changed. It holds one page, whatever the browser reads. */
+/** One open stream to a browser. It sends the whole page first, then changed blocks. It never holds more than one page in memory. */
 import { createHash } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { Route } from "./find-page.ts";
 import type { Block, SentPage } from "./page.ts";
 
-/** A browser that takes nothing for so long is gone, or sleeps (ms). */
+/** A browser that takes nothing for this long is gone, or sleeps (ms). */
 const STUCK_MS = 30_000;
 
 export interface Wanted {
   route: Route;
   query: URLSearchParams;
-  /** The same for all streams that want the same page. */
+  /** Streams that want the same page have the same key. */
   key: string;
 }
 
 export class EventStream {
   readonly wanted: Wanted;
-  /** Of the page that was sent last. */
+  /** The extra paths to watch for the page that was sent last. */
   watch: readonly string[] = [];
-  /** Something has changed since. */
+  /** True if something has changed since that page was made. */
   isDirty = true;
   /** When its page was made last (monotonic ms). */
   madeMs = Number.NEGATIVE_INFINITY;
@@ -28,14 +28,14 @@ export class EventStream {
   private lastId: string;
   private stuckSinceMs: number | undefined;
 
-  /** @param lastId of the last event that the browser has got before */
+  /** @param lastId the id of the last event that the browser received on an earlier stream */
   constructor(response: ServerResponse, wanted: Wanted, lastId: string) {
     this.response = response;
     this.wanted = wanted;
     this.lastId = lastId;
   }
 
-  /** What was sent before has not been taken yet: nothing more is written until then. */
+  /** True while the browser has not taken earlier events. Until it has, nothing more is written. */
   get isFull(): boolean {
     return this.response.writableNeedDrain;
   }
@@ -61,7 +61,7 @@ export class EventStream {
     this.lastId = id;
   }
 
-  /** Says that the server is there. @returns false when the browser has taken nothing for long */
+  /** Says that the server lives. @returns false when the browser has taken nothing for `STUCK_MS` */
   beat(nowMs: number): boolean {
     if (!this.isFull) {
       this.stuckSinceMs = undefined;
@@ -77,7 +77,7 @@ export class EventStream {
   }
 
   private write(event: string, data: object, id?: string): void {
-    // JSON has no line breaks of its own, so an event is never cut by what it holds.
+    // JSON has no line breaks, so its content never cuts an event.
     const lines = [`event: ${event}`, `data: ${JSON.stringify(data)}`];
     if (id !== undefined) lines.unshift(`id: ${id}`);
     this.response.write(`${lines.join("\n")}\n\n`);

@@ -1,4 +1,4 @@
-/** Makes the page that belongs to a path. What it reads is bounded, also when many browsers ask. */
+/** Makes the page of a path. It reads a bounded amount, even if many browsers ask. */
 import fs from "node:fs";
 import { openIdReaders } from "../../app/id-readers.ts";
 import { describeError } from "../../cli/shell/error-text.ts";
@@ -29,10 +29,10 @@ import { tasksPage } from "./pages/tasks-page.ts";
 import type { VerbReader } from "./verb-reader.ts";
 
 const CODING: ReadonlySet<string> = new Set(["claude", "codex"]);
-/** The least time between two looks at the pool (ms), and the share of a core that looking may take. */
+/** The least time between two looks at the pool (ms), and the share of a core that the looks may take. */
 const LOOK_MS = 50;
 const SHARE = 0.05;
-/** The least and the longest time after which a browser asks again (ms). A page that took long is asked for less often. */
+/** A browser asks again after a time between these two (ms), later for a page that took longer. */
 const AGAIN_MS = 1000;
 const AGAIN_MS_MAX = 30_000;
 const WHY_MS = 2000;
@@ -43,9 +43,9 @@ type Place = (typeof PLACES)[number];
 export type Route = { page: Place } | { page: "task" | "work"; id: string };
 
 export interface PagesOptions {
-  /** No buttons. */
+  /** True for pages without buttons. */
   isReadOnly?: boolean;
-  /** Left out: pages that show what a command prints are not there. */
+  /** Left out: there are no pages that show the output of a command. */
   verbs?: VerbReader;
 }
 
@@ -67,7 +67,7 @@ export class Pages {
   private readonly tree: StateTree;
   private readonly reader: OverviewReader;
   private readonly series: SeriesReader;
-  /** Those that are coding agents. */
+  /** The coding agents of the settings. */
   private readonly agents: readonly AgentSettings[];
   private readonly questions: QuestionStore;
   private readonly verbs: VerbReader | undefined;
@@ -100,9 +100,9 @@ export class Pages {
   }
 
   /**
-   * What cannot be read is said on the page.
-   * @param query of its address
-   * @param isFresh not from what was seen just now. It is for a caller that looks after the cost itself
+   * Makes a page. It says what could not be read.
+   * @param query the query of its address
+   * @param isFresh true to ignore the last look. Only for a caller that bounds the cost itself
    */
   async find(route: Route, query: URLSearchParams, isFresh = false): Promise<SentPage> {
     const beganMs = performance.now();
@@ -134,7 +134,7 @@ export class Pages {
           return await this.makeMore(route, query);
       }
     } catch (error) {
-      // A command says what is wrong in its own words.
+      // The error of a command says itself what is wrong.
       if (error instanceof MailchuteError && error.code !== "ErrIo")
         return notHere(messageOf(error), error.hint);
       const text = `the tree cannot be read: ${shown(messageOf(error))}`;
@@ -179,7 +179,7 @@ export class Pages {
     }
   }
 
-  /** What this tree does not use has no link. */
+  /** Links to the pages that this tree uses. */
   private nav(): Link[] {
     const { tree, verbs, agents } = this;
     const hasPlan = verbs !== undefined && this.hasPlan();
@@ -201,7 +201,7 @@ export class Pages {
     return shownPages.flatMap(([isThere, text, to]) => (isThere ? [{ text, to }] : []));
   }
 
-  /** As the supervisor knows it; without one the plan may have changed since then. */
+  /** The number that the supervisor knows; 0 without one, because the plan may have changed since. */
   private nodesThatAsk(): number {
     const supervisor = readSupervisor(this.tree, Date.now());
     return isAttended(supervisor) ? askingCount(supervisor) : 0;
@@ -222,7 +222,7 @@ export class Pages {
     this.series.close();
   }
 
-  /** @param query `over`: the time that the charts show */
+  /** @param query its `over` is the span of time that the charts show */
   private overviewOf(query: URLSearchParams): Page {
     const overview = this.look();
     const over = SPAN_NAMES.find((one) => one === query.get("over")) ?? "1h";
@@ -249,7 +249,7 @@ export class Pages {
   }
 }
 
-/** A disk that went read-only stops the pool, and says so nowhere else before a task ends. */
+/** A disk that became read-only stops the pool. Nothing else shows that before a task ends. */
 function explainUnwritable(dir: string): string | undefined {
   try {
     fs.accessSync(dir, fs.constants.W_OK);
@@ -272,7 +272,7 @@ function notHere(text: string, hint?: string): Page {
   };
 }
 
-/** "" when the system does not say it. */
+/** "" when the system does not tell it. */
 function diskText(dir: string): string {
   try {
     const { bavail, blocks, bsize } = fs.statfsSync(dir);

@@ -7,7 +7,7 @@ export const STREAM_PATH = "/api/stream";
 export const ACT_PATH = "/api/act";
 export const METRICS_PATH = "/metrics";
 export const KEY_HEADER = "x-mailchute-key";
-/** What changes something, which no link and no picture of another page can ask for. */
+/** Paths that change something. They need POST, which no link and no picture of another page can send. */
 const POSTS: ReadonlySet<string> = new Set([SESSION_PATH, ACT_PATH]);
 
 export interface Refusal {
@@ -17,17 +17,18 @@ export interface Refusal {
 
 export interface Asked {
   method: string;
-  /** Without its query. */
+  /** The path without its query. */
   path: string;
   headers: IncomingHttpHeaders;
 }
 
-/** Undefined when it may go on. @param origins under which we are served: `http://127.0.0.1:7433` */
+/** Undefined when the request may go on. @param origins the origins of our pages, such as `http://127.0.0.1:7433` */
 export function refuse(
   { method, path, headers }: Asked,
   origins: readonly string[],
 ): Refusal | undefined {
-  // A foreign name that was made to point to this machine has a Host of its own. Compared as a whole: 127.evil.example is not ours.
+  // A foreign name that points to this machine comes with its own Host. The whole name is compared, because 127.evil.example is not
+  // ours.
   const own = origins.find((one) => one.slice(one.indexOf("//") + 2) === headers.host);
   if (own === undefined) return { status: 421, text: "this host is not served here" };
   const isData = path.startsWith("/api/") || path === METRICS_PATH;
@@ -35,7 +36,7 @@ export function refuse(
   if (isPost !== POSTS.has(path) || !["GET", "HEAD", "POST"].includes(method))
     return { status: 405, text: "this method is not served here" };
   const { origin } = headers;
-  // Browsers send it with every POST.
+  // Browsers send an Origin with every POST.
   const isOurs = origin === undefined ? !isPost : origin === own;
   if (!isOurs) return { status: 403, text: "the request comes from another page" };
   const site = headers["sec-fetch-site"];
@@ -46,7 +47,7 @@ export function refuse(
   return undefined;
 }
 
-/** The value of a cookie; undefined when it is not there, or there twice. */
+/** The value of a cookie; undefined when it is missing or comes twice. */
 export function cookieIn({ cookie = "" }: IncomingHttpHeaders, name: string): string | undefined {
   const found = cookie
     .split(";")

@@ -1,4 +1,4 @@
-/** Where the server listens, and under which addresses browsers reach it. What leaves this machine needs TLS. */
+/** Where the server listens, and the origins of its pages. Traffic that leaves this machine needs TLS. */
 import fs from "node:fs";
 import { ErrUsage } from "../../cli/shell/command-spec.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -13,9 +13,9 @@ export interface ListenOptions {
 
 export interface ListenOn {
   host: string;
-  /** Of our own TLS; left out: a proxy has it, or nothing leaves this machine. */
+  /** The pair for our own TLS; left out when a proxy has TLS, or when nothing leaves this machine. */
   tls?: { cert: Buffer; key: Buffer };
-  /** The origins that browsers may name, the first one for links. @param port on which we listen */
+  /** The origins that browsers may name. Links use the first one. @param port the port on which we listen */
   origins: (port: number) => string[];
 }
 
@@ -24,7 +24,7 @@ const LOOPBACK: Readonly<Record<string, (port: number) => string[]>> = {
   "::1": (port) => [`http://[::1]:${port}`, `http://localhost:${port}`],
 };
 
-/** @throws ErrUsage when others could read or change what is sent */
+/** @throws ErrUsage when other machines could read or change the traffic, and when options contradict each other */
 export function listenOn(options: ListenOptions): ListenOn {
   const { host: named = "127.0.0.1", origin, "behind-proxy": isBehind } = options;
   const host = named === "localhost" ? "127.0.0.1" : named;
@@ -49,7 +49,7 @@ export function listenOn(options: ListenOptions): ListenOn {
   return { host, origins: () => [checked], ...(tls === undefined ? {} : { tls }) };
 }
 
-/** As browsers write it: a name in small letters, and no standard port. */
+/** The origin as browsers write it: the name in lower case, and no standard port. */
 function checkOrigin(origin: string | undefined): string {
   const example = "for example --origin https://pool.example:7433";
   if (origin === undefined)

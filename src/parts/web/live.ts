@@ -1,6 +1,6 @@
 /**
- * Keeps the pages of open streams as new as the files. One watch for all of them; a page that several want is made once; what making
- * takes is limited for all streams together, so that looking never costs the pool more than this.
+ * Keeps the pages of open streams as new as the files. One watch serves all streams, and a page that several streams want is made
+ * once. The time for making pages is limited for all streams together, so that browsers never cost the pool more than that.
  */
 import type { StateTree } from "../../core/state-tree.ts";
 import { Allowance } from "./allowance.ts";
@@ -11,12 +11,12 @@ import { TreeWatch } from "./tree-watch.ts";
 const STREAMS_MAX = 64;
 /** The least time between two events of a stream (ms). */
 const LEAST_MS = 100;
-/** Of a core, and the time that is saved for when something happens (ms). */
+/** The share of a core for making pages, and the most time that is saved for when something happens (ms). */
 const SHARE = 0.02;
 const SAVED_MS = 200;
-/** A person asks for the first page of a stream: no more of it counts (ms), so that the pages after it do not wait for long. */
+/** The first page of a stream counts at most this much (ms). A person waits for it, and later pages must not wait long because of it. */
 const FIRST_MS = 50;
-/** What no watched file tells, such as an old heartbeat, is looked at so often (ms), when half of the time is left. */
+/** How often a page is made without a change, because no file shows some changes, such as an old heartbeat (ms). */
 const ROUND_MS = 1000;
 const BEAT_MS = 10_000;
 
@@ -90,7 +90,7 @@ export class Live {
     }
   }
 
-  /** When the next page is to be made. */
+  /** Sets the timer for the next page. */
   private plan(): void {
     if (this.isMaking || this.streams.size === 0) return;
     clearTimeout(this.timer);
@@ -143,7 +143,7 @@ export class Live {
     return best?.wanted;
   }
 
-  /** The first page of a stream is always made: a person waits for it. */
+  /** Time until the allowance permits a page (ms). The first page of a stream needs none, because a person waits for it. */
   private allowedInMs(isDirty: boolean, madeMs: number, nowMs: number): number {
     return Number.isFinite(madeMs) ? this.allowance.readyInMs(isDirty ? 0 : 0.5, nowMs) : 0;
   }

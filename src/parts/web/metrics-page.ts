@@ -1,4 +1,4 @@
-/** `/metrics`: the numbers of the pool for Prometheus. It has a token of its own, which opens nothing else; no session opens it. */
+/** `/metrics`: the numbers of the pool for Prometheus. Only its own token opens it, and that token opens nothing else. */
 import fs from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
 import { ErrUsage } from "../../cli/shell/command-spec.ts";
@@ -6,11 +6,11 @@ import { messageOf } from "../../core/errors.ts";
 import { CONTENT_TYPE } from "../../view/metrics/exposition.ts";
 import { isSame, WrongOnes } from "./secrets.ts";
 
-/** As RFC 6750 has it. A short one could be guessed. */
+/** The form of a token in RFC 6750. It must be long, because a short one could be guessed. */
 const TOKEN = /^[A-Za-z0-9._~+/-]{16,512}=*$/;
 const FILE_BYTES_MAX = 4096;
 const WRONG_TOKENS_MAX = 30;
-/** Numbers are made again after this time at the earliest (ms), and so that making them takes this share of a core. */
+/** The numbers are made again after this time at the earliest (ms). Making them may take this share of a core. */
 const AGAIN_MS = 1000;
 const SHARE = 0.05;
 
@@ -45,7 +45,7 @@ export class MetricsPage {
   answer(method: string, { authorization }: IncomingHttpHeaders): MetricsAnswer {
     if (method !== "GET") return says(405, "this method is not served here", { Allow: "GET" });
     const [, token] = /^Bearer +(\S+)$/i.exec(authorization ?? "") ?? [];
-    // A right one passes also after many wrong ones, so that no other user can lock the owner out.
+    // A right token passes even after many wrong ones, so that no other user can lock the owner out.
     if (token === undefined || !isSame(token, this.token)) {
       if (token !== undefined && this.wrong.isOneTooMany())
         return says(429, "too many wrong tokens: wait a minute", { "Retry-After": "60" });
@@ -54,7 +54,7 @@ export class MetricsPage {
     try {
       return { status: 200, headers: { "Content-Type": CONTENT_TYPE }, body: this.text() };
     } catch (error) {
-      // No numbers are better than wrong ones: a scrape that fails is seen.
+      // No numbers are better than wrong ones, because a failed scrape is noticed.
       return says(503, `the tree cannot be read: ${messageOf(error)}`);
     }
   }
@@ -77,7 +77,7 @@ function says(status: number, text: string, headers: Record<string, string> = {}
   };
 }
 
-/** The token in a file, without the end of its line. @throws ErrUsage, which never shows what is in the file */
+/** The token in a file, without the line break at its end. @throws ErrUsage, which never shows the content of the file */
 export function readToken(path: string): string {
   const hint = "for example: (umask 077; openssl rand -hex 32 > FILE)";
   let text: string;

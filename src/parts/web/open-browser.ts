@@ -1,6 +1,6 @@
 /**
- * Opens a link in the user's browser. All users see the words of a command, and the link holds a secret: so the browser is given a file
- * that only its user can read, and that leads to the link.
+ * Opens a link in the user's browser. The link holds a secret, and all users of the machine can see the arguments of a command. So the
+ * browser opens a file that only its user can read, and the file leads to the link.
  */
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -8,10 +8,10 @@ import os from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-/** The link works no longer than this (ms). */
+/** The file is removed after this time, when the link no longer works (ms). */
 const KEPT_MS = 60_000;
 
-/** @param onFault what is wrong, when no browser opens @returns a function that removes the file */
+/** @param onFault called with the reason when no browser opens. @returns a function that removes the file */
 export function openBrowser(link: string, onFault: (text: string) => void): () => void {
   const dir = fs.mkdtempSync(join(os.tmpdir(), "mailchute-open-"));
   const path = join(dir, "open.html");

@@ -1,12 +1,12 @@
 /**
- * A page as plain data. The browser makes elements of it, each text as text and never as markup. Types, and the few makers of cells.
- * Texts come from tasks and files: `shown` makes invisible characters visible.
+ * A page as plain data: types, and a few functions that make cells. The browser makes elements of it, each text as text and never as
+ * markup. Texts come from tasks and files, so `shown` makes invisible characters visible.
  */
 import { safe } from "../../text/render.ts";
 import type { ListedState } from "../../view/page-of-tasks.ts";
 import type { Verb } from "./verbs.ts";
 
-/** `to`: path of a page of ours. */
+/** `to`: the path of one of our pages. */
 export interface Link {
   text: string;
   to: string;
@@ -17,44 +17,44 @@ export interface Time {
   at_ms: number;
 }
 
-/** A button that changes something, or a text with a button. It carries out a verb of the command line: see `actions.ts`. */
+/** A button that changes something, perhaps with a text field. It runs a verb of the command line: see `verbs.ts`. */
 export interface Act {
-  /** On the button. */
+  /** The text on the button. */
   text: string;
-  /** What it does, in the words in which its outcome is told: `retry fix-login`. */
+  /** What it does, for the line that tells its outcome: `retry fix-login`. */
   what: string;
   verb: Verb;
   ids?: string[];
-  /** Of slots. */
+  /** The number of slots. */
   number?: number;
-  /** A text that goes with it, such as an answer. */
+  /** A text that is sent with it, such as an answer. */
   words?: string;
   /** Label of a field, for a text that a person types. */
   field?: string;
-  /** What is lost by it. It is asked before. */
+  /** A question that comes first and says what would be lost. */
   ask?: string;
   /** In place of `ids`: all tasks of a list. */
   all?: { state: ListedState; q: string };
-  /** How many tasks these are; there may be more, when there are very many. */
+  /** How many tasks these are; a lower bound if there are very many. */
   count?: number;
 }
 
 export type Cell = string | Link | Time | { acts: Act[] };
 
-/** A line of a log: plain, or in parts with the colours that they have, as `red bold`. */
+/** A line of a log: a text, or parts with their colours, such as `red bold`. */
 export type Line = string | [text: string, colours: string][];
 
-/** What is drawn: an area of its own units, which is stretched to the width that is there. */
+/** A shape of a drawing. A drawing has its own units, and the browser stretches it to the available width. */
 export interface Shape {
   /** `band`: a filled rectangle; `line`: a path. */
   is: "band" | "line";
-  /** What it means, as a name of a colour: good, bad, warn, other, soft. */
+  /** The name of a colour, which says what the shape means: good, bad, warn, other, soft. */
   look: string;
-  /** Of a line. */
+  /** The path of a line. */
   d?: string;
-  /** Of a band: left, top, width, height. */
+  /** The rectangle of a band: left, top, width, height. */
   box?: [number, number, number, number];
-  /** Says what it is when a person points at it. */
+  /** A text that is shown when a person points at the shape. */
   tip?: string;
 }
 
@@ -64,24 +64,24 @@ export interface Chart {
   /** The size of the drawing in its own units. */
   size: [width: number, height: number];
   shapes: Shape[];
-  /** What the top of the drawing is worth; "" when its height says nothing. */
+  /** The value at the top of the drawing; "" when its height means nothing. */
   top: string;
   from: Cell;
   to: Cell;
   legend: { text: string; look: string }[];
-  /** The same as a table, which is shown when a person opens it; null when a table follows anyway. */
+  /** The same data as a table, which a person can open; null when a table follows anyway. */
   table: { columns: string[]; rows: Cell[][] } | null;
 }
 
-/** Boxes with lines between them, which a person moves and makes larger. */
+/** Boxes with lines between them. A person can move and zoom the drawing. */
 export interface Graph {
   kind: "graph";
   title: string;
   size: [width: number, height: number];
-  /** Of each box. */
+  /** The size of each box. */
   box: [width: number, height: number];
   nodes: GraphBox[];
-  /** Paths. */
+  /** The paths of the lines. */
   edges: string[];
 }
 
@@ -115,14 +115,14 @@ export interface Page {
   /** The command that prints the same. */
   command: string;
   at_ms: number;
-  /** How fresh it is; null: as fresh as the supervisor's last heartbeat, which is added to the page. */
+  /** How fresh the page is; null when `Pages` shall add the health of the supervisor. */
   health: { state: string; text: string } | null;
   blocks: Block[];
-  /** Files and folders whose changes are to be seen at once, beside those of the tree that every page follows. They are not sent. */
+  /** Files and folders that this page follows in addition to those of the tree that every page follows. They are not sent. */
   watch?: readonly string[];
 }
 
-/** A page as it is sent. */
+/** A page as the server sends it. */
 export interface SentPage extends Page {
   /** The pages that this tree has. */
   nav: Link[];
@@ -130,7 +130,7 @@ export interface SentPage extends Page {
   again_ms: number;
 }
 
-/** Text from a task or a file. */
+/** Makes text from a task or a file safe to show. */
 export function shown(text: unknown): string {
   return safe(text);
 }
@@ -157,7 +157,7 @@ export function timeOf(ms: number | null): Cell {
   return ms === null ? "–" : { at_ms: Math.round(ms) };
 }
 
-/** Without what changes something, for a page on which nothing may be changed. */
+/** Removes all buttons that change something, for a read-only page. */
 export function withoutActs(blocks: readonly Block[]): Block[] {
   return blocks.flatMap((block): Block[] => {
     if (block.kind === "acts") return [];

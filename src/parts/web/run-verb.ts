@@ -1,10 +1,10 @@
-/** Runs a verb of the command line in this process, and collects what it says as JSON: it has the same checks and the same effects. */
+/** Runs a verb of the command line in this process, and collects its JSON output. It has the same checks and the same effects. */
 import type { Context, Output } from "../../cli/shell/command-spec.ts";
 import { dropOf, insideRun } from "../../cli/shell/inside-run.ts";
 import { parseArguments } from "../../cli/shell/parse.ts";
 import { loadCommand, REGISTRY } from "../../cli/shell/registry.ts";
 
-/** A command line, without parsing: no text of a page is ever taken for an option. */
+/** A command line as values. It is not parsed, so no text of a page is ever taken for an option. */
 export interface Line {
   verb: string;
   /** The second word of a two-word command. */
@@ -18,7 +18,7 @@ export interface Said {
   notes: string[];
 }
 
-/** @param ctx of `web` itself @throws what the verb throws */
+/** @param ctx the context of `web` itself. @throws what the verb throws */
 export async function runVerb(ctx: Context, line: Line): Promise<Said> {
   const { verb, subcommand = "", positionals, options } = line;
   const spec = await loadCommand(verb);
@@ -43,7 +43,7 @@ function collect({ documents, notes }: Said): Output {
   return {
     line: () => undefined,
     json: (value) => documents.push(value as Record<string, unknown>),
-    // Verbs that print a stream write lines of JSON so.
+    // Verbs that print a stream write their lines of JSON with `raw`.
     raw: async (text) => {
       if (typeof text !== "string") return;
       for (const line of text.split("\n"))

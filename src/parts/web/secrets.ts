@@ -1,15 +1,15 @@
-/** How secrets of requests are compared, and how wrong ones are slowed down. */
+/** Compares secrets of requests, and counts wrong ones so that guessing is slow. */
 import { createHash, timingSafeEqual } from "node:crypto";
 
 const WRONG_MS = 60_000;
 
-/** Takes the same time wherever they differ. */
+/** Compares two texts. It takes the same time wherever they differ. */
 export function isSame(a: string, b: string): boolean {
   const [x, y] = [a, b].map((text) => createHash("sha256").update(text).digest());
   return x !== undefined && y !== undefined && timingSafeEqual(x, y);
 }
 
-/** Counts the wrong ones of the last minute, up to a number. */
+/** Counts the wrong secrets of the last minute, up to a maximum. */
 export class WrongOnes {
   private readonly max: number;
   private readonly nowMs: () => number;
@@ -21,7 +21,7 @@ export class WrongOnes {
     this.nowMs = nowMs;
   }
 
-  /** Notes one more. True when there were too many before it. Keeps the times of the last few, so that it grows no further. */
+  /** Notes one more wrong secret. True when there were too many before. It keeps at most `max` times, so it does not grow. */
   isOneTooMany(): boolean {
     const { times } = this;
     const nowMs = this.nowMs();

@@ -1,4 +1,4 @@
-/** The server of the pages. Each request is bounded in size and time. */
+/** Serves the pages. Each request is bounded in size and time. */
 import fs from "node:fs";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import https from "node:https";
@@ -30,7 +30,7 @@ const CODE_BYTES_MAX = 4096;
 const ACT_BYTES_MAX = 65_536;
 const REQUEST_MS = 10_000;
 const CONNECTIONS_MAX = 128;
-/** So many pages are made at the same time. */
+/** At most this many pages are made at once. */
 const PAGES_MAX = 8;
 const ACTS_MAX = 8;
 
@@ -45,7 +45,7 @@ const HEADERS: Readonly<Record<string, string>> = {
   "Cross-Origin-Resource-Policy": "same-origin",
   "Cache-Control": "no-store",
 };
-/** By the ending of a file of the page. */
+/** Content types by file extension. */
 const TYPES: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
@@ -53,17 +53,17 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 export interface WebOptions {
-  /** 0: any free one. */
+  /** 0 for any free port. */
   port: number;
   listenOn: ListenOn;
   pages: Pages;
   live: Live;
   sessions: Sessions;
-  /** Left out: nothing can be changed. */
+  /** Left out when pages may change nothing. */
   actor?: Actor;
-  /** Left out: `/metrics` is not there. */
+  /** Left out when there is no `/metrics`. */
   metrics?: MetricsPage;
-  /** The folder of the page's own files. */
+  /** The folder with the files of the pages themselves: HTML, scripts and style. */
   assets: string;
   /** A request that takes longer to arrive ends (default 10,000 ms). */
   requestMs?: number;
@@ -110,7 +110,7 @@ export class WebServer {
     this.origins = this.options.listenOn.origins(this.port);
   }
 
-  /** Ends open connections, too. */
+  /** Stops the server, and ends open connections. */
   async close(): Promise<void> {
     this.options.live.close();
     await new Promise<void>((resolve) => {
@@ -245,7 +245,7 @@ function wantedOf(url: URL): Wanted | undefined {
   return { route, query: wanted.searchParams, key: wanted.pathname + wanted.search };
 }
 
-/** Undefined for all that is not a path on this host. */
+/** Undefined for anything but a path on this host. */
 function parse(text: string): URL | undefined {
   if (!text.startsWith("/") || text.startsWith("//")) return undefined;
   try {
@@ -266,7 +266,7 @@ function send(
   response.writeHead(status, { ...HEADERS, ...type, ...more }).end(JSON.stringify(value));
 }
 
-/** Undefined when it is too large. */
+/** Undefined when the body is too large. */
 async function readBody(request: IncomingMessage, bytesMax: number): Promise<string | undefined> {
   const parts: Buffer[] = [];
   let bytes = 0;

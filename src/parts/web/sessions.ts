@@ -1,23 +1,23 @@
 /**
- * Who may read the pages. A link holds a code, which works once and for a minute; the browser changes it for a session. A session has
- * two secrets: a cookie, and a key that every request for data sends in a header. Cookies are sent to all ports of a host, so another
- * server on this machine may see the cookie; it does not see the key.
+ * Knows which browsers may read the pages. A link holds a code, which works once and for a minute. The browser exchanges it for a
+ * session. A session has two secrets: a cookie, and a key that every request for data sends in a header. Browsers send cookies to all
+ * ports of a host, so another server on this machine may see the cookie. It does not see the key.
  */
 import { randomBytes } from "node:crypto";
 import { isSame, WrongOnes } from "./secrets.ts";
 
 const SECRET_BYTES = 24;
 const CODE_MS = 60_000;
-/** So many wrong ones in a minute, before further wrong ones are told to wait. */
+/** After this many wrong ones in a minute the server tells further wrong ones to wait. */
 const WRONG_CODES_MAX = 5;
 const WRONG_KEYS_MAX = 30;
 /** The oldest session ends when there are more. */
 const SESSIONS_MAX = 20;
 
 export interface Session {
-  /** For the cookie. */
+  /** The secret in the cookie. */
   id: string;
-  /** For the header. */
+  /** The secret in the header. */
   key: string;
 }
 
@@ -35,14 +35,14 @@ export class Sessions {
     this.wrongKeys = new WrongOnes(WRONG_KEYS_MAX, nowMs);
   }
 
-  /** Makes the code of a new link. The one before works no longer. */
+  /** Makes the code of a new link. The code before it stops working. */
   newCode(): string {
     const text = secret();
     this.code = { text, untilMs: this.nowMs() + CODE_MS };
     return text;
   }
 
-  /** "later": there were too many wrong codes. A right one works even then, so that no other user can lock the owner out. */
+  /** "later" after too many wrong codes. A right one works even then, so that no other user can lock the owner out. */
   exchange(code: string): Session | "wrong" | "later" {
     const nowMs = this.nowMs();
     if (this.code !== undefined && nowMs < this.code.untilMs && isSame(code, this.code.text)) {
@@ -55,7 +55,7 @@ export class Sessions {
     return this.wrongCodes.isOneTooMany() ? "later" : "wrong";
   }
 
-  /** Like `isOpen`. "later": there were too many wrong ones; a right one passes even then. */
+  /** Like `isOpen`, but counts wrong secrets. "later" after too many wrong ones; a right one passes even then. */
   check(id: string | undefined, key: string | undefined): "open" | "wrong" | "later" {
     if (this.isOpen(id, key)) return "open";
     if (id === undefined && key === undefined) return "wrong";

@@ -1,6 +1,6 @@
 /**
- * Notices when something in a state tree has changed, for all streams together. It compares the times of folders and files: some ten
- * calls each round, however many files change. A watcher of the system would be told of each file, and of none when a folder is replaced.
+ * Notices changes in a state tree, for all streams together. It compares the times of folders and files. That takes about ten calls
+ * each round, however many files change. A watcher of the system would get an event for each file, and none when a folder is replaced.
  */
 import { join } from "node:path";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -15,7 +15,7 @@ export class TreeWatch {
   private timer: NodeJS.Timeout | undefined;
   private stamps = "";
 
-  /** @param more further paths, asked for in each round */
+  /** @param more gives further paths in each round */
   constructor(tree: StateTree, onChange: () => void, more: () => Iterable<string>) {
     this.paths = pathsOf(tree);
     this.onChange = onChange;
@@ -46,7 +46,7 @@ export class TreeWatch {
   }
 }
 
-/** A folder changes when a name in it comes or goes, and a file when it is written. */
+/** The paths to compare. A folder changes when a name in it comes or goes, and a file when it is written. */
 function pathsOf(tree: StateTree): string[] {
   const trays = ["inbox", "processing", "outbox", "failed"];
   const { dir, mailbox, control, runs, roadmap, supervisor, controlState, metrics, alerts } = tree;

@@ -1,10 +1,10 @@
-/** Reads what a verb of the command line prints as JSON, in this process, and not too often: so a page cannot differ from its command. */
+/** Reads the JSON output of a verb in this process, but not too often. So a page shows the same as its command. */
 import type { Context } from "../../cli/shell/command-spec.ts";
 import { type RestRule, restAfter } from "../../core/rest.ts";
 import { runVerb } from "./run-verb.ts";
 
 const REST: RestRule = { times: 20, mostMs: 60_000 };
-/** When it is known that something has changed. */
+/** The pause when a changed stamp shows that something has changed. */
 const NEWS_REST: RestRule = { times: 4, mostMs: 10_000 };
 const KEPT_MAX = 50;
 
@@ -17,7 +17,7 @@ export interface Asked {
   options?: Readonly<Record<string, unknown>>;
   /** The least time between two readings (ms). */
   againMs: number;
-  /** Names the state of the file that is read: one that has changed is read again sooner. */
+  /** The state of the file that the verb reads. With a new stamp it is read again sooner. */
   stamp?: string;
 }
 
@@ -32,7 +32,7 @@ export class VerbReader {
   private readonly ctx: Context;
   private readonly kept = new Map<string, Kept>();
 
-  /** @param ctx of `web` itself */
+  /** @param ctx the context of `web` itself */
   constructor(ctx: Context) {
     this.ctx = ctx;
   }
@@ -41,12 +41,12 @@ export class VerbReader {
     return this.ctx.env;
   }
 
-  /** Undefined when it prints nothing. @throws what the verb throws */
+  /** The first document of a verb; undefined when it prints none. @throws what the verb throws */
   async read(asked: Asked): Promise<Json | undefined> {
     return (await this.readAll(asked))[0];
   }
 
-  /** Of a verb that prints several documents. @throws what the verb throws */
+  /** All documents of a verb that prints several. @throws what the verb throws */
   readAll(asked: Asked): Promise<Json[]> {
     const { againMs, stamp, ...line } = asked;
     const key = JSON.stringify(line);

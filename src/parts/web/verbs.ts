@@ -1,10 +1,10 @@
-/** What a page may change: verbs of the command line, and which words each may get from a page. Pure. */
+/** What a page may change: the verbs of the command line, and the arguments that each may get from a page. Pure. */
 import { compileCheck, optional } from "../../codec/schema.ts";
 import { type TProperties, Type } from "../../codec/typebox.ts";
 import { LISTED_STATES, type ListedState } from "../../view/page-of-tasks.ts";
 import type { Line } from "./run-verb.ts";
 
-/** By their names in a request. `requeue` stops a run and puts its task back. */
+/** The names of verbs in a request. `requeue` stops a run and puts its task back. */
 export type Verb =
   | "retry"
   | "cancel"
@@ -16,15 +16,15 @@ export type Verb =
   | "land"
   | "reject";
 
-/** All tasks of a list, some at a time. */
+/** Asks for all tasks of a list, some in each request. */
 export interface All {
   state: ListedState;
   q: string;
-  /** From the answer before. */
+  /** The `next` of the answer before; left out in the first request. */
   after?: string;
 }
 
-/** What a request asks for, as its schema says. */
+/** What a request asks for. Its schema has checked it. */
 export interface Wish {
   verb: Verb;
   ids?: string[];
@@ -33,10 +33,10 @@ export interface Wish {
   all?: All;
 }
 
-/** In one request. */
+/** Most ids in one request. */
 export const IDS_MAX = 100;
 const TEXT_MAX = 16_384;
-/** So long a command waits for its effect (ms). */
+/** How long a command waits for its effect (ms). */
 const EFFECT_MS = 5000;
 const WAIT = { wait: true, timeout: EFFECT_MS };
 
@@ -54,13 +54,13 @@ const AllOf = Type.Object(
 );
 
 interface Entry {
-  /** Of the command line. */
+  /** The verb on the command line. */
   verb: string;
   needs: TProperties;
-  /** It can be asked for all tasks of a list. */
+  /** True if a request may ask for all tasks of a list. */
   isForAll?: boolean;
   options?: Readonly<Record<string, unknown>>;
-  /** For all tasks of a list. */
+  /** The options for all tasks of a list, if they differ. */
   optionsForAll?: Readonly<Record<string, unknown>>;
 }
 
@@ -97,7 +97,7 @@ const checks = new Map(
   }),
 );
 
-/** @returns what is wrong with it, when something is */
+/** @returns the wish, or a text that says what is wrong with the body */
 export function readWish(body: string): Wish | string {
   let value: unknown;
   try {
@@ -112,7 +112,7 @@ export function readWish(body: string): Wish | string {
   return fault === undefined ? (value as Wish) : fault.message;
 }
 
-/** @param ids in place of those of the wish: some of a list */
+/** @param some ids of a list, in place of those of the wish */
 export function lineOf({ verb: name, ids = [], number, text }: Wish, some?: string[]): Line {
   const { verb, options = {}, optionsForAll = options } = VERBS[name];
   const words = [

@@ -1,4 +1,4 @@
-/** Leaves out the values of variables of programs, which often hold what is secret. Pure. */
+/** Hides the values of a program's environment variables, which often hold secrets. Pure. */
 
 export function withoutSecrets(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutSecrets);

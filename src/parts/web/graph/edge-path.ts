@@ -1,8 +1,8 @@
-/** The lines of a drawing: from each box to those that wait for it, between the boxes of the columns on its way and never behind one. Pure. */
+/** Makes the lines of a drawing, from each box to those that wait for it. A line passes between boxes and never behind one. Pure. */
 import { BOX, GAP, type Layout, type Place } from "./layout.ts";
 
 const PITCH = BOX.height + GAP.y;
-/** A line over more columns stays in its lane as long as it can, so that its path stays short. */
+/** A line over more columns than this stays in its lane as long as it can, so that its path text stays short. */
 const SLOPING_MAX = 8;
 
 interface Columns {
@@ -12,7 +12,7 @@ interface Columns {
   ends: Map<number, [first: number, last: number]>;
 }
 
-/** Paths of SVG, in the order of the edges. */
+/** SVG paths, in the order of the edges. */
 export function edgePaths({ places, edges }: Pick<Layout, "places" | "edges">): string[] {
   const columns = columnsOf(places);
   const at = (id: string): Place => places.get(id) ?? { x: 0, y: 0 };
@@ -49,12 +49,12 @@ function pathOf(a: Place, b: Place, { xs, ends }: Columns): string {
 function laneAt(y: number, [first, last]: readonly [number, number]): number {
   const whole = Math.round(y);
   if (whole < first || whole > last + BOX.height) return whole;
-  // Boxes of a column are as far from each other as lanes.
+  // The lanes have the same distance as the boxes of a column.
   return first - GAP.y / 2 + Math.round((y - first + GAP.y / 2) / PITCH) * PITCH;
 }
 
 function curve(x1: number, y1: number, x2: number, y2: number): string {
-  // Only in a circle a line leads back.
+  // A line leads back only when nodes wait for each other in a circle.
   const bend = x2 > x1 ? Math.round((x2 - x1) / 2) : Math.max(20, (x1 - x2) / 2);
   return `C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
 }

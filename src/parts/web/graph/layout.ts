@@ -1,6 +1,6 @@
 /**
- * Where the nodes of a plan are drawn: in layers from left to right, each node after all that it waits for, and near to them. Pure.
- * A layer with very many nodes takes several columns, so that the drawing stays as wide as it is high.
+ * Places the nodes of a plan: in layers from left to right, each node after all that it waits for, and near to them. Pure.
+ * A layer with very many nodes takes several columns, so that the drawing does not become too high.
  */
 
 export interface GraphNode {
@@ -18,16 +18,16 @@ export interface Layout {
   height: number;
   /** The top left corner of each node's box. */
   places: Map<string, Place>;
-  /** From what is waited for to what waits. */
+  /** From a node to one that waits for it. */
   edges: [from: string, to: string][];
 }
 
 export const BOX = { width: 170, height: 28 };
-/** Between layers, and between the boxes of a column. */
+/** The distance between layers (`x`), and between the boxes of a column (`y`). */
 export const GAP = { x: 60, y: 12 };
 /** Columns of one layer are nearer to each other than layers. */
 const COLUMN_GAP = 14;
-/** A layer has at least so many rows before it takes a second column. */
+/** A layer takes a second column only when it has more rows than this. */
 const ROWS_MIN = 20;
 const SWEEPS = 8;
 
@@ -58,7 +58,7 @@ export function layOut(nodes: readonly GraphNode[]): Layout {
   return { width: Math.max(BOX.width, x - GAP.x), height, places, edges };
 }
 
-/** Each node one layer after the last of those that it waits for. In a circle, which a valid plan has not, some are too early. */
+/** Puts each node one layer after the last of those that it waits for. In a circle, which no valid plan has, some are too early. */
 function layersOf(nodes: readonly GraphNode[], edges: readonly [string, string][]): string[][] {
   const missing = new Map(nodes.map(({ id }) => [id, 0]));
   const followers = new Map<string, string[]>();
@@ -89,7 +89,7 @@ function layersOf(nodes: readonly GraphNode[], edges: readonly [string, string][
   return layers;
 }
 
-/** Each node near to the middle of its neighbours, so that fewer lines cross. */
+/** Moves each node near to the middle of its neighbours, so that fewer lines cross. */
 function orderLayers(layers: string[][], edges: readonly [string, string][]): string[][] {
   const before = neighbours(edges.map(([from, to]) => [to, from]));
   const after = neighbours(edges);
@@ -127,7 +127,7 @@ function middleOf(ids: string[] | undefined, rank: Map<string, number>, own = 0)
   return ids.reduce((sum, id) => sum + (rank.get(id) ?? 0), 0) / ids.length;
 }
 
-/** A short layer stands in the middle of the height. */
+/** Moves a short layer to the middle of the height. */
 function centre(layers: readonly string[][], places: Map<string, Place>, height: number): void {
   for (const layer of layers) {
     const low = Math.max(0, ...layer.map((id) => (places.get(id)?.y ?? 0) + BOX.height));

@@ -1,4 +1,4 @@
-/** The page of the agents: what each does, its session, what it has used, how full its accounts are, and its mail. */
+/** The page of the agents: the work and the session of each, what it has used, the quotas of its accounts, and its mail. */
 import { join } from "node:path";
 import { accountsDir, GateFile } from "../../../agents/accounts/gate-file.ts";
 import { pausedAgents } from "../../../agents/breaker/breaker-file.ts";
@@ -22,7 +22,7 @@ export interface AgentSources {
   agents: readonly AgentSettings[];
   overview: Overview;
   verbs: VerbReader;
-  /** The thread of mail that is open. */
+  /** The open thread of mail. */
   thread: string | null;
 }
 
@@ -105,7 +105,7 @@ function priceText({ cost_usd_micro: cost, runs, runs_without_price: unknown }: 
   return `$${(cost / 1e6).toFixed(2)}${unknown > 0 ? " or more" : ""}`;
 }
 
-/** What runs were told of the windows of each account. One that no run was told of is not known. */
+/** The quota windows of each account, as far as its service has told them to runs. */
 function quotaBlock({ agents, verbs }: AgentSources): Block {
   const names = new Set(
     agents.flatMap(({ account = "default", accounts }) => accounts ?? [account]),
@@ -144,7 +144,7 @@ function quotaBlock({ agents, verbs }: AgentSources): Block {
   };
 }
 
-/** None where there is no scope of mail, as outside a repository. */
+/** Empty where there is no scope of mail, as outside a repository. */
 async function mailBlocks({ verbs, thread }: AgentSources): Promise<Block[]> {
   try {
     const found = await verbs.read({ verb: "agents", againMs: MAIL_AGAIN_MS });

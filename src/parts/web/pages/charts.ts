@@ -6,11 +6,11 @@ import { type Block, type Cell, type Chart, pathWith, type Shape, shown, timeOf 
 
 const WIDTH = 600;
 const HEIGHT = 90;
-/** So many ways to fail have a colour of their own. */
+/** At most this many kinds of failure have their own colour. */
 const KINDS_MAX = 3;
 const KIND_LOOKS = ["bad", "warn", "other", "soft"];
 
-/** @param name of the span that is shown */
+/** @param name the name of the shown span */
 export function chartBlocks(series: Series, name: SpanName): Block[] {
   const { points, known_from_ms: knownFromMs, is_complete: isComplete } = series;
   const charts = [endedChart, waitChart, runChart, kindChart].map((make) => make(series));
@@ -148,7 +148,7 @@ function stacked(
     let y = HEIGHT;
     return column.flatMap((count, at): Shape[] => {
       if (count === 0) return [];
-      // What is there is seen, however small it is.
+      // Even the smallest count must be visible.
       const height = Math.max(2, (count / max) * HEIGHT);
       y -= height;
       const box: Shape["box"] = [round(i * width), round(y), round(width * 0.85), round(height)];

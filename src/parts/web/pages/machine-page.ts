@@ -3,7 +3,7 @@ import { type Block, type Page, say, shown } from "../page.ts";
 import type { VerbReader } from "../verb-reader.ts";
 import { withoutSecrets } from "../without-secrets.ts";
 
-/** Checks start programs, and look at the whole tree (ms). */
+/** How often the checks run (ms). They start programs and read the whole tree. */
 const CHECK_AGAIN_MS = 30_000;
 const SETTINGS_AGAIN_MS = 2000;
 const VALUE_CHARS_MAX = 2000;
@@ -15,7 +15,7 @@ interface Check {
   do?: string;
 }
 
-/** Without a break between the sign and its word. */
+/** A sign and its word, with a space between them that does not break. */
 const SIGNS: Readonly<Record<Check["status"], string>> = {
   ok: "✓\u00a0ok",
   warn: "!\u00a0warn",
@@ -66,7 +66,7 @@ async function settingsOf(verbs: VerbReader): Promise<Block> {
       none: "no settings",
     };
   } catch (error) {
-    // The checks above name the place.
+    // The checks above name the file and the fault.
     return say(
       `the settings cannot be read: ${shown(error instanceof Error ? error.message : error)}`,
       true,

@@ -1,9 +1,9 @@
-/** The mail of a scope by its threads: which there are, and what was said in one. Made of what `messages` and `agents` print. */
+/** The mail of a scope: its threads, and the messages of the open one. Made of the output of `messages` and `agents`. */
 import { cut } from "../../../text/render.ts";
 import { type Block, type Cell, pathWith, say, shown, timeOf } from "../page.ts";
 import type { VerbReader } from "../verb-reader.ts";
 
-/** So many messages are looked at, from the last one back. */
+/** Only this many messages are read, the last ones. */
 const MESSAGES_MAX = 500;
 const THREADS_MAX = 50;
 const FIRST_CHARS_MAX = 60;
@@ -45,7 +45,7 @@ export async function readMail(verbs: VerbReader): Promise<Message[]> {
   return found as unknown as Message[];
 }
 
-/** @param open the thread whose messages are shown */
+/** @param open the thread whose messages are shown; null for none */
 export function threadBlocks(
   messages: readonly Message[],
   agents: readonly MailAgent[],
@@ -63,7 +63,7 @@ export function threadBlocks(
   return blocks;
 }
 
-/** By the id of the message that began each. An answer belongs to the thread of what it answers. */
+/** Threads by the id of their first message. An answer belongs to the thread of the message that it answers. */
 export function threadsOf(messages: readonly Message[]): Map<string, Message[]> {
   const roots = new Map<string, string>();
   const threads = new Map<string, Message[]>();
@@ -79,7 +79,7 @@ export function threadsOf(messages: readonly Message[]): Map<string, Message[]> 
   return threads;
 }
 
-/** The one in which something was said last comes first. */
+/** The thread with the newest message comes first. */
 function threadsTable(
   threads: ReadonlyMap<string, Message[]>,
   agents: readonly MailAgent[],
@@ -126,7 +126,7 @@ function messagesTable(said: readonly Message[], agents: readonly MailAgent[]): 
   };
 }
 
-/** The names of those to whom it goes; of another scope the whole address. */
+/** The names of the recipients; whole addresses for those of another scope. */
 function recipients({ to, mentions, project, branch }: Message): string[] {
   const own = `${project}:${branch}:`;
   return [...new Set([...to, ...mentions])].map((one) =>
@@ -134,7 +134,7 @@ function recipients({ to, mentions, project, branch }: Message): string[] {
   );
 }
 
-/** The agents that have not provably read it; of people it is not known. */
+/** Names the agents that have not provably read the message. For people this is not known. */
 function readText(message: Message, agents: readonly MailAgent[]): string {
   const names = new Set(recipients(message));
   const readers = agents.filter(({ name }) => names.has(name));
@@ -148,7 +148,7 @@ function firstWords({ content }: Message): string {
   return line === "" ? "(no text)" : cut(shown(line), FIRST_CHARS_MAX);
 }
 
-/** Its lines stay lines. */
+/** The text of a message, with its line breaks. */
 function textOf({ content }: Message): string {
   if (content === null) return "(its text is missing)";
   const lines = content.slice(0, TEXT_CHARS_MAX).split("\n").map(shown);

@@ -1,4 +1,4 @@
-/** The first page: what `top` shows, as tables. Pure. */
+/** The first page: it shows the data of `top` as tables. Pure. */
 import { countText, duration, safe } from "../../../text/render.ts";
 import type { MinuteCounts } from "../../../view/done-rate.ts";
 import type { Overview, RunningRow, WaitingGroup } from "../../../view/overview.ts";
@@ -20,7 +20,7 @@ import {
 const TASKS_NAMED_MAX = 5;
 const HEARTBEAT_LATE_MS = 5000;
 
-/** @param more the charts, and what else is known of the machine */
+/** @param more the charts, and a text about the disk */
 export function overviewPage(overview: Overview, more: { charts: Block[]; disk: string }): Page {
   const { health, obstacles, alerts, questions } = overview;
   return {
@@ -88,7 +88,7 @@ function workersOf({ workers }: Overview): Block {
       String(pid),
       String(slots),
       shown(verdict),
-      // Whole steps, so that it changes only when it is late.
+      // An age below the limit is not shown, so that the text changes only when the heartbeat is late.
       ageMs < HEARTBEAT_LATE_MS ? "just now" : `${duration(Math.floor(ageMs / 1000) * 1000)} ago`,
     ]),
     none: "no worker process",
@@ -122,7 +122,7 @@ function countsOf({ counts, slots, minutes, run_time: time, cost }: Overview, di
   return { kind: "facts", facts };
 }
 
-/** The last minute that is over. */
+/** Counts of the last whole minute. */
 function minuteText({ completed, failed }: MinuteCounts): string {
   const of = (counts: readonly (number | null)[]): string => {
     const count = counts.at(-2) ?? null;

@@ -1,4 +1,4 @@
-/** The page of the plan: its graph, its nodes as a table, and one node. Made of what `roadmap show` prints. */
+/** The page of the plan: its graph, its nodes as a table, and one node. Made of the output of `roadmap show`. */
 import type { NodeStatus, RoadmapNode } from "../../../core/roadmap.ts";
 import { isContainer } from "../../../core/roadmap.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
@@ -27,7 +27,7 @@ const LABEL_CHARS_MAX = 22;
 const TEXT_CHARS_MAX = 4000;
 const AGAIN_MS = 300;
 
-/** How a node is drawn: its colour by name, and a sign, so that no state is told by its colour alone. */
+/** The colour of a node by name, and a sign. With the sign no state is shown by a colour alone. */
 const LOOKS: Readonly<Record<NodeStatus, { look: string; sign: string }>> = {
   open: { look: "none", sign: "○" },
   in_progress: { look: "run", sign: "▶" },
@@ -40,7 +40,7 @@ const LOOKS: Readonly<Record<NodeStatus, { look: string; sign: string }>> = {
 export class PlanPage {
   private readonly tree: StateTree;
   private readonly verbs: VerbReader;
-  /** Places change only when the nodes or what they wait for change. */
+  /** The last layout. It changes only when the nodes or their dependencies change. */
   private kept: { key: string; layout: Layout; paths: string[] } | undefined;
 
   constructor(tree: StateTree, verbs: VerbReader) {
@@ -48,7 +48,7 @@ export class PlanPage {
     this.verbs = verbs;
   }
 
-  /** @param query `node`: the one that is open */
+  /** @param query its `node` is the open node */
   async make(query: URLSearchParams): Promise<Page> {
     const nodes = await readNodes(this.tree, this.verbs);
     const id = query.get("node");
@@ -183,7 +183,7 @@ function countsOf(nodes: readonly RoadmapNode[]): [string, Cell][] {
   ];
 }
 
-/** What waits for a person or has failed first, then what runs. */
+/** Nodes that wait for a person or have failed come first. */
 function tableOf(nodes: readonly RoadmapNode[]): Block {
   const order: NodeStatus[] = ["needs_human", "failed", "blocked", "in_progress", "open", "done"];
   const rows = nodes.toSorted((a, b) => order.indexOf(a.status) - order.indexOf(b.status));

@@ -1,4 +1,4 @@
-/** The page of the questions that wait for a person: those of agents and budgets, and those of nodes of the plan. */
+/** The page of questions to a person, from agents, budgets and nodes of the plan. */
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import type { QuestionText } from "../../../questions/question-file.ts";
 import { answersTo } from "../buttons.ts";
@@ -7,7 +7,7 @@ import { type Block, type Cell, type Page, pathWith, say, shown, timeOf } from "
 const CONTEXT_LINES_MAX = 100;
 const TEXT_CHARS_MAX = 4000;
 
-/** @param nodes of the plan that wait for a person @param asked what they ask, by their ids */
+/** @param nodes the nodes of the plan that wait for a person. @param asked their questions, by node id */
 export function questionsPage(
   questions: readonly QuestionText[],
   nodes: readonly RoadmapNode[],
@@ -52,7 +52,7 @@ function questionBlocks(question: QuestionText): Block[] {
   ];
 }
 
-/** @param question "": it is told by the node itself */
+/** @param question "" when the question is in the text of the node itself */
 function nodeBlocks(node: RoadmapNode, question: string): Block[] {
   const { id, title, prompt, goal } = node;
   const text = question === "" ? (prompt ?? goal ?? "") : "";

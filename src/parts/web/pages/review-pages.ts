@@ -1,4 +1,4 @@
-/** The pages of work on branches: what waits to be landed, and one piece of it, as `review` prints it. */
+/** The pages of work on branches: a list of work that has and has not landed, and the output of `review` for one task. */
 import type { StateTree } from "../../../core/state-tree.ts";
 import { changeText, readWork, type Work } from "../../../view/landing.ts";
 import { actsOnReview } from "../buttons.ts";
@@ -123,7 +123,7 @@ function list(title: string, column: string, lines: readonly string[]): Block {
   return { kind: "table", title, columns: [column], rows, none: "" };
 }
 
-/** The end of a text counts. */
+/** Shows the last lines of a text. */
 function textBlocks(title: string, text: string): Block[] {
   if (text.trim() === "") return [];
   const lines = text.trim().split("\n").slice(-TEXT_LINES_MAX).map(shown);

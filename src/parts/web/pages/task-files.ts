@@ -1,4 +1,4 @@
-/** The files of a task, and a part of one of them: logs, what its agent was told and said, its record, its evidence. Reads only. */
+/** Lists the files of a task, and shows a part of one: logs, the conversation of its agent, its record, its evidence. Only reads. */
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { ReadLine } from "../../../agents/stream/facts.ts";
@@ -19,20 +19,20 @@ const LINES = 200;
 const EVIDENCE_MAX = 30;
 const JSON_BYTES_MAX = 1024 * 1024;
 const JSON_LINES_MAX = 2000;
-/** The times of half a day. */
+/** How much of the file of times is read (bytes). That is about half a day. */
 const TIMES_BYTES = 1024 * 1024;
-/** The stream of an agent, shown as a conversation. */
+/** The file with the stream of an agent, which is shown as a conversation. */
 const STREAM = "events.jsonl";
 
 interface TaskFile {
-  /** As it is named in the address. */
+  /** Its name in the address of the page. */
   key: string;
   name: string;
   path: string;
   bytes: number;
 }
 
-/** @param query `file`: a key from the list; `to`: where the shown part ends (bytes), left out: the end */
+/** @param query `file`: a key from the list. `to`: where the shown part ends (bytes); left out for the end of the file */
 export function fileBlocks(
   tree: StateTree,
   task: TaskPage,
@@ -53,7 +53,7 @@ export function fileBlocks(
   return [{ kind: "links", label: "files", links }, contentOf(file, query, agents, at)];
 }
 
-/** What people look for first. */
+/** The file that people look for first. */
 function firstOf(files: readonly TaskFile[]): TaskFile | undefined {
   return (
     files.find(({ key }) => key === STREAM) ??
@@ -125,7 +125,7 @@ function linesOf(key: string, path: string, page: LogPage, agents: AgentLines): 
   const { lines } = page;
   const read = key === STREAM ? agents.readerOf(dirname(path)) : undefined;
   if (read !== undefined) return conversationOf(read, path, page);
-  // What a program says of its progress is shown as such.
+  // Reports of progress are no output of the program.
   const isPlain = key === "stdout.log" ? (line: string) => !isProgressLine(line) : () => true;
   return lines.filter(isPlain).map(colouredLine);
 }
@@ -138,7 +138,7 @@ function conversationOf(read: ReadLine, path: string, { lines, starts, to }: Log
   );
 }
 
-/** A run could have put a link in the place of its folder. */
+/** A run could have replaced its folder by a link that leads elsewhere. */
 function isInside(folder: string, path: string): boolean {
   try {
     return fs.realpathSync(path).startsWith(`${fs.realpathSync(folder)}/`);

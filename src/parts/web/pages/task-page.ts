@@ -1,4 +1,4 @@
-/** The page of one task: where it is, why it has not ended, its runs, and a part of one of its files. Reads only. */
+/** The page of one task: its state, why it has not ended, its runs, and a part of one of its files. Only reads. */
 import { join } from "node:path";
 import type { CostSum } from "../../../agents/cost-sums.ts";
 import { sessionOfRun } from "../../../agents/stream/session-file.ts";
@@ -25,7 +25,7 @@ export interface TaskReaders {
   agents: AgentLines;
 }
 
-/** @param query `file`: a name from the list of its files; `to`: where the shown part ends (bytes), left out: the end */
+/** @param query see `fileBlocks` */
 export async function taskPage(
   tree: StateTree,
   id: string,
@@ -112,7 +112,7 @@ function factsOf(task: TaskPage, { cost }: Past): [string, Cell][] {
   });
 }
 
-/** What the run that is on has taken, in whole seconds, and its task has cost: a person who ends it loses that. */
+/** The time of the current run in whole seconds, and the cost of its task. A person who ends the run loses that. */
 function usedBy({ began_ms: beganMs }: TaskPage, { cost }: Past): string {
   if (beganMs === null) return "";
   const took = duration(Math.max(0, Math.floor((Date.now() - beganMs) / 1000) * 1000));
@@ -120,7 +120,7 @@ function usedBy({ began_ms: beganMs }: TaskPage, { cost }: Past): string {
   return micro === 0 ? took : `${took} and $${(micro / 1e6).toFixed(2)}`;
 }
 
-/** What its runs have used, the one that is on included. */
+/** What all runs of the task have used, including the current one. */
 function costText(cost: CostSum): string {
   const { cost_usd_micro: micro, runs, runs_without_price: unknown } = cost;
   const tokens = `${countText(cost.input_tokens)} tokens in, ${countText(cost.output_tokens)} out`;

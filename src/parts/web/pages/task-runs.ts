@@ -1,4 +1,4 @@
-/** The runs of a task: to scale, and as a table. Pure. */
+/** Shows the runs of a task as a drawing to scale and as a table. Pure. */
 import { bytesText } from "../../../core/bytes-text.ts";
 import { duration } from "../../../text/render.ts";
 import type { TaskRun } from "../../../view/task-runs.ts";
@@ -6,10 +6,10 @@ import { type Block, type Cell, type Chart, type Shape, shown, timeOf } from "..
 
 const WIDTH = 1000;
 const HEIGHT = 24;
-/** A wait is drawn to scale, but at most as wide as this: what is long and empty says little. */
+/** A wait is drawn to scale, but at most this wide, because a long empty area tells nothing. */
 const WAIT_WIDTH_MAX = 120;
 const RUN_WIDTH_MIN = 6;
-/** Of very many runs only the last ones are drawn. */
+/** At most this many runs are drawn, the last ones. */
 const RUNS_MAX = 50;
 const WHY_CHARS_MAX = 300;
 
@@ -64,7 +64,7 @@ function endText({ end }: TaskRun): string {
   return end === null ? "runs" : (ENDS[end] ?? shown(end));
 }
 
-/** Whole seconds while it runs, so that it changes only each second. */
+/** In whole seconds while it runs, so that the text changes only each second. */
 function tookText({ began_ms: beganMs, ended_ms: endedMs }: TaskRun, nowMs: number): string {
   if (endedMs !== null) return duration(endedMs - beganMs);
   return duration(Math.max(0, Math.floor((nowMs - beganMs) / 1000) * 1000));
@@ -79,7 +79,7 @@ function chartOf(runs: readonly TaskRun[], nowMs: number): Chart {
     wait: Math.min(WAIT_WIDTH_MAX, (waitsMs[i] ?? 0) * scale),
     took: Math.max(RUN_WIDTH_MIN, (tookMs[i] ?? 0) * scale),
   }));
-  // Shortened waits leave room, which the drawing gives to all.
+  // Shortened waits make the drawing narrower than `WIDTH`. The browser stretches it to the page.
   const width = Math.ceil(sum(wide.map(({ wait, took }) => wait + took)));
   let x = 0;
   const shapes: Shape[] = [];

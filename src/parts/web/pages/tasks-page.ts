@@ -1,4 +1,4 @@
-/** The page of the tasks in one state: some of them, and a link to those after them. Reads only what it shows. */
+/** The page of tasks in one state: some of them, and a link to the next ones. Reads only what it shows. */
 import { headlineOf } from "../../../core/outcome.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
 import { LISTED_STATES, type ListedState, pageOfTasks } from "../../../view/page-of-tasks.ts";
@@ -18,7 +18,7 @@ import {
 const ROWS = 100;
 const TEXT_CHARS_MAX = 300;
 
-/** @param query `state` (default waiting), `q` (the beginning of ids), `after` (from the link of the page before) */
+/** @param query `state` (default waiting), `q` (a prefix of ids), `after` (from the link to the next page) */
 export async function tasksPage(tree: StateTree, query: URLSearchParams): Promise<Page> {
   const state = LISTED_STATES.find((one) => one === query.get("state")) ?? "waiting";
   const idPrefix = query.get("q") ?? "";
