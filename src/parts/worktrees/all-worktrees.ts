@@ -1,4 +1,4 @@
-/** Finds the worktrees of a state tree, and the repositories in which it has made some. Looks only. */
+/** Finds the worktrees of a state tree, and the repositories that it has made them in. Only reads. */
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
@@ -14,11 +14,11 @@ export interface FoundWorktree {
 }
 
 export interface AllWorktrees {
-  /** Without links; undefined when none has been made yet. */
+  /** The folder of all worktrees, without symbolic links; undefined when no worktree was made yet. */
   dir: string | undefined;
   repositories: Repository[];
   found: FoundWorktree[];
-  /** What cannot be looked at, a sentence for each. */
+  /** What could not be read, a sentence for each. */
   problems: string[];
 }
 

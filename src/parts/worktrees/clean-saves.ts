@@ -1,4 +1,4 @@
-/** Removes saves of worktrees whose retention is over. It is a long one, because a save may hold work that is nowhere else. */
+/** Removes saves of worktrees when their retention is over. That time is long, because a save may hold work that is nowhere else. */
 import { isExpired } from "../../core/retention.ts";
 import { deleteRefs, listRefs } from "../../git/refs.ts";
 import { atCommonDir, type Repository } from "../../git/repository.ts";
@@ -12,11 +12,11 @@ export interface SavesToClean {
   /** `retention.saves_days`. */
   days: number;
   nowMs: number;
-  /** Whether the task, or what goes on with its work, waits or runs. */
+  /** Whether the task, or another task that goes on with its work, waits or runs. */
   isLive: (id: string) => boolean;
 }
 
-/** @returns the refs that are gone. Saves of a task that has a worktree stay */
+/** Keeps the saves of a task that has a worktree. @returns the removed refs */
 export async function cleanSaves(
   { repositories, found }: AllWorktrees,
   wish: SavesToClean,
@@ -48,7 +48,7 @@ async function oldSaves(
   const lines = await gitLines(atCommonDir(repository), "for-each-ref", format, "refs/mailchute/");
   return lines.flatMap((line) => {
     const [commit = "", seconds = "", name = ""] = line.split(" ");
-    // Other refs may name texts, which have no date.
+    // Other refs may point to texts, which have no date.
     if (!/^\d+$/.test(seconds) || !isExpired(nowMs - Number(seconds) * 1000, days)) return [];
     return readSave({ name, commit }) ?? [];
   });

@@ -1,4 +1,4 @@
-/** Removes worktrees whose work is safe elsewhere, and with a name also others, after their work is saved. */
+/** Removes worktrees whose work is safe elsewhere. Removes named ones even if they hold work, after it is saved. */
 import { messageOf } from "../../core/errors.ts";
 import { awaitPackedRefs } from "../../git/left-locks.ts";
 import { listRefs } from "../../git/refs.ts";
@@ -14,9 +14,9 @@ import { dropSpareBranch, emptyTrash, removeWorktree } from "./remove.ts";
 import { userOf } from "./worktree-user.ts";
 
 export interface CleanWish {
-  /** These go even when they hold work, which is saved first. Empty: all whose work is safe elsewhere. */
+  /** Removes these, and saves their work first. Empty: removes all whose work is safe elsewhere. */
   ids: readonly string[];
-  /** Ignored files are saved, too, and keep none. */
+  /** True: ignored files are saved, too, so they keep no worktree. */
   withIgnored: boolean;
   isDryRun: boolean;
   /** Setting `worktree_ignored_may_go`. */
@@ -29,9 +29,9 @@ export interface Cleaned {
   id: string;
   path: string | undefined;
   removed: boolean;
-  /** Why it stays, or would not have gone by itself. */
+  /** Why it stays, or would stay if it were not named. */
   reasons: string[];
-  /** Where its work is now. */
+  /** The ref that holds its work; null when nothing was saved. */
   saved: string | null;
 }
 
@@ -45,7 +45,7 @@ export async function cleanWorktrees(all: AllWorktrees, wish: CleanWish): Promis
   const cleaned: Cleaned[] = [];
   for (const one of wanted) cleaned.push(await cleanOne(one, dir, wish));
   if (wish.isDryRun) return cleaned;
-  // Killed in the middle, an earlier call may have left these.
+  // An earlier call that was killed in the middle may have left spare branches.
   if (!isNamed)
     for (const repository of all.repositories) {
       await awaitPackedRefs(repository.commonDir);
@@ -60,7 +60,7 @@ async function cleanOne(found: FoundWorktree, dir: string, wish: CleanWish): Pro
   const stays = { id, path: worktree.path, removed: false, saved: null };
   try {
     return await inTurn(repository, async () => {
-      // Asked in turn: a run that begins now waits for its turn to see the worktree.
+      // Asked in turn, because a run that begins now waits for its turn before it uses the worktree.
       const user = userOf(worktree.gitDir, id);
       if (wish.isLive(id) || wish.isLive(user)) return { ...stays, reasons: [LIVE] };
       dropStaleLocks(repository, id, worktree.gitDir);
@@ -88,7 +88,7 @@ async function cleanOne(found: FoundWorktree, dir: string, wish: CleanWish): Pro
   }
 }
 
-/** What a save does not hold. */
+/** Reasons to stay that a save does not remove. */
 function reasonsDespiteSave(holdings: Holdings, { withIgnored }: CleanWish): string[] {
   const nothing = { modified: [], untracked: [], unmerged: [], operation: undefined, commits: 0 };
   const ignored = withIgnored ? [] : holdings.ignored;

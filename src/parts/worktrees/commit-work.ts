@@ -1,6 +1,6 @@
 /**
- * Commits what a completed run has left uncommitted in its worktree, on the branch of its task. So all the work of a task is on one
- * branch, also that of an agent whose sandbox lets it write no commit.
+ * Commits what a completed run has left uncommitted in its worktree, on the branch of its task. So all work of a task is on one
+ * branch, even if the sandbox of its agent forbids commits.
  */
 
 import type { Task } from "../../core/task.ts";
@@ -14,7 +14,7 @@ import { type SaveOrder, saveWork } from "./save.ts";
 const SUBJECT_MAX = 72;
 
 /**
- * Call it when no program of the task runs. Killed at any step, it has staged files, or made the whole commit.
+ * Call it when no program of the task runs. A kill at any step leaves staged files at most, or the whole commit.
  * @returns why work stays outside of the branch; undefined when the branch has it all
  * @throws ErrGit, system errors; then the worktree holds what it held before, perhaps staged
  */
@@ -49,7 +49,7 @@ function hasChanges({ modified, untracked, unmerged, operation }: WorktreeStatus
   return modified.length + untracked.length + unmerged.length > 0 || operation !== undefined;
 }
 
-/** A commit would end what has been begun, or leave out what a repository inside holds. */
+/** Why it may not commit: that would end an open operation, or leave out files of an inner repository. */
 function explainStatus({ operation, unmerged, untracked }: WorktreeStatus): string | undefined {
   if (operation !== undefined) return `a ${operation} has not ended`;
   if (unmerged.length > 0) return `${unmerged[0]} is not merged`;
@@ -75,7 +75,7 @@ async function isIn(repository: Repository, commit = "", branch: string): Promis
   return isAncestor(call, commit, branch);
 }
 
-/** A file has been staged and changed after that: the index has contents that the commit would not have. */
+/** True if a file was staged and changed after that. Then the index has contents that the commit would lack. */
 async function hasOwnIndex(call: GitCall): Promise<boolean> {
   const staged = await gitList(call, "diff-index", "--cached", "--name-only", "-z", "HEAD");
   if (staged.length === 0) return false;
@@ -83,7 +83,7 @@ async function hasOwnIndex(call: GitCall): Promise<boolean> {
   return staged.some((name) => later.has(name));
 }
 
-/** The person whom the settings of git name; without one it is mailchute. */
+/** The person in the settings of git; mailchute is the author when there is none. */
 async function authorOf(call: GitCall): Promise<Record<string, string>> {
   const [name, email] = await Promise.all(
     ["user.name", "user.email"].map(async (key) => {
@@ -95,7 +95,7 @@ async function authorOf(call: GitCall): Promise<Record<string, string>> {
   return { GIT_AUTHOR_NAME: name, GIT_AUTHOR_EMAIL: email };
 }
 
-/** Its title, or the first line of its prompt, on one line. */
+/** The title of the task, or the first line of its prompt or description, on one line. */
 function subjectOf({ id, title, prompt, description }: Task): string {
   const texts = [title, prompt, description].map((text) => firstLine(text ?? ""));
   const text = texts.find((one) => one !== "") ?? `Work of ${id}`;

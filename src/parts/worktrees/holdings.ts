@@ -1,4 +1,4 @@
-/** What a worktree holds, and whether it may be removed. Looks only. */
+/** Finds what a worktree holds, and whether it may be removed. Only reads. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { branchesWith, countOwnCommits, listRefs, unreachable } from "../../git/refs.ts";
@@ -13,7 +13,7 @@ import { savesOf } from "./save.ts";
 
 export interface Holdings {
   id: string;
-  /** Undefined: its directory is gone, and git still knows it. */
+  /** Undefined when its directory is gone and git still knows it. */
   path: string | undefined;
   branch: string;
   modified: string[];
@@ -26,9 +26,9 @@ export interface Holdings {
   commits: number;
   /** Other branches that have all of its commits. */
   merged_into: string[];
-  /** Its head is on no branch. */
+  /** True if its head is on no branch. */
   is_head_lost: boolean;
-  /** Refs of what was saved so far. */
+  /** Refs of its saves so far. */
   saves: string[];
   has_changed_settings: boolean;
   /** Why a person has locked it with `git worktree lock`. */
@@ -67,7 +67,7 @@ export async function lookAt(
   };
 }
 
-/** Why it stays; an empty list: it may be removed, because nothing is only there. Pure. */
+/** Why the worktree stays. With an empty list it may be removed, because it holds nothing that is not elsewhere. Pure. */
 export function reasonsToStay(holdings: Holdings): string[] {
   const { modified, untracked, unmerged, ignored, operation, commits } = holdings;
   const reasons: string[] = [];
@@ -108,7 +108,7 @@ function lockOf(gitDir: string): string | undefined {
   }
 }
 
-/** Ignored files that `setup` did not make, and that may not go. */
+/** Ignored files that `setup` did not make and that may not be removed. */
 async function ignoredOf(
   { env }: Repository,
   { path, gitDir }: Worktree,
@@ -119,7 +119,7 @@ async function ignoredOf(
   const call: GitCall = { cwd: path, gitDir, env };
   const names = await ignoredFiles(call);
   const fits = names.length === 0 || mayGo.length === 0 ? [] : await filesThatFit(call, mayGo);
-  // What a repository in there holds is not looked at, so that stays.
+  // An inner repository stays, because its contents are not examined.
   const spare = new Set(fits.filter((name) => !name.endsWith("/")));
   return names.filter((name) => {
     const stamp = stampOf(join(path, name));

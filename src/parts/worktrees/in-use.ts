@@ -1,4 +1,4 @@
-/** Says whether the worktree of a task, or what was saved from it, is still in use. */
+/** Whether the worktree of a task, or its saves, are still in use. */
 import { landingIdOf } from "../../core/landing.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";

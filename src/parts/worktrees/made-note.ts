@@ -1,6 +1,6 @@
 /**
- * The note in the git directory of a worktree that it is ready: checked out and set up. It goes with the worktree. Without it the
- * worktree is made ready again, which overwrites nothing that a run has left.
+ * A note in the git directory of a worktree. It says that the worktree is ready: checked out and set up. It is removed with the
+ * worktree. Without the note the worktree is made ready again, which overwrites nothing that a run has left.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { readDocument, replaceDocument } from "../../host/documents.ts";
 export interface MadeNote {
   v: 1;
   task_id: string;
-  /** Ignored files that `setup` made: size and time of each. Other ignored files keep the worktree. */
+  /** Size and time of each ignored file that `setup` made, by path. Other ignored files keep the worktree. */
   ignored: Readonly<Record<string, string>>;
   settings: WatchedSettings;
 }
@@ -26,7 +26,7 @@ export function writeMade(gitDir: string, note: MadeNote): void {
   replaceDocument(join(gitDir, NAME), note, { stagingDir: gitDir, isDurable: true });
 }
 
-/** Size and time of a file: what changes when it is written. */
+/** Size and time of a file, which change when it is written; "" when it is missing. */
 export function stampOf(path: string): string {
   const stats = fs.lstatSync(path, { throwIfNoEntry: false });
   return stats === undefined ? "" : `${stats.size} ${stats.mtimeMs}`;

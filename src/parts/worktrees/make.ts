@@ -1,6 +1,6 @@
 /**
- * Makes the worktree of a task, one at a time in each repository, or finds the one of an earlier run. Killed at any step, the next
- * run goes on where this one was; work that is there is saved before anything of it is replaced.
+ * Makes the worktree of a task, one at a time in each repository, or finds the one of an earlier run. After a kill at any step the
+ * next run goes on from there. Work in the worktree is saved before any of it is replaced.
  */
 import fs from "node:fs";
 import { dirname, join } from "node:path";
@@ -37,9 +37,9 @@ export interface WorktreeOrder {
   attempt: number;
   /** Where the task would run without a worktree. */
   dir: string;
-  /** A branch whose work it needs, without `refs/heads/`. */
+  /** The branch that has work which the task needs, without `refs/heads/`. */
   buildsOn: string | undefined;
-  /** Of all worktrees of the state tree. */
+  /** The folder of all worktrees of the state tree. */
   worktreesDir: string;
   env: Readonly<Record<string, string>>;
 }
@@ -47,13 +47,13 @@ export interface WorktreeOrder {
 export interface MadeWorktree {
   repository: Repository;
   worktree: Worktree & { path: string };
-  /** The directory in it that `dir` is in the repository. */
+  /** The directory in the worktree that corresponds to `dir` in the repository. */
   cwd: string;
-  /** It is ready, from an earlier run. */
+  /** True if an earlier run has made it ready. */
   isReady: boolean;
 }
 
-/** @throws ErrGit and system errors; a later call goes on from there */
+/** @throws ErrGit and system errors; a later call continues after such an error */
 export async function makeWorktree(order: WorktreeOrder): Promise<MadeWorktree> {
   const { id, dir, worktreesDir } = order;
   const repository = await openRepository(dir, order.env);
@@ -79,7 +79,7 @@ export async function makeWorktree(order: WorktreeOrder): Promise<MadeWorktree> 
   return { repository, worktree, cwd, isReady };
 }
 
-/** Call it when `setup` has succeeded: what is ignored now is of no worth to a person. */
+/** Call it when `setup` has succeeded. The ignored files of that time do not matter to a person. */
 export async function markReady(
   id: string,
   { repository, worktree: { path, gitDir } }: MadeWorktree,
@@ -91,8 +91,8 @@ export async function markReady(
 }
 
 /**
- * Removes lock files that a killed git left at the task's own refs and in its worktree; git would wait for them for ever. Call it in turn,
- * when no program of the task runs: then no git holds them.
+ * Removes lock files that a killed git left at the task's own refs and in its worktree, because git would wait for them for ever. Call
+ * it in turn and when no program of the task runs, so that no git holds them.
  */
 export function dropStaleLocks({ commonDir }: Repository, id: string, gitDir?: string): void {
   const branch = join(commonDir, "refs", "heads", `${branchOf(id)}.lock`);
@@ -130,7 +130,7 @@ async function register(
   const base = existing ?? saved ?? (await startOf(repository, order.dir, order.buildsOn));
   await checkLargeFiles(repository, base);
   if (existing === undefined) await makeRef(repository, { name, commit: base });
-  // Where the branch has been from its start; a branch that an earlier task left begins where it is.
+  // The base is where the branch began. A branch that an earlier task left begins at its current commit.
   await makeRef(repository, { name: baseRefOf(order.id), commit: base });
   await askGit(call, "worktree", "add", "--quiet", "--no-checkout", path, branch);
   const gitDir = findGitDir(repository, path);
@@ -139,7 +139,7 @@ async function register(
   return gitDir;
 }
 
-/** git had made it to the end: killed before, it leaves the mark "initializing". */
+/** True if git has finished the worktree. A git that is killed before that leaves the mark "initializing". */
 function isWhole(gitDir: string, path: string): boolean {
   return fs.existsSync(join(path, ".git")) && !isInitializing(gitDir);
 }
@@ -152,7 +152,7 @@ function isInitializing(gitDir: string): boolean {
   }
 }
 
-/** Its directory is gone, or git was killed while it made it. What its index and its head hold is saved first. */
+/** Drops a worktree whose directory is gone, or that a killed git left unfinished. Saves the contents of its index and head first. */
 async function forget(
   { id, attempt }: WorktreeOrder,
   repository: Repository,
@@ -169,12 +169,12 @@ async function forget(
     const worktree = { path: undefined, gitDir, branch: branchOf(id) };
     await saveWork({ repository, worktree, id, attempt: attempt - 1, withoutFilters: true });
   }
-  // git itself removes no directory that it has marked. Files of a run are only in one that has been checked out.
+  // git itself does not remove a directory with that mark. A run can only have left files in a worktree that was checked out.
   fs.rmSync(gitDir, { recursive: true, force: true });
   fs.rmSync(join(path, ".git"), { force: true });
 }
 
-/** Writes the files of the branch. Only before the first run: without an index nothing has been done in it. */
+/** Writes the files of the branch. Called only before the first run: a worktree without an index was never used. */
 async function checkOut(
   order: WorktreeOrder,
   repository: Repository,
@@ -197,7 +197,7 @@ function refuseTaken(order: WorktreeOrder, repository: Repository, path: string)
   if (last !== order.user && order.isUnfinished(last)) throw new WorktreeTaken(path, last);
 }
 
-/** A run before this one may have been killed: its work is saved, and stays as it is. */
+/** Saves the work of an earlier run, which may have been killed. Its files stay as they are. */
 async function saveEarlier(
   { id, attempt }: WorktreeOrder,
   repository: Repository,

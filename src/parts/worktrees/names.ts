@@ -1,9 +1,9 @@
-/** The names of what belongs to the worktree of a task: its directory, its branch and its refs. Pure. */
+/** The names of the directory, the branch and the refs of a task's worktree. Pure. */
 import { createHash } from "node:crypto";
 import { join, resolve } from "node:path";
 import type { Settings } from "../../core/settings.ts";
 
-/** Where new work is brought together by default; no task may have it as its branch. */
+/** Work lands on `mailchute/integration` by default, so no task may have that as its branch. */
 const INTEGRATION = "integration";
 const SAVES = "refs/mailchute";
 
@@ -17,7 +17,7 @@ export function branchOf(id: string): string {
   return `mailchute/${refPart(id)}`;
 }
 
-/** Below it are all refs of a task except its branch. */
+/** The prefix of all refs of a task except its branch. */
 export function refsOf(id: string): string {
   return `${SAVES}/${refPart(id)}/`;
 }
@@ -27,22 +27,22 @@ export function baseRefOf(id: string): string {
   return `${refsOf(id)}base`;
 }
 
-/** The task of a base ref; undefined: it is another ref. */
+/** The task of a base ref; undefined for another ref. */
 export function idOfBase(name: string): string | undefined {
   return /^refs\/mailchute\/([^/]+)\/base$/.exec(name)?.[1]?.replace(/=$/, "");
 }
 
-/** Names a text that says what a run changed in the settings of the repository. */
+/** The ref of a text that says what a run changed in the settings of the repository. */
 export function changedRefOf(id: string): string {
   return `${refsOf(id)}settings-changed`;
 }
 
-/** The last commit of a branch that another branch had when it was deleted: saves from before it are of the past. */
+/** The last commit of the task's branch, which was deleted because its work was elsewhere. Saves made before that commit are past. */
 export function endedRefOf(id: string): string {
   return `${refsOf(id)}ended`;
 }
 
-/** The ref of a save. @param repeat from 1; a task that is submitted again counts its runs anew */
+/** The ref of a save. @param repeat from 1, because a task that is submitted again counts its runs from 1 again */
 export function saveRefOf(id: string, attempt: number, repeat: number): string {
   return `${refsOf(id)}${attempt}${repeat === 1 ? "" : `.${repeat}`}`;
 }
@@ -55,14 +55,14 @@ export interface Save {
   number: string;
 }
 
-/** Undefined: the ref is no save. */
+/** Undefined when the ref is no save. */
 export function readSave({ name, commit }: { name: string; commit: string }): Save | undefined {
   const [, part = "", number = ""] = /^refs\/mailchute\/([^/]+)\/(\d+(?:\.\d+)?)$/.exec(name) ?? [];
   if (part === "") return undefined;
   return { ref: name, commit, id: part.replace(/=$/, ""), number };
 }
 
-/** In the order in which they were made: "2" < "2.3" < "10". */
+/** Sorts saves by the time when they were made: "2" < "2.3" < "10". */
 export function compareSaves(a: Save, b: Save): number {
   const [runA = 0, repeatA = 1] = a.number.split(".").map(Number);
   const [runB = 0, repeatB = 1] = b.number.split(".").map(Number);
@@ -80,12 +80,12 @@ export function worktreePath(dir: string, id: string): string {
   return join(dir, id);
 }
 
-/** Worktrees that are being removed. */
+/** The folder of worktrees that are being removed. */
 export function trashDir(dir: string): string {
   return join(dir, ".removed");
 }
 
-/** Where to look for saves: one small file for each repository. */
+/** A small file for each repository. It says where to look for saves. */
 export function repositoryNote(dir: string, commonDir: string): string {
   const hash = createHash("sha256").update(commonDir).digest("hex").slice(0, 16);
   return join(dir, ".repositories", hash);

@@ -1,4 +1,4 @@
-/** Has a supervisor remove saves of worktrees when their retention is over. */
+/** Lets a supervisor remove saves of worktrees when their retention is over. */
 import { Housekeeping } from "../../supervisor/environment/housekeeping.ts";
 import type { MakePart } from "../../supervisor/part.ts";
 

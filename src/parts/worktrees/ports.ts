@@ -1,6 +1,6 @@
 /**
- * Gives each worktree of this user a range of ports of its own, so that the servers of two agents do not meet. A small file holds each
- * range; it is free again when the worktree that it names is gone.
+ * Gives each worktree of this user its own range of ports, so that servers of two agents never use the same port. A small file holds
+ * each range. The range is free again when the worktree that the file names is gone.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { lockFile } from "../../host/file-lock.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import { USER_STATE_DEPTH, userStateDir } from "../../host/user-state.ts";
 
-/** Below the ports that systems give to outgoing connections. */
+/** All ranges are below the ports that systems use for outgoing connections. */
 const FIRST = 20_000;
 const LAST = 31_999;
 export const PORTS_EACH = 20;
@@ -18,7 +18,7 @@ export const PORTS_EACH = 20;
 export async function takePorts(path: string): Promise<number> {
   const dir = portsDir();
   makeDirs(dir, USER_STATE_DEPTH);
-  // Two that take the same range: `link` lets one of them have it. The lock is for ranges that become free.
+  // If two processes take the same range, `link` gives it to one of them. The lock protects ranges that become free.
   const release = await lockFile(join(dir, ".lock"));
   try {
     const own = rangesIn(dir).find((one) => one.path === path);
@@ -65,7 +65,7 @@ function take(dir: string, base: number, path: string): boolean {
   const staged = join(dir, `.${base}-${process.pid}`);
   try {
     fs.writeFileSync(staged, path, { mode: 0o600 });
-    // Whole from the start: a crash leaves no range without an owner.
+    // The file is whole from the start, so a crash leaves no range without an owner.
     fs.linkSync(staged, file);
     return true;
   } catch (error) {

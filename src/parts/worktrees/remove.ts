@@ -1,6 +1,6 @@
 /**
- * Removes a worktree, after everything that only it holds has been saved. It can be killed at any step: the directory is renamed
- * away first, so half of a removed one is never taken for work, and the next call goes on.
+ * Removes a worktree after it has saved everything that only the worktree holds. A kill at any step does no harm: the directory is
+ * renamed away first, so a half-removed one is never taken for work. The next call goes on.
  */
 import { randomBytes } from "node:crypto";
 import fs from "node:fs";
@@ -16,8 +16,8 @@ import { parentsOfPlainMerge } from "./start.ts";
 
 /**
  * Call it in turn (`inTurn`), and when no program of the task runs.
- * @param worktreesDir in which the worktree lies
- * @returns what was saved. When its snapshot misses something, the worktree still stands
+ * @param worktreesDir the folder that holds the worktree
+ * @returns what was saved. When the snapshot misses something, the worktree stays
  * @throws ErrGit, system errors
  */
 export async function removeWorktree(order: SaveOrder, worktreesDir: string): Promise<Saved> {
@@ -30,7 +30,7 @@ export async function removeWorktree(order: SaveOrder, worktreesDir: string): Pr
     makeDirs(trash, 1);
     fs.renameSync(path, join(trash, `${basename(path)}-${randomBytes(4).toString("hex")}`));
   }
-  // Its directory is gone, so git drops only what it knows of it: it needs no force, and runs in no file of the worktree.
+  // The directory is gone, so git only forgets the worktree. That needs no --force, and git removes no file of the worktree.
   await askGit(atCommonDir(repository), "worktree", "remove", path);
   await dropSpareBranch(repository, id);
   dropPorts(path);
@@ -39,9 +39,9 @@ export async function removeWorktree(order: SaveOrder, worktreesDir: string): Pr
 }
 
 /**
- * Deletes the branch of a task when nothing is checked out there, and another branch has all of its commits or it has none of
- * its own. Otherwise it stays.
- * @returns whether it is gone
+ * Deletes the branch of a task when no worktree has it checked out, and it has no commits that other branches lack. Otherwise it
+ * stays.
+ * @returns whether the branch is gone
  */
 export async function dropSpareBranch(repository: Repository, id: string): Promise<boolean> {
   const name = `refs/heads/${branchOf(id)}`;
@@ -57,9 +57,9 @@ export async function dropSpareBranch(repository: Repository, id: string): Promi
   if (where !== "") return false;
   const isOnOther = async (one: string): Promise<boolean> =>
     (await branchesWith(repository, one)).some((other) => !isOfTask(other, name));
-  // Its first commit has no name but this one when the branch from which it began is gone.
+  // The branch at which this one began may be gone. Then only this branch names even its first commit.
   if (!(await isOnOther(commit))) {
-    // A merge at which the work began holds nothing, either, when others have what it brought together.
+    // Work may begin at a merge. That merge holds nothing of its own when other branches have both of its parents.
     const parents = commit === base?.commit ? await parentsOfPlainMerge(call, commit) : [];
     if (parents.length === 0) return false;
     for (const parent of parents) if (!(await isOnOther(parent))) return false;
@@ -69,7 +69,7 @@ export async function dropSpareBranch(repository: Repository, id: string): Promi
   return true;
 }
 
-/** Deletes the branch of a task whose work has landed, when nothing is checked out there and it is at this commit. */
+/** Deletes the branch of a task whose work has landed, when no worktree has it checked out and it is at this commit. */
 export async function dropLandedBranch(
   repository: Repository,
   id: string,
@@ -84,19 +84,19 @@ export async function dropLandedBranch(
   await deleteRefs(repository, [{ name, commit }, ...(base === undefined ? [] : [base])]);
 }
 
-/** Only a task with saves needs it. */
+/** Writes the ref `ended`. Only a task with saves needs it. */
 async function noteEnded(repository: Repository, id: string, commit: string): Promise<void> {
   if ((await savesOf(repository, id)).length === 0) return;
   await askGit(atCommonDir(repository), "update-ref", endedRefOf(id), commit);
 }
 
-/** The branch itself, or that of another task, which may be deleted as well. */
+/** True for the branch itself, and for that of another task, which may be deleted as well. */
 function isOfTask(other: string, own: string): boolean {
   const isIntegration = other === "refs/heads/mailchute/integration";
   return other === own || (other.startsWith("refs/heads/mailchute/") && !isIntegration);
 }
 
-/** Removes the files of worktrees that have been removed. Nothing of worth is in them. */
+/** Deletes the files of removed worktrees. They hold nothing that is not elsewhere. */
 export async function emptyTrash(worktreesDir: string): Promise<void> {
   const trash = trashDir(worktreesDir);
   await fs.promises.rm(trash, { recursive: true, force: true, maxRetries: 3 });

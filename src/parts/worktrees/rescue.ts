@@ -1,4 +1,4 @@
-/** Brings saved work back: into new branches, or into a new directory. It changes no branch and no file that is there. */
+/** Brings saved work back into new branches or a new directory. It changes no existing branch or file. */
 import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { ErrGit } from "../../core/errors.ts";
@@ -16,9 +16,9 @@ export interface SaveDetails {
   commit: string;
   /** Unix seconds. */
   saved_at: number;
-  /** What it holds beside the files: `index`, `stash`, `earlier` commits. */
+  /** What the save holds beside the files: `index`, `stash`, `earlier` commits. */
   held: Held;
-  /** How many files differ from the head of that time. */
+  /** How many files differ from the head at the time of the save. */
   files: number;
   repository: string;
 }
@@ -40,9 +40,9 @@ export async function describeSave(repository: Repository, save: Save): Promise<
 }
 
 /**
- * @param name of the branch for the files; what else was held gets `<name>.index`, `<name>.stash-1`, …
+ * @param name the branch for the files; other parts of the save get `<name>.index`, `<name>.stash-1`, …
  * @returns the branches that it made
- * @throws ErrGit when one of them is there
+ * @throws ErrGit when one of them exists
  */
 export async function rescueToBranch(
   repository: Repository,
@@ -68,9 +68,9 @@ export async function rescueToBranch(
 }
 
 /**
- * @param dir a new directory; what else was held gets `<dir>.index`, `<dir>.stash-1`, …
+ * @param dir a new directory for the files; other parts of the save get `<dir>.index`, `<dir>.stash-1`, …
  * @returns the directories that it made
- * @throws ErrGit when one is there, or lies in a person's tree
+ * @throws ErrGit when one of them exists, or is inside a person's worktree
  */
 export async function rescueToDirectory(
   repository: Repository,
@@ -94,7 +94,7 @@ export async function rescueToDirectory(
   return wanted.map((one) => one.dir);
 }
 
-/** The commits of a save, each with a name; "" is the one of the files. */
+/** The commits of a save, each with a name; "" is the name of the commit with the files. */
 async function partsOf(
   repository: Repository,
   { commit, held, id, number }: SaveDetails,
@@ -126,7 +126,7 @@ async function refuseTree(path: string): Promise<void> {
     });
 }
 
-/** The files of a commit; of a stash entry also the untracked ones. */
+/** Writes the files of a commit into a folder, and the untracked files of a stash entry, too. */
 async function writeFiles(repository: Repository, commit: string, dir: string): Promise<void> {
   makeDirs(dir, Number.POSITIVE_INFINITY);
   const call = atCommonDir(repository);

@@ -1,4 +1,4 @@
-/** Puts saved files into a worktree that is made anew, for a task that goes on where another one has ended. */
+/** Puts saved files into a new worktree, for a task that continues the work of another one. */
 import fs from "node:fs";
 import { newIndex } from "../../git/own-index.ts";
 import { atCommonDir, commitOf, isAncestor, type Repository } from "../../git/repository.ts";
@@ -10,10 +10,10 @@ import { savesOf } from "./save.ts";
 
 const INDEX = "mailchute-restore";
 
-/** What the newest save of a task holds; undefined: nothing is saved, or all that it was made from is gone. */
+/** The newest save of a task. */
 interface Newest {
   commit: string;
-  /** The commit on which its files were made. */
+  /** The head of the worktree at the time of the save. */
   head: string;
 }
 
@@ -25,7 +25,7 @@ async function newestSave(repository: Repository, id: string): Promise<Newest | 
   return head === undefined ? undefined : { commit: save.commit, head };
 }
 
-/** Where the branch of a task begins again when it is gone; undefined: the save is from before the end of the branch. */
+/** The commit where a deleted branch of a task begins again; undefined without a save, and when the save is older than the deletion. */
 export async function headOfSave(repository: Repository, id: string): Promise<string | undefined> {
   const head = (await newestSave(repository, id))?.head;
   const call = atCommonDir(repository);
@@ -35,8 +35,8 @@ export async function headOfSave(repository: Repository, id: string): Promise<st
 }
 
 /**
- * Writes the files of the newest save, if the branch is where they were made. Nothing of it is staged. Call it before the worktree has an
- * index: killed in the middle, it is called again.
+ * Writes the files of the newest save, if the branch is at the same commit as then. Stages nothing. Call it before the worktree has an
+ * index, so that after a kill in the middle it is called again.
  */
 export async function restoreFiles(
   repository: Repository,
@@ -52,6 +52,6 @@ export async function restoreFiles(
   await askGit(own, "read-tree", newest.commit);
   await askGit(own, "checkout-index", "--all", "--force");
   fs.rmSync(index, { force: true });
-  // The index of the branch: what differs is modified, new or deleted, and nothing is staged.
+  // Sets the index to the branch, so that git sees the restored files as changes that are not staged.
   await askGit(call, "reset", "--quiet");
 }

@@ -15,24 +15,24 @@ export interface SaveOrder {
   repository: Repository;
   worktree: Worktree;
   id: string;
-  /** The run whose work it is; 0: that of a person, or of before the first run. */
+  /** The run that did the work; 0 for work of a person, or of before the first run. */
   attempt: number;
   /** See `takeSnapshot`. */
   withoutFilters: boolean;
-  /** Ignored files that it takes, too. */
+  /** Ignored files that are saved, too. */
   more?: readonly string[];
 }
 
 export interface Saved {
   snapshot: Snapshot;
-  /** Where it is; undefined when the branch of the task holds all of it. */
+  /** The ref of the save; undefined when the branch of the task has all the work. */
   ref: string | undefined;
 }
 
-/** Repeats with other work between them: far more than there are runs. */
+/** Most saves of one run number. It is far more than there are runs. */
 const REPEATS_MAX = 10_000;
 
-/** Killed at any step, it has made objects that nothing names, or the whole save. @throws ErrGit, system errors */
+/** A kill at any step leaves objects that no ref names, or the whole save. @throws ErrGit, system errors */
 export async function saveWork(order: SaveOrder): Promise<Saved> {
   const { repository, worktree, id, attempt } = order;
   const snapshot = await takeSnapshot(repository, worktree, order);

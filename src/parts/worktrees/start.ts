@@ -9,8 +9,8 @@ import {
 import { askGit, type GitCall, gitText } from "../../git/run-git.ts";
 
 /**
- * The commit that `dir` has checked out. Work that builds on a branch begins at that one when it has more commits; when both have some that
- * the other lacks, at a merge of both, or at the branch if they are in conflict.
+ * The commit that `dir` has checked out. Work that builds on a branch begins at the tip of that branch if it is ahead. If both have
+ * commits that the other lacks, it begins at a merge of both, or at the branch if they are in conflict.
  * @param branch without `refs/heads/`
  * @throws ErrGit
  */
@@ -29,7 +29,7 @@ export async function startOf(
 }
 
 /**
- * The parents of a commit that holds nothing of its own, since git makes the same merge of them again; empty: it is no such merge.
+ * The parents of a merge that holds nothing of its own: git makes the same merge of them again. Empty for any other commit.
  * @throws ErrGit
  */
 export async function parentsOfPlainMerge(call: GitCall, commit: string): Promise<string[]> {
@@ -52,7 +52,7 @@ async function mergeOf(
   return gitText({ ...call, input }, "commit-tree", tree, "-p", tip, "-p", head);
 }
 
-/** Undefined: they are in conflict, or this git is older than 2.38 and cannot tell without a worktree. */
+/** Undefined when they are in conflict, or when this git is older than 2.38 and cannot merge without a worktree. */
 async function mergedTree(call: GitCall, tip: string, head: string): Promise<string | undefined> {
   const asked = ["merge-tree", "--write-tree", "--allow-unrelated-histories", tip, head];
   const { code, out } = await askGit({ ...call, answers: [1, 129] }, ...asked);

@@ -1,4 +1,4 @@
-/** Gives the runs of tasks their worktrees: made before a run, saved after it, removed when nothing of worth is only there. */
+/** Gives runs their worktrees: makes one before a run, saves it after the run, and removes it when all its work is elsewhere, too. */
 import fs from "node:fs";
 import { dirname } from "node:path";
 import { resolveCwd } from "../../agents/program.ts";
@@ -39,7 +39,7 @@ import { type SaveOrder, saveWork } from "./save.ts";
 import { branchToBuildOn, noteWork, refuseBadLanding } from "./work-facts.ts";
 import { isUnfinished, userOf, WorktreeTaken } from "./worktree-user.ts";
 
-/** System errors that pass when there is room again. */
+/** System errors that end when there is room again. */
 const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "ENOMEM"]);
 /** Pause before a task looks again whether its worktree is free (ms). */
 const TAKEN_AGAIN_MS = 2000;
@@ -57,7 +57,7 @@ type FinishedRun = [
 interface Kept {
   order: SaveOrder;
   work: WorkFacts | undefined;
-  /** The saves have all of it, so the worktree may go. */
+  /** True if branch and saves have all the work, so the worktree may be removed. */
   isWhole: boolean;
 }
 
@@ -84,7 +84,7 @@ export class TaskWorktrees implements Workspaces {
         dir,
         buildsOn: branchToBuildOn(assigned),
         worktreesDir: worktreesDir(stateDir, settings),
-        // When this process is killed, its git calls are found by these.
+        // With these variables recovery finds the git calls of this process after it was killed.
         env: { [LEASE_VARIABLE]: lease, [STATE_VARIABLE]: stateDir },
       });
       const { cwd, worktree } = made;
@@ -122,7 +122,7 @@ export class TaskWorktrees implements Workspaces {
     } catch (error) {
       const why = `its work could not be saved, so it stays in ${worktree.path}: ${messageOf(error)}`;
       this.raise("worktree", `${run}: ${why}`);
-      // Settled as completed, it would never land.
+      // Work of a task that settles as completed now would never land.
       return { outcome: outcome.kind === "completed" ? notDone(error, why) : outcome };
     }
     const { order, work, isWhole } = kept;
@@ -139,7 +139,7 @@ export class TaskWorktrees implements Workspaces {
     return work === undefined ? { outcome } : { outcome, work };
   }
 
-  /** Tries again when a git was killed, after what that one has left is gone. @throws ErrGit, system errors */
+  /** Tries again after a killed git, and removes its lock files first. @throws ErrGit, system errors */
   private async keep(...run: FinishedRun): Promise<Kept> {
     const [{ assignment }, { repository, worktree }] = run;
     for (let tries = 1; tries < KEEP_TRIES_MAX; tries++)
@@ -165,7 +165,7 @@ export class TaskWorktrees implements Workspaces {
     const order: SaveOrder = { repository, worktree, id, attempt, withoutFilters };
     // A node that asks a person goes on in its worktree after the answer.
     const isCompleted = outcome.kind === "completed" && outcome.verdict !== "checkpoint";
-    // What runs with other settings may have been changed by a filter.
+    // With changed settings a filter of the run could change what is committed.
     if (isCompleted && !withoutFilters) await this.commit(order, task, isLastTry);
     const { snapshot } = await saveWork(order);
     const work = isLast && isCompleted ? await noteWork(assigned, made, snapshot) : undefined;
@@ -196,7 +196,7 @@ export class TaskWorktrees implements Workspaces {
     });
   }
 
-  /** What cannot be committed is saved by the caller. @param isLastTry a git that cannot do it is told of, and not thrown */
+  /** Commits the work. The caller saves what cannot be committed. @param isLastTry true to report a failure of git instead of throwing it */
   private async commit(order: SaveOrder, task: Task, isLastTry: boolean): Promise<void> {
     const reason = await commitWork(order, task).catch((error: unknown) => {
       if (!isLastTry || hasNoRoom(error)) throw error;
@@ -210,7 +210,7 @@ export class TaskWorktrees implements Workspaces {
     );
   }
 
-  /** Notices what the run changed in the settings of the repository, and leaves a mark that git keeps. */
+  /** Finds what the run changed in the settings of the repository, and marks it with a ref. */
   private async noteChanges(id: string, { repository, worktree }: MadeWorktree): Promise<string[]> {
     const before = readMade(worktree.gitDir)?.settings;
     if (before === undefined) return [];
@@ -237,11 +237,11 @@ function unmade(error: unknown): AttemptOutcome {
   if (hasNoRoom(error)) return hindered(`its worktree cannot be made: ${messageOf(error)}`);
   const { hint } = error instanceof MailchuteError ? error : {};
   if (hint === undefined) return failed("worktree", "ErrWorktree", messageOf(error));
-  // It says what a person has to do: another run would fail in the same way.
+  // An error with a hint needs a person. Another run would fail in the same way.
   return failed("worktree", "ErrWorktree", `${messageOf(error)}; ${hint}`, { canRetry: false });
 }
 
-/** For a run that has completed. Another one goes on in its worktree. */
+/** The outcome of a completed run whose work could not be saved. The next run goes on in its worktree. */
 function notDone(error: unknown, why: string): AttemptOutcome {
   const message = `the run has completed, and ${why}`;
   return hasNoRoom(error) ? hindered(message) : failed("worktree", "ErrWorktree", message);

@@ -11,8 +11,8 @@ import { baseOf, type MadeWorktree } from "./make.ts";
 import { branchOf, changedRefOf, refsOf } from "./names.ts";
 
 /**
- * The branch where the work of a task begins, without `refs/heads/`: where it lands by itself, when it builds on other work, as a node of
- * the plan does. Undefined: where its `cwd` is.
+ * The branch at which the work of a task begins, without `refs/heads/`. A task that builds on other work, such as a node of the plan,
+ * begins at the target on which it lands by itself. Undefined when the work begins at the commit of its `cwd`.
  */
 export function branchToBuildOn({
   agent,
@@ -24,7 +24,7 @@ export function branchToBuildOn({
   return land === "merge" && isOfOthers ? target : undefined;
 }
 
-/** Called before anything is started. @throws ErrGit when work of this task could not land */
+/** Called before anything starts. @throws ErrGit when work of this task could not land */
 export async function refuseBadLanding(
   { agent, assignment: { task } }: AssignedAgent,
   dir: string,

@@ -1,6 +1,6 @@
 /**
- * Who works in a worktree: the task that it was made for, or one that continues that. A file in the git directory of the worktree names
- * the other one. As long as the one that has it has not ended, no other one gets it.
+ * The task that works in a worktree: the one that it was made for, or one that continues it. A file in the git directory of the
+ * worktree names the continuing task. Until the task that uses it has ended, no other task gets it.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -17,11 +17,11 @@ export class WorktreeTaken extends Error {
   }
 }
 
-/** The task that has, or had last, the worktree of the task `id`. */
+/** The task that uses the worktree of the task `id`, or used it last. */
 export function userOf(gitDir: string, id: string): string {
   try {
     const user = fs.readFileSync(join(gitDir, NAME), "utf8");
-    // Half of a file, after a crash: the run that wrote it had not begun.
+    // A crash may leave half of the file. Then the run that wrote it had not begun.
     return isId(user) ? user : id;
   } catch {
     return id;
@@ -36,7 +36,7 @@ export function noteUser(gitDir: string, id: string, user: string): void {
   else fs.writeFileSync(path, user, { flush: true });
 }
 
-/** Whether the task waits or runs. Looked for twice, because a task that goes back into the inbox may be missed once. */
+/** Whether the task waits or runs. Looks twice, because a task that goes back into the inbox may be missed once. */
 export function isUnfinished(trays: Trays, id: string): boolean {
   const look = (): boolean =>
     findWaiting(trays, id) !== undefined || findInProcessing(trays, id) !== undefined;

@@ -66,7 +66,7 @@ export const command = defineCommand({
   },
 });
 
-/** Of all repositories that the state tree knows, and of the one here. */
+/** The saves in all repositories that the state tree knows, and in that of the working directory. */
 async function allSaves(ctx: Context, id: string | undefined): Promise<SaveDetails[]> {
   const tree = existingTree(ctx);
   const { settings } = await openSettings(ctx);

@@ -1,4 +1,4 @@
-/** `worktrees`: what each worktree of a task holds and why it stays; removes those whose work is safe. */
+/** `worktrees`: shows what the worktrees of tasks hold and why they stay; removes those whose work is safe elsewhere. */
 import { type Context, defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
@@ -13,7 +13,7 @@ import { isInUse } from "../in-use.ts";
 import { userOf } from "../worktree-user.ts";
 
 const COLUMNS = [{ title: "TASK" }, { title: "BRANCH", min: 12 }];
-/** Most lines for what one of them holds; `--json` has all of it. */
+/** Most lines about the contents of one worktree. `--json` has all of them. */
 const LINES_MAX = 4;
 
 export const command = defineCommand({
@@ -97,7 +97,7 @@ function holdsText(row: {
   return parts.length === 0 ? "nothing of worth: `worktrees clean` removes it" : parts.join("; ");
 }
 
-/** What to do then is long, and `show` says it. */
+/** The rest says what to do. It is long, and `show` prints it. */
 function firstSentence(text: string): string {
   return text.split(/\. (?=[A-Z])/)[0] ?? "";
 }
@@ -124,7 +124,7 @@ async function clean(
       for (const line of ctx.isTerminal ? wrap(text, ctx.columns, 4) : [text]) ctx.out.line(line);
     }
   if (!ctx.json && cleaned.length === 0) ctx.out.line("no task has a worktree");
-  // A wish that was not carried out, and not the usual end of a look around.
+  // Only a named worktree that stays is a failure. Without names it is usual that some stay.
   return ids.length > 0 && cleaned.some(({ removed }) => !removed) ? EXIT.failed : EXIT.ok;
 }
 
