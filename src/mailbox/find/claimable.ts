@@ -68,7 +68,7 @@ function findWaiting(trays: Trays, nowMs: number, live: ReadonlySet<string>): Wa
   }
 }
 
-/** Returns a function that says whether a dependency has completed, or has ended where that is enough. Ids match in upper and lower case. */
+/** Returns a function that says whether a dependency has completed, or has ended where that is enough. The case of an id does not matter. */
 function resultLookup(trays: Trays): (dependency: Dependency) => boolean {
   const hasResult = lookup(trays, "outbox", resultName);
   const hasError = lookup(trays, "failed", errorName);
