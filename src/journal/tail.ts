@@ -58,7 +58,7 @@ export class JournalTail {
     this.rotatedAtMs = undefined;
   }
 
-  /** The file that follows ours, which may have been rotated away, too. The current file when ours is gone. */
+  /** The file after ours. It may have been rotated away, too. The current file when ours is gone. */
   private nextFile(): string {
     const rotated = rotatedOf(this.path);
     const own = rotated.findIndex((one) => inoOf(one) === this.ino);
