@@ -31,7 +31,7 @@ export interface Cause {
   /** The headline of the first one. */
   error: string;
   count: number;
-  /** Ids, in the order of their failures; of very many only some are kept. */
+  /** Ids in the order of their failures; when there are very many, only some. */
   tasks: string[];
   /** When the first and the last one failed (epoch ms). */
   first_ms: number;

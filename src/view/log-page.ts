@@ -19,7 +19,10 @@ export interface LogPage {
 
 const EMPTY: LogPage = { lines: [], starts: [], to: 0, size: 0 };
 
-/** The last `count` lines before `to`; undefined: before the end of the file. A missing file has no lines. @throws a system error */
+/**
+ * The last `count` lines before `to`, or before the end of the file when `to` is undefined. A missing file has no lines.
+ * @throws a system error
+ */
 export function readLogPage(path: string, to: number | undefined, count: number): LogPage {
   return withFile(path, EMPTY, (fd, size) => {
     const end = Math.min(to ?? size, size);

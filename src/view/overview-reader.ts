@@ -113,7 +113,10 @@ export class OverviewReader {
   }
 }
 
-/** The tasks in `processing/` that do not run; of many tasks only some. @param leases of tasks that run, here or at other machines */
+/**
+ * The tasks in `processing/` that do not run; when there are many, only some of them.
+ * @param leases of tasks that run, here or at other machines
+ */
 function acceptedOf({ places, dueMs }: Accepted, leases: Leases): AcceptedTask[] {
   const waiting = places.filter(
     ({ state, name }) =>

@@ -25,7 +25,7 @@ export interface Past {
   /** False when the task has more events than these. */
   is_all: boolean;
   runs: TaskRun[];
-  /** What its runs have used; null when nothing of it is booked. */
+  /** The costs of its runs; null when no costs are booked. */
   cost: CostSum | null;
 }
 
