@@ -86,7 +86,7 @@ export function assemble(
   const watchers = new Watchers(env);
   const newOwner = ownerSequence();
 
-  // Services for tasks: for waiting, running and ended ones, and for the choice of those that start.
+  // Services for waiting, running and ended tasks, and for the choice of the tasks that start.
   const rescuer = makeTaskRescuer(env, newOwner, pool.workers);
   const isDryRun = options.dryRun === true;
   const { queue, completions, rejections } = makeQueue(env, pool, parts, rescuer, isDryRun);

@@ -40,7 +40,7 @@ type SkipperEnvironment = Pick<Environment, "trays" | "telemetry" | "alerts" | "
 const TAKE_MS = 4;
 /** How many tasks are settled at once: with `power` each slice waits for the disk. */
 const SLICE_TASKS_MAX = 256;
-/** How many ids are looked at in one go. */
+/** How many newly awaited ids one tick looks at. */
 const LOOKS_MAX = 256;
 /** Pause before a step that the disk refused is tried again (ms). */
 const AGAIN_MS = 1000;
