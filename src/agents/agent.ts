@@ -1,4 +1,4 @@
-/** The interface behind which every way of running a task stands. */
+/** The interface of everything that runs a task. */
 import { resolve } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import { type AttemptOutcome, failed } from "../core/outcome.ts";
@@ -15,7 +15,7 @@ export type StopReason =
   | "stop"
   | "cancel"
   | "requeue"
-  /** The next run goes on, and is told something first. */
+  /** The next run goes on, and first gets a message. */
   | "interrupt"
   /** A coding agent was silent for too long, or did not exit after its work. */
   | "idle"
@@ -23,7 +23,7 @@ export type StopReason =
   | "background"
   /** A budget is used up. */
   | "budget"
-  /** It began a new session instead of resuming the old one. */
+  /** The program began a new session instead of resuming the old one. */
   | "lost_session";
 
 /** Asks an attempt to stop. It is like an AbortSignal, which would cost more than the rest of a small task. */
@@ -38,7 +38,7 @@ export class StopSignal {
     this.listener?.(reason);
   }
 
-  /** Called once, at once if the wish is there already. One listener at a time. */
+  /** The listener is called once; immediately if `stop` was called before. There is one listener at a time. */
   onStop(listener: ((reason: StopReason) => void) | undefined): void {
     this.listener = listener;
     if (this.reason !== undefined) listener?.(this.reason);
@@ -67,10 +67,10 @@ export interface Assignment {
    * task.
    */
   claimFile: string;
-  /** `runs/<run>`; made when something is put into it. */
+  /** `runs/<run>`. The directory is made when the first file is put into it. */
   runDir: string;
   stateDir: string;
-  /** The folder in which its program may leave tasks; only of a configured agent that is a program. */
+  /** The folder in which its program may leave tasks. Only set for a configured agent that is a program. */
   dropDir?: string;
   settings: Settings;
   /** Once it says stop, the agent stops its processes, then resolves. */
@@ -80,7 +80,7 @@ export interface Assignment {
   onStuck(): void;
   /** Set when the task is a node of the plan. */
   node?: NodePhase;
-  /** Values of `env_from` that its program got: they are taken out of what a record says. */
+  /** Values of `env_from` that its program got. Records must not show them. */
   secrets?: readonly string[];
   /** What its programs have used is added here. */
   usage: RunUsage;
@@ -90,9 +90,9 @@ export interface Assignment {
   packetBytes?: number;
   /** Set when it runs in a worktree of its own: its directory there, and variables for its programs. */
   workspace?: { readonly cwd: string; readonly env: Readonly<Record<string, string>> };
-  /** What a coding agent is told beside its task; left out: nothing. */
+  /** What a coding agent is told besides its task. */
   briefing?: Briefing;
-  /** What is left of the attempt's time limit (ms), when something ran before; left out = all of it. */
+  /** What is left of the attempt's time limit (ms) after an earlier part of the attempt. Left out: all of it. */
   timeLeftMs?: number;
 }
 
@@ -105,19 +105,19 @@ export abstract class Agent {
     this.settings = settings;
   }
 
-  /** Prepares what the first run would have to wait for. It is called before the first run, and runs no code of the user. */
+  /** Called before the first run. Prepares what that run would have to wait for, and runs no code of the user. */
   warmUp(): void {}
 
   /** Runs one attempt to its end. A task cannot make it reject; if it rejects, that is a fault of mailchute. */
   abstract run(assignment: Assignment): Promise<AttemptOutcome>;
 
-  /** The checks of a completed attempt are passed. @returns why the task still runs once more; undefined: it is done */
+  /** Called when the checks of a completed attempt have passed. @returns why the task runs once more; undefined when it is done */
   reopen(_assignment: Assignment): AttemptOutcome | undefined {
     return undefined;
   }
 }
 
-/** Where the programs of an attempt run: its worktree, or a path as seen from the directory that holds the state tree. */
+/** Where the programs of an attempt run: its worktree, or a path relative to the directory that contains the state tree. */
 export function workDirOf({
   task,
   stateDir,
@@ -154,7 +154,7 @@ export function timeoutOf(
   return assignment.task.timeout_ms ?? agent.timeout_ms ?? assignment.settings.timeout_ms;
 }
 
-/** How long this call may take (ms); 0 = no limit. @param limitMs that of the whole attempt */
+/** How long this call may take (ms); 0 = no limit. @param limitMs the limit of the whole attempt */
 export function timeLeftMs(assignment: Assignment, limitMs: number): number {
   return limitMs === 0 ? 0 : Math.max(1, assignment.timeLeftMs ?? limitMs);
 }

@@ -1,15 +1,15 @@
-/** What a part tells runs of coding agents: with whom they work, and what is new. Types only. */
+/** What a part tells runs of coding agents: who they work with, and what is new. Types only. */
 
-/** What one run is told beside its task. */
+/** What one run is told besides its task. */
 export interface Briefing {
-  /** To which its agent belongs. */
+  /** The scope that its agent belongs to. */
   readonly scope: { readonly project: string; readonly branch: string };
-  /** Its standing instructions: who it is, who else is there, how it speaks to them. As things are now; at most 2 KiB. */
+  /** Its current standing instructions: who it is, who else is there, and how it sends messages to them. At most 2 KiB. */
   standing(): string;
-  /** What is new since the agent was told last, if it is told that. "" when there is nothing. @param bytesMax its longest size */
+  /** The news since the agent was last told; "" when there are none, or it gets no news. @param bytesMax the largest size of the text */
   news(bytesMax: number): string;
   note(what: BriefingNote): void;
-  /** Resolves when what was noted is written, or cannot be. Never rejects. */
+  /** Resolves when the notes are written, or cannot be written. Never rejects. */
   flush(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** A kind of agent that a part brings. Its code is read when the first agent of that kind gets ready: most pools have none. */
+/** A kind of agent that a part brings. Its code is loaded when the first agent of that kind gets ready, because most pools have none. */
 import { messageOf } from "../core/errors.ts";
 import { type AttemptOutcome, hindered } from "../core/outcome.ts";
 import type { AgentKind, AgentSettings } from "../core/settings.ts";
@@ -11,7 +11,7 @@ export interface AgentKindEntry {
   load(): Promise<CodingKind>;
 }
 
-/** How the stream and the messages of one kind of coding agent are read. */
+/** Makes the agents of one kind of coding agent, and reads their streams. */
 export interface CodingKind {
   make(settings: AgentSettings): Agent;
   /** Reads the stream of such an agent for people who only look. */
@@ -20,7 +20,7 @@ export interface CodingKind {
   takesMessages(settings: AgentSettings): boolean;
 }
 
-/** Stands for an agent until the code of its kind has been read. */
+/** Stands for an agent until the code of its kind is loaded. */
 export class LoadedAgent extends Agent {
   private readonly entry: AgentKindEntry;
   private agent: Agent | undefined;
@@ -31,7 +31,7 @@ export class LoadedAgent extends Agent {
   }
 
   override warmUp(): void {
-    // The run that needs it says what is wrong.
+    // The first run that needs the code reports the error.
     this.load().catch(() => {});
   }
 
@@ -40,7 +40,7 @@ export class LoadedAgent extends Agent {
     try {
       agent = this.agent ?? (await this.load());
     } catch (error) {
-      // The task is not to blame, so it waits until the installation is whole again.
+      // This is no fault of the task, so it waits until the installation is complete again.
       return hindered(
         `cannot load what runs agents of kind ${this.entry.kind}: ${messageOf(error)}: install mailchute again`,
       );

@@ -8,7 +8,7 @@ export interface CostRecord {
   at: number;
   task_id: string;
   run: string;
-  /** Of the run. Runs of different processes may have had the same folder. Missing in records of earlier versions. */
+  /** The lease of the run, because runs of different processes may have had the same folder. Missing in records of earlier versions. */
   lease?: string;
   /** The plan whose node it worked on, by name. */
   plan?: string;
@@ -39,7 +39,7 @@ export function costKeyOf(record: CostRecord): string {
   return `${record.lease ?? record.run} ${record.session_id}`;
 }
 
-/** In the settings' prices (millionths of a US dollar); undefined when they have none for the model. */
+/** The cost by the prices in the settings (millionths of a US dollar); undefined when they have no price for the model. */
 export function priceOf(
   model: string | null,
   used: Usage,

@@ -10,7 +10,7 @@ export type CostKey = (typeof COST_KEYS)[number];
 export interface CostSum {
   key: string;
   runs: number;
-  /** Of these, runs that did not complete. */
+  /** How many of these runs did not complete. */
   runs_not_completed: number;
   input_tokens: number;
   cached_input_tokens: number;

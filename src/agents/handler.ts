@@ -1,7 +1,7 @@
 /** What a function that runs tasks is given, and what it may throw. */
 import type { Task } from "../core/task.ts";
 
-/** What a handler gets beside the task. */
+/** What a handler gets besides the task. */
 export interface HandlerContext {
   /** It is aborted when the attempt must stop: at its time limit, by a cancel, by a shutdown, or when the lease is lost. */
   signal: AbortSignal;

@@ -30,7 +30,7 @@ export class ModuleAgent extends Agent {
   private handler: Promise<Handler> | undefined;
   private loaded: Handler | undefined;
 
-  /** @param loaded the function, when it is one of this process; left out: it is loaded from the module that the settings name */
+  /** @param loaded a function of this process. Left out: the agent loads the function from the module that the settings name */
   constructor(settings: AgentSettings, loaded?: Handler) {
     super(settings);
     this.loaded = loaded;
@@ -42,7 +42,7 @@ export class ModuleAgent extends Agent {
     const loader = isTypeScript(this.settings.module ?? "")
       ? newTypeScriptLoader().then((jiti) => jiti.transform({ source: "", ts: true }))
       : import(pathToFileURL(pathOfNothing()).href);
-    // The run that needs it says what is wrong.
+    // The first run that needs the loader reports the error.
     loader.catch(() => {});
   }
 
@@ -67,7 +67,7 @@ export class ModuleAgent extends Agent {
   }
 }
 
-/** One call of a handler, with what it may use and what may stop it. */
+/** One call of a handler: its context, its time limit, and the ways to stop it. */
 class HandlerRun implements HandlerContext {
   readonly attempt: number;
   readonly lease: string;
@@ -175,8 +175,8 @@ async function call(
 const isTypeScript = (path: string): boolean => /\.[cm]?ts$/.test(path);
 
 /**
- * It uses no cache on disk: by default, jiti keeps one in the shared folder for temporary files, where others could put code into
- * our process.
+ * Makes a loader without a cache on disk. By default, jiti keeps a cache in the shared folder for temporary files, where other users
+ * could put code into our process.
  */
 async function newTypeScriptLoader(): Promise<Jiti> {
   const { createJiti } = await import("jiti");
@@ -214,7 +214,7 @@ class RunLog {
   private readonly freeBytesMin: number;
   private fd: number | undefined;
   private bytes = 0;
-  /** Another program's file: a run that was put back may have used the same folder. */
+  /** What was in the file before (bytes): a run that was put back may have used the same folder. */
   private bytesBefore = 0;
   /** How much was written since the disk was last seen to have room (bytes). */
   private bytesUnseen = 0;
@@ -248,7 +248,7 @@ class RunLog {
     try {
       return fs.writeSync(fd, line);
     } catch (error) {
-      // A small disk may be full before it is looked at.
+      // A small disk may be full before we look at it.
       if (NO_ROOM.has(systemCode(error))) this.giveUp(fd);
       throw error;
     }
@@ -260,7 +260,7 @@ class RunLog {
     return space !== undefined && roomOf(space, this.freeBytesMin).bytes < 0;
   }
 
-  /** Removes what the run wrote, because the run begins anew when there is room. */
+  /** Removes what the run wrote, because the task runs again from the start when there is room. */
   private giveUp(fd: number): never {
     fs.ftruncateSync(fd, this.bytesBefore);
     this.bytes = this.bytesBefore;

@@ -23,10 +23,10 @@ export interface OutputWatchParts {
   onFault: (fault: OutputFault) => void;
 }
 
-/** A program that writes faster than this can pass its limit between two looks (bytes a ms: 1 GiB/s). */
+/** A program that writes faster than this can pass its limit between two looks (bytes per ms; this is 1 GiB/s). */
 const BYTES_PER_MS = 1024 * 1024;
 const LOOK_MS = { min: 10, max: 1000 } as const;
-/** With more runs than this each is looked at less often. */
+/** With more runs than this, looks at each run are less frequent. */
 const QUICK_RUNS_MAX = 16;
 /** Looking takes at most this part of the time. */
 const LOOKING_PART = 1 / 50;
@@ -34,10 +34,10 @@ const LOOKING_PART = 1 / 50;
 const SLICING_PART = 1 / 5;
 /** A folder with more files counts as too large, because each look goes through all of them. */
 export const OUTPUT_FILES_MAX = 20_000;
-/** All runs of a process together may write this part of what is left of a disk that is nearly full. */
+/** When the disk is nearly full, all runs of a process together may write this part of what is left. */
 const LEFT_PART = 1 / 2;
 
-/** A run that writes less than this does not fill a disk, and goes on even when nothing is left (bytes). */
+/** A run that writes less than this (bytes) does not fill a disk. It goes on even when nothing is left. */
 const FEW_BYTES = 4096;
 /** Our own files, and the logs. */
 const FIRST_FILES = 5;
@@ -107,7 +107,7 @@ export class OutputWatch {
     return bytes > this.p.bytesMax + this.p.ownBytes || files > OUTPUT_FILES_MAX;
   }
 
-  /** It wrote more than its share of the space that is left, and the disk is nearly full. */
+  /** Whether the disk is nearly full and the run wrote more than its share of the space that is left. */
   private isShort(usage: Usage, space: Space | undefined): boolean {
     if (space === undefined) return false;
     const room = roomOf(space, this.p.freeBytesMin);
@@ -123,7 +123,7 @@ export class OutputWatch {
     );
   }
 
-  /** Until a limit could be reached. */
+  /** The time until the run could reach a limit (ms). */
   private waitMs(bytes: number, space: Space | undefined): number {
     const least = LOOK_MS.min * Math.max(1, watchCount / QUICK_RUNS_MAX);
     const room = space === undefined ? undefined : roomOf(space, this.p.freeBytesMin);

@@ -1,4 +1,7 @@
-/** One program of an attempt: argv without a shell, output straight into files, the whole process tree ended when it must stop. */
+/**
+ * Runs one program of an attempt. No shell reads its arguments. Its output goes straight into files. When it must stop, its whole
+ * process tree ends.
+ */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
@@ -70,13 +73,13 @@ export interface ProgramSpec {
   stderrLog: string;
   /** Time limit of the whole attempt (ms); 0 = none. */
   limitMs: number;
-  /** Variables beside those of `programEnvironment`. Called when the run's directory is there. */
+  /** Variables besides those of `programEnvironment`. Called when the run's directory exists. */
   moreEnvironment?: () => Record<string, string>;
   /** True for variables that the program must not get, such as those of other agents' sessions. */
   withoutEnvironment?: (name: string) => boolean;
-  /** True: after its end, all processes that it started are ended, also those that left its process group. */
+  /** True: when it has ended, all processes that it started are ended, even those that left its process group. */
   endsTree?: boolean;
-  /** Asks it to stop by means of its own, before it gets a signal. Resolves soon, and never rejects. */
+  /** Asks the program to stop through its own protocol, before it gets a signal. Resolves soon, and never rejects. */
   beforeStop?: () => Promise<void>;
   /** Called once it has been started. */
   onStarted?: () => void;
@@ -118,7 +121,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     child = spawn(program, args, {
       cwd,
       env,
-      // A group and session of its own: signals meant for us do not reach it, and the group can be ended as one.
+      // The program gets its own group and session. Signals meant for us do not reach it, and we can end the group as a whole.
       detached: true,
       stdio: [spec.onStdin === undefined ? "ignore" : "pipe", logs[0] as number, logs[1] as number],
       windowsHide: true,
@@ -180,13 +183,13 @@ export function makeRunDir(runDir: string): AttemptOutcome | undefined {
   }
 }
 
-/** It runs again when there is room, so its files are not needed. */
+/** The outcome of a run that wrote while the disk was nearly full. It runs again when there is room, so its files are not needed. */
 export function writtenTooLong(): AttemptOutcome {
   return hindered("the disk is nearly full, and it wrote on: what it wrote was taken away");
 }
 
 /**
- * The end of a log, where most programs say why they stop: whole lines, or the end of a long one.
+ * The end of a log, where most programs say why they stop. It returns whole lines, or the end of a long line.
  * @param from where its own part of the log begins (bytes)
  */
 export function lastWords(log: string, from = 0): string {
@@ -255,7 +258,7 @@ function programEnvironment(
   return env;
 }
 
-/** What a program gets of our own environment. */
+/** The variables of our own environment that a program gets. */
 export function inheritedVariables(
   ours: NodeJS.ProcessEnv,
   { env_allow: allowed }: Pick<Settings, "env_allow">,
@@ -266,7 +269,7 @@ export function inheritedVariables(
   return Object.fromEntries(names.map((name) => [name, ours[name]]));
 }
 
-/** 0 when it cannot be looked at: the program may have put anything there. */
+/** The size of a log; 0 when it cannot be read, because the program may have put anything there. */
 function sizeOf(log: string): number {
   try {
     return fs.statSync(log).size;
@@ -310,7 +313,7 @@ class Stopper {
     assignment.stop.onStop((reason) => this.stop(reason));
   }
 
-  /** It is over a limit, so it is ended at once. */
+  /** Ends the program at once, because it is over a limit. */
   atLimit(fault: LimitFault): void {
     if (this.reason !== undefined || this.hasEnded) return;
     this.limitFault = fault;
@@ -324,18 +327,18 @@ class Stopper {
     if (pid === undefined) return;
     const { lease, settings } = this.assignment;
     const isTakingMore = reason === "output" || reason === "room" || reason === "limit";
-    // Otherwise it would go on with that while it is asked to end.
+    // Otherwise the program would keep taking more while it is asked to end.
     if (isTakingMore) stopGroup(pid);
     this.usage?.look();
     const end = () => endTree(lease, isTakingMore ? 0 : settings.grace_ms, pid);
-    // Without a lease nothing of it may go on.
+    // A run that lost its lease must not go on at all.
     const isAsked = !isTakingMore && reason !== "fenced" && this.beforeStop !== undefined;
     this.ending = isAsked ? this.beforeStop?.().then(end) : end();
   }
 
   /**
-   * After the exit: processes that are left in its group are ended. A process that left the group of a run that ended by itself did so on
-   * purpose, and goes on. When a signal ended the run, the purpose cannot be told, and all of its processes are ended.
+   * Called after the exit: ends the processes that are left in its group. If the program ended by itself, a process that left the group did
+   * so on purpose, and goes on. If a signal ended the program, the purpose is not known, so all of its processes are ended.
    * @param endsAll ends all of them in any case
    */
   async finish(endsAll: boolean): Promise<void> {
@@ -353,7 +356,7 @@ class Stopper {
   }
 }
 
-/** Where a program runs: without links, under an allowed root. For a worktree, that of its repository was checked. */
+/** Where a program runs: a path without links, under an allowed root. For a worktree, the path of its repository was checked before. */
 export function resolveCwd(assignment: Assignment): string {
   const cwd = fs.realpathSync(workDirOf(assignment));
   if (assignment.workspace !== undefined) return cwd;
@@ -371,12 +374,12 @@ export function resolveCwd(assignment: Assignment): string {
   return cwd;
 }
 
-/** Names the program only: its arguments may be secrets, and this ends up in records and journals. */
+/** Names only the program: its arguments may be secrets, and records and journals hold this message. */
 function spawnFailure(argv: readonly string[], error: unknown): AttemptOutcome {
   const code = systemCode(error);
   if (MACHINE_FAULTS.has(code)) return hindered(`no program can be started (${code})`);
   const [program = ""] = argv;
-  // A whole command line in one word is the usual mistake. It names no program, and only its first word is not secret.
+  // A common mistake is a whole command line in one word. It names no program. Only its first word is surely no secret.
   const [first = ""] = /^\s*\S*/.exec(program) ?? [];
   const isLine = code === "ENOENT" && first !== program;
   const shown = JSON.stringify(isLine ? `${first} …` : program);

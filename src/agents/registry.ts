@@ -1,4 +1,4 @@
-/** From agent settings to the agent that runs. */
+/** Makes the agents of a process from their settings, and finds them by name. */
 import { ErrInvalidConfig } from "../core/errors.ts";
 import { BUILT_IN_EXEC } from "../core/matching.ts";
 import type { AgentSettings } from "../core/settings.ts";

@@ -40,7 +40,7 @@ export function readReport(resultFile: string, stdoutLog: string, stdoutFrom = 0
   };
 }
 
-/** What a program reported, unjudged: the object in its result file, or those in its `<result>` blocks, the last first. */
+/** What a program reported, without checks: the object in its result file, or those in its `<result>` blocks, the last first. */
 export function readResults(
   resultFile: string,
   stdoutLog: string,
@@ -58,7 +58,7 @@ export function lastResultBlock(text: string): Record<string, unknown> | undefin
   return last;
 }
 
-/** How many ends of blocks are tried, the last one first. For each, all text that may belong to it is searched. */
+/** It tries at most this many ends of blocks, the last first. For each end, it searches all text that may belong to the block. */
 const BLOCKS_TRIED_MAX = 64;
 
 function* resultBlocks(text: string): Generator<Record<string, unknown>> {
@@ -76,7 +76,7 @@ function* resultBlocks(text: string): Generator<Record<string, unknown>> {
   }
 }
 
-/** True when a brace comes before `end`, and white space at most between them. */
+/** True when a closing brace comes before `end`, with nothing but white space between them. */
 function endsLikeObject(text: string, end: number): boolean {
   for (let at = end - 1; at >= 0; at--) {
     const c = text.charCodeAt(at);

@@ -5,7 +5,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { CLAIM_NAME } from "../core/names.ts";
 import { openToAppend } from "../host/regular-file.ts";
 
-/** How many names are looked at in one slice. */
+/** How many names one slice looks at. */
 const SLICE = 1000;
 /** Our own files in it, by name. */
 const OWN_FILE = /^(?:task\.json|packet(?:\.\w+)?\.md)$/;
@@ -24,7 +24,7 @@ interface Found {
   isOwn: boolean;
 }
 
-/** Counts what is below a folder. While a long count goes on, files may change. */
+/** Counts the files below a folder, and their bytes. Files may change while a long count goes on. */
 export class FolderCount {
   readonly usage: Usage = { bytes: 0, files: 0 };
   private readonly names: Generator<Found>;
@@ -51,9 +51,9 @@ export class FolderCount {
 
 /**
  * Cuts files of the folder until they are within the limit.
- * @param bytesMax our own files do not count
- * @param logs paths: these first, then the largest; what has a name of ours last
- * @param filesMax beyond so many names it is not looked
+ * @param bytesMax the limit for all files of the folder together
+ * @param logs paths. It cuts these first, then the largest files, and files with a name of ours last
+ * @param filesMax it looks at no more names than this
  */
 export async function cutFolder(
   dir: string,
@@ -87,11 +87,11 @@ export async function emptyFolder(dir: string): Promise<void> {
     for await (const { name } of await fs.promises.opendir(dir))
       await fs.promises.rm(join(dir, name), { recursive: true, force: true });
   } catch {
-    // Its retention removes it.
+    // The folder is removed when its retention is over.
   }
 }
 
-/** A file with a second name belongs to another program, too, and stays. @returns by how much it is shorter now (bytes) */
+/** Leaves a file with a second name alone, because another program may use it. @returns by how much the file is shorter now (bytes) */
 export function shorten(path: string, toBytes: number): number {
   try {
     const fd = openToAppend(path);
@@ -126,7 +126,7 @@ function* namesIn(dir: string): Generator<Found> {
         yield { path, size, isFile, isOwn: place === dir && isOwn(one.name) };
       }
     } catch {
-      // It changes while we read it.
+      // The folder changes while we read it.
     } finally {
       folder.closeSync();
     }

@@ -11,15 +11,15 @@ export interface ProgramStart {
 
 /** One program under its limits. */
 export interface LimitedProgram {
-  /** What is started in its place: it sets limits, and becomes the program. */
+  /** The command to start in place of the program: it sets the limits, and then becomes the program. */
   readonly argv: readonly string[];
-  /** Call once it has started. @param onFault called at most once: the run must end */
+  /** Call this when it has started. @param onFault called at most once, when the run must end */
   watch(pid: number, onFault: (fault: LimitFault) => void): void;
-  /** Call once, when nothing of the run is left but what left it on purpose. @returns the limit at which it was ended by the system */
+  /** Call this once, when only processes are left that left the run on purpose. @returns the limit at which the system ended the program */
   close(end: { exitCode: number | null; signal: string | null }): LimitFault | undefined;
 }
 
-/** Of one run, also when it starts several programs, one after the other: the time of its processor counts together. */
+/** The limits of one run. If it starts several programs one after the other, their processor time is added up. */
 export interface RunLimiter {
   readonly limits: RunLimits;
   /** Never rejects. */

@@ -1,6 +1,6 @@
 /**
- * Reads the variables that a task names in `env_from`, at each start, so that a changed secret is used by the next run. Values are
- * never written: the task, the journals and the records have the references.
+ * Reads the variables that a task names in `env_from`. It reads them at each start, so that the next run uses a changed secret. Values
+ * are never written to disk: the task, the journals and the records hold the references.
  */
 import fs from "node:fs";
 import { messageOf } from "../core/errors.ts";
@@ -9,13 +9,13 @@ import type { Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
 import { readRegularText } from "../host/regular-file.ts";
 
-/** A variable may have so many bytes: Linux starts no program with a longer one. */
+/** The largest size of a variable (bytes): Linux starts no program with a longer one. */
 const VALUE_BYTES_MAX = 128 * 1024 - 256;
 const READABLE_BY_OTHERS = 0o004;
-/** A shorter value is not taken out of texts: it would be found everywhere. */
+/** A shorter value is not removed from texts, because it would match everywhere. */
 const HIDDEN_CHARS_MIN = 4;
 
-/** @returns the variables, or the outcome of an attempt that cannot have them */
+/** @returns the variables, or the outcome of the attempt when one cannot be read */
 export function readSecrets(
   { env_from: from = {} }: Pick<Task, "env_from">,
   settings: Pick<Settings, "allow_open_secrets">,
@@ -55,7 +55,7 @@ function readOne(
   return value;
 }
 
-/** Takes the values out of what a record will say of the failure. What programs write themselves is not filtered. */
+/** Removes the values from the texts that a record will hold about the failure. Files that programs write are not filtered. */
 export function withoutSecrets(outcome: AttemptOutcome, values: readonly string[]): AttemptOutcome {
   const hidden = values.filter((value) => value.length >= HIDDEN_CHARS_MIN);
   if (hidden.length === 0 || outcome.kind === "completed") return outcome;

@@ -1,12 +1,12 @@
 /**
- * Looks now and then at what a running program uses: once it has ended it is too late, because Node does not say what a child has
- * used. So the figures are those of the last look, and a program that ends before the first one has none.
+ * Looks from time to time at what a running program uses. After its end it is too late, because Node does not report what a child has
+ * used. So the figures are those of the last look, and a program that ends before the first look has none.
  */
 import { addUsage, type RunUsage } from "../core/run-usage.ts";
 import { type ProcessUsage, readUsage } from "../host/process-usage.ts";
 
 const LOOK_MS = { min: 100, max: 5000 } as const;
-/** At most this part of a program's time is not seen at its end, up to `LOOK_MS.max`. */
+/** At most this part of a program's run time passes after the last look, up to `LOOK_MS.max`. */
 const UNSEEN_PART = 1 / 10;
 /** Looking takes at most this part of the time. */
 const LOOKING_PART = 1 / 100;
@@ -18,14 +18,14 @@ export class UsageWatch {
   private timer: NodeJS.Timeout | undefined;
   private seen: ProcessUsage | undefined;
 
-  /** @param sum to which its usage is added at its end */
+  /** @param sum gets the program's usage added at its end */
   constructor(pid: number, sum: RunUsage) {
     this.pid = pid;
     this.sum = sum;
     this.timer = setTimeout(() => this.lookOn(), LOOK_MS.min);
   }
 
-  /** Call before it is ended from outside. */
+  /** Call this before the program is ended from outside. */
   look(): void {
     let now: ProcessUsage | undefined;
     try {
@@ -35,7 +35,7 @@ export class UsageWatch {
     }
     if (now === undefined) return;
     const { cpuMs = 0, memoryBytes = 0 } = this.seen ?? {};
-    // A process that left the tree takes its time with it.
+    // A process that leaves the tree takes its time with it, so keep the greatest values.
     this.seen = {
       cpuMs: Math.max(cpuMs, now.cpuMs),
       memoryBytes: Math.max(memoryBytes, now.memoryBytes),
@@ -53,7 +53,7 @@ export class UsageWatch {
   private lookOn(): void {
     const fromMs = performance.now();
     this.look();
-    // Without /proc nothing is ever seen.
+    // Without /proc no look sees anything, so stop.
     if (this.seen === undefined) return;
     const nowMs = performance.now();
     const dueMs = Math.max(LOOK_MS.min, (nowMs - this.startedMs) * UNSEEN_PART);

@@ -1,7 +1,7 @@
 /** The accounts of an agent, and what each of them changes about its settings. Pure. */
 import type { AgentSettings, Settings } from "../../core/settings.ts";
 
-/** Whose quota the runs of this agent use, the best first; empty: it has none. */
+/** The accounts whose quota the runs of this agent use, the best first; empty for an agent without accounts. */
 export function accountsOf({ kind, account, accounts }: AgentSettings): readonly string[] {
   if (kind === "exec" || kind === "module") return [];
   return accounts ?? [account ?? "default"];

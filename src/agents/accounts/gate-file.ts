@@ -23,7 +23,7 @@ import {
   type Refusal,
 } from "./gate-rules.ts";
 
-/** Where the accounts of this user are. @param env of the process */
+/** The directory of this user's accounts. @param env the environment of the process */
 export function accountsDir(env: NodeJS.ProcessEnv = process.env): string {
   return join(userStateDir(env), "accounts");
 }
@@ -54,11 +54,11 @@ export class GateFile {
     return enterGate(this.read(), "", nowMs, isAlive, this.reservePct);
   }
 
-  /** Whether a run may start. @param owner of its lease; @param nowMs epoch ms */
+  /** Whether a run may start. @param owner the owner of its lease @param nowMs epoch ms */
   async enter(owner: string, nowMs: number): Promise<Entry> {
     const gate = this.read();
     const first = enterGate(gate, owner, nowMs, isAlive, this.reservePct);
-    // Most runs find it open, or closed for hours: that takes no lock.
+    // Most runs find the gate open, or closed for hours. Then no lock is needed.
     if (gate.status === "open" || !first.may) return first;
     let entry: Entry = first;
     await this.change((now) => {
@@ -81,7 +81,7 @@ export class GateFile {
     return await this.change((gate) => closeGate(gate, refusal, nowMs, Math.random()));
   }
 
-  /** A run was told how full a window of the quota is. */
+  /** Notes how full a window of the quota is, as a run was told. */
   async noteWindow(name: string, window: QuotaWindow, nowMs: number): Promise<void> {
     await this.change((gate) => noteWindow(gate, name, window, nowMs));
   }
@@ -119,7 +119,7 @@ function isWindow(window: unknown): boolean {
   return isObject(window) && ["used_pct", "resets_at_ms"].every((n) => Number.isFinite(window[n]));
 }
 
-/** An owner that cannot be judged, as one in another container, is taken for alive; its time runs out. */
+/** An owner that cannot be judged, such as one in another container, counts as alive until the time of its probe is over. */
 function isAlive(owner: string): boolean {
   return judgeOwner(owner) !== "dead";
 }

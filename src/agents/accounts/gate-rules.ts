@@ -1,7 +1,7 @@
 /**
- * When runs of an account may start. A limit of the service closes the account's gate until the time that the service gave. Then
- * one run probes it, and the next ones start one after another, each after the one before it got an answer: many at once would
- * hit the limit again at the reset. Pure.
+ * Decides when runs of an account may start. A limit of the service closes the account's gate until the time that the service gave.
+ * Then one run probes it. The next runs start one after another, each after the one before it got an answer, because many runs at
+ * once would hit the limit again at the reset. Pure.
  */
 import { compact } from "../../core/compact.ts";
 
@@ -21,7 +21,7 @@ export interface GateDocument {
   probe: { owner: string; since_ms: number } | null;
   /** Runs that got an answer since it began to open. */
   answers: number;
-  /** How full the windows of its quota are, as runs were told. Left out: nothing is known. */
+  /** How full the windows of its quota are, as the service told runs. Left out when nothing is known. */
   windows?: Record<string, QuotaWindow>;
 }
 
@@ -33,7 +33,7 @@ export interface QuotaWindow {
 
 export type Entry =
   | { may: true; gate: GateDocument }
-  /** `isTurn`: it waits for the answer to the run before it, and not for a time. */
+  /** `isTurn`: it waits until the run before it gets an answer, not until a time. */
   | { may: false; gate: GateDocument; untilMs: number; why: string; isTurn?: true };
 
 export interface Refusal {
@@ -53,9 +53,9 @@ const PROBE_MS_MAX = 10 * 60_000;
 const CLOSED_MS = { first: 30_000, max: 60 * 60_000 } as const;
 /** No window of a quota is longer than this (ms). A time further ahead comes from a wrong clock. */
 const WINDOW_MS_MAX = 32 * 24 * 60 * 60_000;
-/** So many windows are remembered at most. */
+/** A gate remembers at most this many windows. */
 const WINDOWS_MAX = 20;
-/** A gate that was closed further in the future was closed by a wrong clock (ms). */
+/** If a gate was closed at a time further in the future than this, the clock was wrong (ms). */
 const CLOCK_MS_MAX = 60_000;
 
 /** The gate in the file names of tasks that wait for this account: see stage "hold" in `names.ts`. */
@@ -117,7 +117,7 @@ export function enterGate(
   };
 }
 
-/** The window that is used up except for what is left to the owner of the account; of several, the one that ends last. */
+/** A window whose rest is reserved for the owner of the account. Of several, the one that ends last. */
 function reservedWindow(
   { windows = {} }: GateDocument,
   reservePct: number,
@@ -132,12 +132,12 @@ function reservedWindow(
   return { untilMs, why: `the last ${reservePct} % of its quota (${name}) are left to its owner` };
 }
 
-/** Whether the window has not ended. One that ends further ahead than any was told by a wrong clock. */
+/** Whether the window has not ended. An end too far in the future comes from a wrong clock, and does not count. */
 function isCurrent({ resets_at_ms: endMs }: QuotaWindow, nowMs: number): boolean {
   return endMs > nowMs && endMs <= nowMs + WINDOW_MS_MAX;
 }
 
-/** A run was told how full a window of the quota is. */
+/** Notes how full a window of the quota is, as a run was told. */
 export function noteWindow(
   gate: GateDocument,
   name: string,
@@ -150,13 +150,13 @@ export function noteWindow(
   return { ...gate, windows: Object.fromEntries([...others, [name, window]]) };
 }
 
-/** Until when it is closed. If the clock was wrong then, a run finds out how it stands. */
+/** Until when the gate is closed. If the clock was wrong when it closed, it is not closed, so that a run tries the service. */
 function endOf({ until_ms: untilMs, closed_at_ms: closedAtMs }: GateDocument, nowMs: number) {
   const isWrong = closedAtMs > nowMs + CLOCK_MS_MAX || untilMs > nowMs + WINDOW_MS_MAX;
   return isWrong ? nowMs : untilMs;
 }
 
-/** A run got an answer. */
+/** Called when a run got an answer. */
 export function passGate(gate: GateDocument, owner: string): GateDocument {
   if (gate.status !== "opening" || gate.probe?.owner !== owner) return gate;
   const answers = gate.answers + 1;
@@ -165,12 +165,12 @@ export function passGate(gate: GateDocument, owner: string): GateDocument {
     : { ...gate, probe: null, answers, closings: 0 };
 }
 
-/** A run ended, or was not started, without an answer. */
+/** Called when a run ended or was not started, and got no answer. */
 export function leaveGate(gate: GateDocument, owner: string): GateDocument {
   return gate.probe?.owner === owner ? { ...gate, probe: null } : gate;
 }
 
-/** The service refused a run. @param random uniform in [0, 1), for jitter */
+/** Called when the service refused a run. @param random uniform in [0, 1), for jitter */
 export function closeGate(
   gate: GateDocument,
   refusal: Refusal,
@@ -187,7 +187,7 @@ export function closeGate(
   return {
     ...gate,
     status: "closed",
-    // Several runs are refused at once: the latest time holds, and a guess does not shorten what the service said.
+    // The service may refuse several runs at once. The latest time counts, so a guess does not shorten a time that the service gave.
     until_ms: isStillClosed ? Math.max(gate.until_ms, untilMs) : untilMs,
     window: refusal.window,
     reason: refusal.reason,

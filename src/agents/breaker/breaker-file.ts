@@ -1,6 +1,6 @@
 /**
- * What is known of the last runs of an agent, as a file of the state tree: `breakers/<agent>.json`. All workers write it, so that it
- * counts the runs of all of them, and it survives the supervisor. `rm` takes the pause away, as `mailchute resume --agent` does.
+ * What is known of the last runs of an agent, as a file of the state tree: `breakers/<agent>.json`. All workers write it, so it counts
+ * the runs of all workers, and it survives the supervisor. Removing the file ends the pause, as `mailchute resume --agent` does.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const PLAIN = /^[A-Za-z0-9-]{1,60}$/;
 
 const breakersDir = (stateDir: string): string => join(stateDir, "breakers");
 
-/** What the names of tasks say that wait for this agent: see stage "hold" in `names.ts`. */
+/** The gate in the file names of tasks that wait for this agent: see stage "hold" in `names.ts`. */
 export function pausedHold(agent: string): string {
   return `paused-${keyOf(agent)}`;
 }
@@ -47,12 +47,12 @@ export class BreakerFile {
   }
 
   /**
-   * A run has ended.
-   * @param failed undefined: it did well
-   * @returns the pause, when this run has caused it
+   * Called when a run has ended.
+   * @param failed undefined when it succeeded
+   * @returns the pause, if this run caused it
    */
   async note(taskId: string, failed: Failed | undefined): Promise<BreakerDocument | undefined> {
-    // Most runs do well and have nothing before them: that writes nothing.
+    // Most runs succeed, and no failure came before them. Then there is nothing to write.
     if (failed === undefined && readBreaker(this.path) === undefined) return undefined;
     makeDirs(this.dir, 1);
     const release = await lockFile(`${this.path}.lock`);
@@ -71,7 +71,7 @@ export class BreakerFile {
     }
   }
 
-  /** Forgets the failures. @returns the pause that it takes away */
+  /** Forgets the failures. @returns the pause that this ends */
   resume(): BreakerDocument | undefined {
     const found = this.paused();
     removeDocument(this.path);
@@ -79,7 +79,7 @@ export class BreakerFile {
   }
 }
 
-/** A file that is missing or broken is no pause. */
+/** A missing or broken file means that there is no pause. */
 function readBreaker(path: string): BreakerDocument | undefined {
   const found = readDocument<BreakerDocument>(path);
   if (found?.v !== 1 || !Number.isInteger(found.count)) return undefined;
@@ -90,7 +90,7 @@ function readBreaker(path: string): BreakerDocument | undefined {
   return isGood ? found : undefined;
 }
 
-/** An agent may have any name. */
+/** The file name for an agent. An agent's name may hold any character, so some names are hashed. */
 function keyOf(agent: string): string {
   return PLAIN.test(agent)
     ? agent

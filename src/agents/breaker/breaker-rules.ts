@@ -1,4 +1,4 @@
-/** When an agent is paused: its runs fail again and again in the same way, or in a way that no other run mends. Pure. */
+/** Decides when to pause an agent: its runs keep failing in the same way, or in a way that no other run can mend. Pure. */
 import type { Failed } from "../../core/outcome.ts";
 
 /** `breakers/<agent>.json`. */
@@ -7,24 +7,24 @@ export interface BreakerDocument {
   agent: string;
   /** How its last run failed: kind and code. */
   failure: string;
-  /** So many runs in a row failed like this. */
+  /** How many runs in a row failed like this. */
   count: number;
-  /** The last of them, and what it said. */
+  /** The task of the last of these runs, and its message. */
   task_id: string;
   message: string;
   /** ISO 8601; null: it is not paused. */
   paused_at: string | null;
 }
 
-/** So often in a row the same failure pauses the agent. */
+/** The agent is paused after the same failure this many times in a row. */
 const SAME_MAX = 5;
-/** Of the text of a failure (characters). */
+/** How much of the text of a failure is kept (characters). */
 const TEXT_MAX = 300;
-/** What another run cannot mend: the account is not let in, or the settings are wrong. */
+/** Failures that another run cannot mend: the service does not accept the account, or the settings are wrong. */
 const AT_ONCE: ReadonlySet<string> = new Set(["ErrAuth", "ErrAgentConfig"]);
 
 /**
- * A run has failed.
+ * Called when a run has failed.
  * @param before what is known of the runs before it
  * @param nowMs epoch ms
  */
@@ -35,7 +35,7 @@ export function noteFailure(
   { failure, code, message }: Pick<Failed, "failure" | "code" | "message">,
   nowMs: number,
 ): BreakerDocument {
-  // What runs that were on come to when it is paused changes nothing.
+  // While the agent is paused, the ends of runs that were already running change nothing.
   if (before?.paused_at != null) return before;
   const how = `${failure} ${code}`;
   const count = before?.failure === how ? before.count + 1 : 1;
@@ -51,7 +51,7 @@ export function noteFailure(
   };
 }
 
-/** Why it is paused, as people read it. */
+/** The text for people that says why the agent is paused. */
 export function pauseText({ agent, count, message, task_id, paused_at }: BreakerDocument): string {
   const runs = count === 1 ? "a run" : `${count} runs in a row`;
   const last =
@@ -59,7 +59,7 @@ export function pauseText({ agent, count, message, task_id, paused_at }: Breaker
   return `agent ${agent} is paused since ${paused_at}: ${runs} ${last}: ${message}`;
 }
 
-/** What opens it. */
+/** The command that ends the pause. */
 export function resumeText({ agent }: Pick<BreakerDocument, "agent">): string {
   const name = /^[\w.-]+$/.test(agent) ? agent : JSON.stringify(agent);
   return `mailchute resume --agent ${name}`;

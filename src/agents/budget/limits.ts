@@ -1,6 +1,6 @@
 /**
- * How much may be spent, for a task, for a plan, for an agent on a day, and for all coding agents on a day; and whether a limit is
- * reached. Pure. Money is in millionths of a US dollar, time in ms. A day is one of UTC, as in `mailchute cost --by day`.
+ * The budgets of a task, a plan, an agent on a day and all coding agents on a day, and whether a limit is reached. Pure. Money is in
+ * millionths of a US dollar, time in ms. A day is one of UTC, as in `mailchute cost --by day`.
  */
 import { isId } from "../../core/names.ts";
 import type { AgentBudget, DayBudget, TaskBudget } from "../../core/settings.ts";
@@ -35,7 +35,7 @@ export interface Scope {
   /** See `Question`. */
   agents: readonly string[];
   limits: readonly Limit[];
-  /** Epoch ms at which the sum begins anew; null: never. */
+  /** When the sum begins at zero again (epoch ms); null: never. */
   endsAtMs: number | null;
 }
 
@@ -95,7 +95,7 @@ function planKey(plan: string): string {
   return `plan.${plan}`;
 }
 
-/** What limits a run, the narrowest first. A task's budget wins over that of its agent, field by field. */
+/** The scopes that limit a run, the narrowest first. Each field of a task's budget overrides that of its agent. */
 export function scopesOf(owner: RunOwner, budgets: Budgets, nowMs: number): Scope[] {
   const [dayKey = "", agentKey = ""] = keysOf(owner, nowMs).reverse();
   const endsAtMs = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS;
@@ -108,7 +108,7 @@ export function scopesOf(owner: RunOwner, budgets: Budgets, nowMs: number): Scop
             key: planKey(plan),
             what: `The plan ${plan}`,
             who: NODES_OF_PLAN,
-            // The agents may have other tasks, too. So each node checks the limit when it begins, and is held.
+            // The agents may have other tasks, too, so they are not held. Each node checks the limit when it begins, and is held itself.
             agents: [],
             limits: limitsOfTask(budgets.plan ?? {}),
             endsAtMs: null,
@@ -162,7 +162,7 @@ function limitsOfDay(b: DayBudget): Limit[] {
   ].filter(({ soft }) => soft > 0);
 }
 
-/** A limit of 0 means no limit. A hard one alone asks when it is reached. */
+/** A limit of 0 means no limit. With only a hard limit, a person is asked when that is reached. */
 function limit(measure: Measure, soft = 0, hard = 0): Limit {
   return { measure, soft: soft === 0 ? hard : soft, hard: hard === 0 ? undefined : hard };
 }

@@ -1,6 +1,6 @@
 /**
- * Decides whether one run may start and go on within its budgets. `analytics/costs.<day>.jsonl` says what ended runs have spent,
- * `analytics/running-costs/` what running ones use. Over a soft limit a person is asked, and the task waits without a worker.
+ * Decides whether one run may start and go on within its budgets. `analytics/costs.<day>.jsonl` says what ended runs have spent, and
+ * `analytics/running-costs/` what running ones use. Above a soft limit, it asks a person, and the task waits without a worker.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -74,8 +74,8 @@ export class RunBudget {
   }
 
   /**
-   * Books what runs of killed processes used. First the line, then the session's document, then the file goes. After a crash in
-   * between it is done again, and the line is not written a second time. What the disk refuses is left for a later run.
+   * Books what runs of killed processes used. It writes the line, then the session's document, then removes the file. After a crash in
+   * between, the next call repeats this and does not write the line again. When the disk refuses, a later run does it.
    */
   async bookLeft(): Promise<void> {
     if (this.running.left().length === 0) return;
@@ -108,7 +108,7 @@ export class RunBudget {
     }
   }
 
-  /** @returns why this run does not start now; undefined: it may */
+  /** @returns why this run must not start now; undefined when it may */
   enter(): AttemptOutcome | undefined {
     const scopes = this.scopes();
     if (scopes.length === 0) return undefined;
@@ -125,7 +125,7 @@ export class RunBudget {
 
   /**
    * Why a run must not go on.
-   * @param isBetweenTurns a turn has ended and another one is to follow
+   * @param isBetweenTurns a turn has ended and another one will follow
    */
   haltNow(record: CostRecord, isBetweenTurns: boolean): AttemptOutcome | undefined {
     const scopes = this.scopes();
@@ -210,7 +210,7 @@ export class RunBudget {
     };
   }
 
-  /** What was answered about a limit, and the id of the question that comes next or is open. */
+  /** The answers about a limit, and the id of the question that is open or comes next. */
   private asked(
     scope: Scope,
     measure: Scope["limits"][number]["measure"],
@@ -236,7 +236,7 @@ export class RunBudget {
     return scopesOf({ ...this.owner, ...compact({ plan: plan?.name }) }, budgets, Date.now());
   }
 
-  /** The runs that go on and are not booked yet. */
+  /** The other runs that are running and are not booked yet. */
   private beside(): CostRecord[] {
     // They are listed before the sums are read. So a run that is booked in between is in the sums and is not counted twice.
     const beside = this.running.beside(this.assignment.lease);

@@ -10,7 +10,7 @@ import type { RunBudget } from "./run-budget.ts";
 export interface RunCosts {
   readonly state: RunState;
   costRecord(outcome: string): CostRecord;
-  /** What will be booked for its session, this run included. */
+  /** What will then be booked for its session, including this run. */
   bookedThen(): Usage;
 }
 
@@ -38,7 +38,7 @@ export class RunMeter {
     this.p = parts;
   }
 
-  /** The program runs. */
+  /** Called when the program runs. */
   start(): void {
     this.look();
     this.timer = setInterval(() => this.look(), LOOK_MS);
@@ -49,13 +49,13 @@ export class RunMeter {
     if (this.timer !== undefined) this.look();
   }
 
-  /** The program has ended. */
+  /** Called when the program has ended. */
   end(): void {
     clearInterval(this.timer);
     this.timer = undefined;
   }
 
-  /** What it used is booked. */
+  /** Called when the costs of the run are booked. */
   remove(): void {
     this.p.budget.running.remove(this.lease);
   }

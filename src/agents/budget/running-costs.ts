@@ -1,6 +1,6 @@
 /**
- * The costs so far of each run that goes on: `analytics/running-costs/<lease>.json`. Runs see each other by these files. The file
- * of a run whose process was killed is the only trace of what it used: the next run books it.
+ * The costs so far of each running run: `analytics/running-costs/<lease>.json`. Runs see each other's costs in these files. For a run
+ * whose process was killed, the file is the only trace of what it used. The next run books it.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -42,7 +42,7 @@ export class RunningCosts {
     removeDocument(this.pathOf(lease));
   }
 
-  /** The other runs that go on. An owner that cannot be checked counts as alive. */
+  /** The costs of the other running runs. An owner that cannot be checked counts as alive. */
   beside(lease: string): CostRecord[] {
     return this.list()
       .filter((one) => one.lease !== lease && judgeOwner(one.cost.owner) !== "dead")
@@ -54,13 +54,13 @@ export class RunningCosts {
     return this.list().filter(({ cost }) => judgeOwner(cost.owner) === "dead");
   }
 
-  /** Removes those of this owner, without these leases. */
+  /** Removes the files of this owner, except those of these leases. */
   keepOnly(owner: string, leases: ReadonlySet<string>): void {
     for (const { lease, cost } of this.list())
       if (cost.owner === owner && !leases.has(lease)) this.remove(lease);
   }
 
-  /** The costs of runs that go on or are not booked yet. */
+  /** The costs of runs that are running or not booked yet. */
   all(): CostRecord[] {
     return this.list()
       .map(({ cost }) => cost.record)
@@ -88,7 +88,7 @@ export class RunningCosts {
   }
 }
 
-/** Its file is written when anything but the time has changed. A run counts for the day on which it ends. */
+/** Sets the time to now: the file is only written when something else has changed, and a run counts for the day on which it ends. */
 function asOf(record: CostRecord, nowMs: number): CostRecord {
   const startedMs = record.at * 1000 - (record.duration_ms ?? 0);
   return { ...record, at: Math.floor(nowMs / 1000), duration_ms: nowMs - startedMs };

@@ -1,7 +1,6 @@
 /**
- * Sums up what was spent, from the files of `costsOf`. It follows them as they grow, and counts each run of a session once. The
- * sums of earlier days are kept in a document, so that a process reads the last days only. The document can be missing: then all
- * files are read.
+ * Sums up what was spent, from the files of `costsOf`. It follows them as they grow, and counts each run of a session once. A document
+ * keeps the sums of earlier days, so that a process reads only the last days. Without the document, it reads all files.
  */
 import fs from "node:fs";
 import { basename } from "node:path";
@@ -19,7 +18,7 @@ type Prices = Settings["prices"];
 /** A sum, with the time of the last run in it (unix seconds). */
 type Sum = Spent & { at: number };
 
-/** The sums of earlier days. Written whole, so it always fits together. */
+/** The sums of earlier days. It is always written as a whole, so its members match. */
 interface CostSumsDocument {
   v: 1;
   /** How much of each file is in the sums (bytes), by its name. */
@@ -27,7 +26,7 @@ interface CostSumsDocument {
   sums: Record<string, Sum>;
 }
 
-/** A run is searched by its key in this many files: a run that was just booked is in one of the last two. */
+/** It searches for a run in this many files: a run that was just booked is in one of the last two. */
 const SEEN_FILES = 2;
 const DAY_S = 24 * 60 * 60;
 
@@ -53,7 +52,7 @@ export class SpentSums {
     const isFirst = !this.hasBegun;
     if (isFirst) this.begin(files, settings);
     for (const file of files) this.readOn(file, settings.prices);
-    // The first time, it searches all that was read: an earlier process may have been killed right after it had booked a run.
+    // After the first call it searches all files: an earlier process may have been killed right after it had booked a run.
     if (isFirst) return;
     const last = files.slice(-SEEN_FILES);
     for (const file of this.seen.keys()) if (!last.includes(file)) this.seen.delete(file);

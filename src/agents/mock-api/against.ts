@@ -8,7 +8,7 @@ interface Against {
 interface AgainstOptions {
   /** Address of the mock. */
   url: string;
-  /** Sent with each request. A script knows accounts by the last four letters of it. Never use a real key. */
+  /** Sent with each request. A script recognizes an account by the last four letters of its key. Never use a real key. */
   key: string;
   /** How many times the program tries again after an error. */
   retries: number;

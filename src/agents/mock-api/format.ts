@@ -1,7 +1,7 @@
 /** The wire format of one API, as the server needs it: it reads requests and writes answers. */
 import type { Step, Usage, Windows } from "./script.ts";
 
-/** A request that was read. `side` marks a request beside the conversation, which uses up no step of the script. */
+/** A request that was read. `side` marks a request outside the conversation, which uses up no step of the script. */
 export interface Asked {
   kind: "turn" | "side" | "compaction" | "count";
   model: string;

@@ -58,7 +58,7 @@ const textsOf = (message: Message): string =>
     .map(({ text }) => text ?? "")
     .join("\n");
 
-/** The text that claude puts before that of its user. */
+/** The text that claude puts before the text of its user. */
 const REMINDER = /<system-reminder>[\s\S]*?<\/system-reminder>\s*/g;
 
 function lineOf(block: Block): string {

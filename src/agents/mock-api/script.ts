@@ -37,9 +37,9 @@ export interface Step extends Partial<ToolCall> {
   usage?: Usage;
   /** Sent as the format's own headers. */
   windows?: Windows;
-  /** Sent with any answer, also with 200. */
+  /** Sent with any answer, even with status 200. */
   headers?: Record<string, string>;
-  /** An error status: the body is the one that the real API gives with it, unless `body` says another. */
+  /** An error status. Without `body`, the answer has the body that the real API sends with this status. */
   status?: number;
   body?: unknown;
   /** Status 429 because the subscription's quota is used up until then, in seconds since 1970. */
@@ -53,7 +53,7 @@ export interface Step extends Partial<ToolCall> {
   cut?: boolean | "reset";
   /** Ends the answer in good order after its first half. */
   half?: boolean;
-  /** Waits so long before each event of the stream. */
+  /** The wait before each event of the stream (ms). */
   eventDelayMs?: number;
   /** Sends bytes that are no answer, with status 200. */
   garbage?: boolean;

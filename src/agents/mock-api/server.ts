@@ -1,6 +1,6 @@
 /**
- * A mock of both model APIs on 127.0.0.1: programs such as claude and codex run against it without an account. It answers what
- * a script says, and remembers every request.
+ * A mock of both model APIs on 127.0.0.1: programs such as claude and codex run against it without an account. A script says what it
+ * answers. It remembers every request.
  */
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -23,7 +23,7 @@ export interface MockRequest {
   tools: readonly string[];
   /** The last three messages, oldest first, shortened; or all of them, whole. */
   messages: readonly string[];
-  /** Which conversation answered, and its step; -1 when no step did. */
+  /** The conversation that answered, and the number of its step; -1 when no step answered. */
   conversation: string;
   step: number;
 }
@@ -38,16 +38,16 @@ export interface MockApi {
 
 const MESSAGES_KEPT = 3;
 const MESSAGE_LENGTH_MAX = 300;
-/** Answers to other addresses than those of the script. */
+/** Answers to requests that use up no step of the script. */
 const SUMMARY: Step = { say: "Summary of the work so far." };
 const SIDE: Step = { say: "ok" };
 
 export interface MockApiOptions {
-  /** Default 0: any free one. */
+  /** Default 0: any free port. */
   port?: number;
   /** Called with each request once it is read, before it is answered. */
   onRequest?: (request: MockRequest) => void;
-  /** Records each message of a request, and all of it. */
+  /** True: records all messages of a request in full length. */
   isWhole?: boolean;
 }
 

@@ -17,10 +17,10 @@ export interface ProgramRun {
   limitMs: number;
 }
 
-/** Our side of a program that is talked to. */
+/** Our side of a conversation with a program. */
 export interface Talk {
   begin(write: (text: string) => void): void;
-  /** @returns true when all is said: its standard input is closed */
+  /** @returns true when we have nothing more to say: the caller then closes its standard input */
   hear(line: string): boolean;
 }
 
@@ -96,7 +96,7 @@ async function endAll(pid: number | undefined): Promise<void> {
 
 export interface Answer {
   facts: readonly Fact[];
-  /** Why this is no good answer, in one line. Undefined when its turn ended well. */
+  /** What is wrong with the answer, in one line. Undefined when its turn ended well. */
   fault: string | undefined;
 }
 
@@ -130,7 +130,7 @@ export async function askOnce(
   return { facts, fault: faultOf(output, facts) };
 }
 
-/** One question, until the turn that answers it has ended. */
+/** A conversation of one question. It ends with the turn that answers it. */
 function talkOf(dialogue: Dialogue, packet: string): Talk {
   return {
     begin: (write) => dialogue.begin({ uuid: randomUUID(), packet, earlier: [] }, write),

@@ -1,6 +1,5 @@
 /**
- * A place in which a program is tried out: a mock API, a home and a working folder of its own. It does not touch the files of the
- * user.
+ * A place to try out a program: a mock API, and a home and a working folder only for this. The user's files are not touched.
  */
 import fs from "node:fs";
 import os from "node:os";
@@ -66,7 +65,7 @@ export class Bench {
     return this.api.requests;
   }
 
-  /** @param program how it is run and understood, where that is not the usual way */
+  /** @param program how the program is run and its output read; only given when this is not the usual way */
   async ask(
     prompt: string,
     sessionId?: string,

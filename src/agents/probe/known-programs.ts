@@ -1,6 +1,6 @@
 /**
- * What the tests of programs found, by path and version: `programs/<hash of the path>.json` in the user's state directory. A file
- * that is missing or broken means that the program is tried out again.
+ * What the tests of programs found, by path and version: `programs/<hash of the path>.json` in the user's state directory. If the
+ * file is missing or broken, mailchute tries the program out again.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";

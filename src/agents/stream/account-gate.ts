@@ -9,7 +9,7 @@ import type { Fact } from "./facts.ts";
 import type { RunVerdict } from "./run-outcome.ts";
 import type { RunState } from "./run-state.ts";
 
-/** Why a run does not start: until when, or because the gate cannot be written. */
+/** Why a run does not start: the gate is closed until a time, or the gate cannot be written. */
 export type Refused = Extract<Entry, { may: false }> | { may: false; hindrance: AttemptOutcome };
 
 export class AccountGate {
@@ -22,7 +22,7 @@ export class AccountGate {
   private readonly noted = new Map<string, number>();
   private noting: Promise<void> = Promise.resolve();
 
-  /** @param owner of the run's lease */
+  /** @param owner the owner of the run's lease */
   constructor(account: string, owner: string, all: Settings["accounts"]) {
     const reservePct = reserveOf(account, all);
     this.account = account;
@@ -31,7 +31,7 @@ export class AccountGate {
     this.file = new GateFile(accountsDir(), account, reservePct);
   }
 
-  /** @returns why this run does not start now; undefined: it may */
+  /** @returns why this run must not start now; undefined when it may */
   async enter(): Promise<Refused | undefined> {
     try {
       const entry = await this.file.enter(this.owner, Date.now());
@@ -50,7 +50,7 @@ export class AccountGate {
     this.file.pass(this.owner).catch(() => {});
   }
 
-  /** Remembers how full a window is, when a part of it is left to the owner of the account. Does not wait for the disk. */
+  /** Remembers how full a window is, if a part of it is reserved for the owner of the account. Does not wait for the disk. */
   noteQuota({ window, usedPct, resetsAtMs }: Extract<Fact, { fact: "quota" }>): void {
     if (!this.isReserved || usedPct === null || resetsAtMs === null) return;
     const name = window ?? "all";
@@ -59,7 +59,7 @@ export class AccountGate {
     this.noted.set(name, pct);
     const full = { used_pct: pct, resets_at_ms: resetsAtMs };
     this.noting = this.noting.then(() =>
-      // What cannot be written is not known.
+      // If this cannot be written, the state of the window stays unknown.
       this.file.noteWindow(name, full, Date.now()).catch(() => {}),
     );
   }

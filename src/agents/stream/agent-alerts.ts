@@ -1,6 +1,6 @@
 /**
- * Tells a person what to do when an agent cannot work, was stopped by a watchdog, or fails in the same way again and again. Then the
- * agent is paused, too.
+ * Tells a person what to do when an agent cannot work, when a watchdog stopped it, or when it keeps failing in the same way. In the last
+ * case the agent is also paused.
  */
 import { systemCode } from "../../core/errors.ts";
 import type { AttemptOutcome, Failed } from "../../core/outcome.ts";
@@ -13,7 +13,7 @@ import { type BreakerDocument, pauseText, resumeText } from "../breaker/breaker-
 
 /** How much of the text of a failure is shown (characters). */
 const TEXT_MAX = 300;
-/** What a person has decided says nothing about the agent. */
+/** Failures that a person decided on. They say nothing about the agent. */
 const DECIDED: ReadonlySet<Failed["failure"]> = new Set(["cancelled", "budget"]);
 
 export class AgentAlerts {
@@ -24,9 +24,9 @@ export class AgentAlerts {
     this.agent = agent;
   }
 
-  /** A run has ended. */
+  /** Called when a run has ended. */
   async note(stateDir: string, taskId: string, outcome: AttemptOutcome): Promise<void> {
-    // A run that was put off says nothing about the agent.
+    // A deferred run says nothing about the agent.
     if (outcome.kind !== "failed" && outcome.kind !== "completed") return;
     const failed = outcome.kind === "failed" ? outcome : undefined;
     if (failed !== undefined && DECIDED.has(failed.failure)) return;
@@ -47,7 +47,7 @@ export class AgentAlerts {
     this.tellOnce(stateDir, reason, failed.failure, `agent ${name}: ${what}; ${advice}`);
   }
 
-  /** A task has failed in the same way so often that it is not tried again. */
+  /** Called when a task has failed in the same way so often that it is not tried again. */
   noteGivenUp(stateDir: string, taskId: string, { message }: Failed): void {
     const what = message.slice(0, TEXT_MAX);
     this.raise(
@@ -57,7 +57,7 @@ export class AgentAlerts {
     );
   }
 
-  /** @returns the pause, when this run has caused it */
+  /** @returns the pause, if this run caused it */
   private async count(
     stateDir: string,
     taskId: string,
@@ -67,12 +67,12 @@ export class AgentAlerts {
       return await new BreakerFile(stateDir, this.agent.name).note(taskId, failed);
     } catch (error) {
       if (systemCode(error) === "") throw error;
-      // A disk that takes nothing: the next failure counts.
+      // The disk does not accept the count. The next failure is counted again.
       return undefined;
     }
   }
 
-  /** Its work was done, and it did not exit. */
+  /** Called when the program did not exit after its work was done. */
   noteLingering(stateDir: string, taskId: string): void {
     const { name, program = this.agent.kind } = this.agent;
     this.tellOnce(
@@ -83,7 +83,7 @@ export class AgentAlerts {
     );
   }
 
-  /** Once for each agent and reason. */
+  /** Raises an alert once for each agent and reason. */
   private tellOnce(stateDir: string, reason: string, kind: string, message: string): void {
     if (this.told.has(reason)) return;
     this.told.add(reason);
@@ -97,7 +97,7 @@ export class AgentAlerts {
   }
 }
 
-/** Undefined for a failure that says nothing about the next run. */
+/** What a person should do. Undefined for a failure that says nothing about the next run. */
 function adviceOf(
   { name, kind, account = "default" }: AgentSettings,
   { failure, code }: Failed,

@@ -27,7 +27,7 @@ export interface AgentLogRecord {
   run: string;
 }
 
-/** Whose log it is, and of which run. */
+/** The agent and the run of the log. */
 export type LogSubject = Pick<
   AgentLogRecord,
   "agent_name" | "agent_type" | "task_id" | "run" | "project" | "branch"

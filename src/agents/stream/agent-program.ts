@@ -2,7 +2,7 @@
 import type { AgentSettings } from "../../core/settings.ts";
 import type { ReadLine, TurnFault } from "./facts.ts";
 
-/** What is known of a run when its program is about to start. */
+/** What is known about a run when its program is about to start. */
 export interface RunStart {
   settings: AgentSettings;
   packet: string;
@@ -14,7 +14,7 @@ export interface RunStart {
 
 /** How a program is given its packet. */
 export type ProgramInput =
-  /** As an argument. It has no standard input. */
+  /** As an argument. The program has no standard input. */
   | { kind: "none" }
   /** On standard input, which is closed after it. */
   | { kind: "text"; text: string }
@@ -25,23 +25,23 @@ export type ProgramInput =
 export interface Opening {
   uuid: string;
   packet: string;
-  /** Messages that an earlier run of the session may have had: a fact `message` says of each whether it was read, or is cancelled. */
+  /** Messages that an earlier run of the session may have got. For each, a fact `message` says whether it was read or is cancelled. */
   earlier: readonly string[];
 }
 
-/** Our side of one program that is talked to while it runs. */
+/** Our side of a conversation with a program while it runs. */
 export interface Dialogue {
-  /** Reads a line of the program, and answers it where it waits for an answer. */
+  /** Reads a line of the program, and answers if the program waits for an answer. */
   readonly read: ReadLine;
   /** Whether a message can be passed to the program now. */
   readonly isReady: boolean;
   /** @param write writes to the standard input of the program */
   begin(opening: Opening, write: (text: string) => void): void;
-  /** Passes a message on, also in the middle of a turn. */
+  /** Passes a message on, even in the middle of a turn. */
   say(uuid: string, text: string): void;
-  /** Asks it to end its turn, and begins no other one: it is about to be stopped. False: it has no turn that could be ended so. */
+  /** Asks it to end its turn, before it is stopped. It begins no other turn. False: it has no turn that it could end. */
   interrupt(): boolean;
-  /** Asks it to end its turn, after which it is told more. False: it cannot do that now. */
+  /** Asks it to end its turn, so that it gets a message after that. False: it cannot do that now. */
   cut(): boolean;
 }
 
@@ -52,7 +52,7 @@ export interface AgentProgram {
   input(start: RunStart): ProgramInput;
   /** Variables that the program must not inherit, such as those of another agent's session. */
   isForeignVariable(name: string): boolean;
-  /** Why it did not begin, from the end of its stderr. Undefined when that does not say why. */
+  /** Why it did not begin, by the end of its stderr. Undefined when the stderr does not say why. */
   faultOfLastWords(lastWords: string): TurnFault | undefined;
   /** Other folders to which its sandbox lets it write. Empty when it has no sandbox. */
   writableFolders(settings: AgentSettings): string[];
@@ -60,7 +60,7 @@ export interface AgentProgram {
   withWritable?(settings: AgentSettings, folder: string): AgentSettings;
   /** True if a resumed session keeps its id. If the id differs, the program has begun a new session that knows nothing. */
   readonly keepsSessionId?: boolean;
-  /** Its session can be asked which messages it has had. */
+  /** True if the program can say which messages its session has got. */
   readonly knowsMessages?: boolean;
   /** A file that the program writes for itself, with facts that its stream lacks, such as its quota. */
   readonly sideStream?: SideStream;

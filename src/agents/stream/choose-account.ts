@@ -1,14 +1,14 @@
 /**
- * Chooses the account with which a run of a coding agent works: the first one of its agent whose gate is open. A session lives in
- * the home of the account that began it. It goes on there, also when it has to wait a little; when its account is closed for long,
- * a new session on the next account takes over and is told what the old one left.
+ * Chooses the account for a run of a coding agent: the first account of its agent whose gate is open. A session lives in the home of
+ * the account that began it. It goes on there, even if it must wait a little. When its account is closed for long, a new session on
+ * the next account takes over, and is told what the old one left.
  */
 import type { AttemptOutcome } from "../../core/outcome.ts";
 import type { Settings } from "../../core/settings.ts";
 import { AccountGate, type Refused, waitFor } from "./account-gate.ts";
 import type { SessionDocument } from "./session-file.ts";
 
-/** A session waits so long for its own account, which costs less than to begin anew (ms). */
+/** A session waits at most this long for its own account, because a new session would cost more (ms). */
 const SESSION_WAIT_MS = 5 * 60_000;
 
 export type Entered =
@@ -16,14 +16,14 @@ export type Entered =
   | { refusal: AttemptOutcome; gate?: undefined };
 
 export interface AccountChoice {
-  /** Of the agent, the best first. */
+  /** The accounts of the agent, the best first. */
   accounts: readonly string[];
   all: Settings["accounts"];
-  /** Of the run's lease. */
+  /** The owner of the run's lease. */
   owner: string;
 }
 
-/** @param fresh a session that knows nothing yet; the chosen account is put into it */
+/** @param fresh a session that knows nothing yet; it gets the chosen account */
 export async function enterAccount(
   { accounts, all, owner }: AccountChoice,
   session: SessionDocument,
@@ -48,7 +48,7 @@ export async function enterAccount(
     const nowMs = Date.now();
     const wait = waitFor(account, refused, nowMs);
     if (isOwn && accounts.length > 1 && staysWith(session, refused, nowMs)) {
-      // No gate holds it: another account of its agent may be open, and it is not to go there.
+      // It waits without a gate: another account of its agent may be open, and this session must not go there.
       const { hold: _gate, ...later } = wait;
       return { refusal: later };
     }
@@ -59,7 +59,7 @@ export async function enterAccount(
   return { refusal: soonest ?? { kind: "released", message: "its agent has no account" } };
 }
 
-/** A task that goes on with what another one began has no words of its own about that: it needs that session. */
+/** Whether the run waits for the session's account. A task that continues the session of another task always needs that session. */
 function staysWith(session: SessionDocument, refused: Refused, nowMs: number): boolean {
   return (
     session.untold === true || ("untilMs" in refused && refused.untilMs - nowMs <= SESSION_WAIT_MS)

@@ -1,5 +1,5 @@
 /**
- * Sessions that another task continued: `sessions/continued/<session>.<n>.json`, one for each time. The file with the highest n
+ * Sessions that another task continued: `sessions/continued/<session>.<n>.json`, one file for each time. The file with the highest n
  * names the task that has the session. It is made before that task is submitted, and only one process can make it. So a session has
  * one writer.
  */
@@ -43,8 +43,8 @@ export function readContinued(stateDir: string, name: string): ContinuedSession 
 
 /**
  * Gives the session to a task.
- * @param after what `lastName` said
- * @returns the name; undefined: another task was faster
+ * @param after the return value of `lastName`
+ * @returns the name; undefined when another task was faster
  * @throws a system error
  */
 export function giveSession(
@@ -73,7 +73,7 @@ export function giveSession(
   }
 }
 
-/** Called when its task was not submitted. */
+/** Undoes `giveSession`, when the task could not be submitted. */
 export function takeBackSession(stateDir: string, name: string): void {
   removeDocument(pathOf(stateDir, name));
 }
@@ -81,7 +81,7 @@ export function takeBackSession(stateDir: string, name: string): void {
 /**
  * The session with which the first run of a task begins.
  * @param named the task's field `session`
- * @returns the refusal when the session has gone on in yet another task; undefined: it begins as any other
+ * @returns the refusal when yet another task has continued the session; undefined when the run begins as usual
  */
 export function beginWith(
   stateDir: string,
@@ -111,8 +111,8 @@ export function beginWith(
 }
 
 /**
- * A run in a session that has gone on is booked: a retry of its task begins with the same document, and must not book that run again.
- * @param booked of the whole session
+ * Notes that a run in a continued session is booked: a retry of its task begins with the same document, and must not book that run again.
+ * @param booked the usage that is booked for the whole session
  */
 export function noteContinuedBooked(stateDir: string, sessionId: string, booked: Usage): void {
   const name = lastName(stateDir, sessionId);

@@ -1,6 +1,6 @@
 /**
- * Makes the entries that a person reads about a coding agent's run from its facts, for all kinds alike. Pure. Other files decide
- * how they look.
+ * Turns the facts of a coding agent's run into entries for people, in the same way for all kinds. Pure. Other files decide how the
+ * entries look.
  */
 import { parseObject } from "../../core/json-object.ts";
 import type { Fact } from "./facts.ts";
@@ -13,7 +13,7 @@ export interface Entry {
 
 export type EntryKind =
   | "session"
-  /** What it was told. */
+  /** The text that the agent got. */
   | "asked"
   | "said"
   | "thought"
@@ -27,13 +27,13 @@ export type EntryKind =
   /** A line that is not of its protocol. */
   | "other";
 
-/** How many lines are shown: of a result the last ones, of a text that is no answer the first ones. */
+/** How many lines are shown: the last lines of a result, the first lines of a text that is no answer. */
 const RESULT_LINES = 3;
 const SIDE_LINES = 3;
 const ASKED_LINES = 12;
 /** A line of a call or a result is cut here (characters). */
 const LINE_MAX = 500;
-/** A window of the quota is shown from this use on (percent). */
+/** A window of the quota is shown when at least this much of it is used (percent). */
 const NEARLY_FULL_PCT = 80;
 
 /** Follows one run. Lines must come in their order. */
@@ -65,7 +65,7 @@ export class Conversation {
       case "thought":
         return { kind: "thought", text: firstLines(fact.text, SIDE_LINES) };
       case "tool_started":
-        // The changes come with the end of the call.
+        // The event at the end of the call holds the changes.
         if (fact.name === "file_change") return undefined;
         this.lastCall = fact.id;
         this.calls.set(fact.id, callText(fact.name, fact.input));
@@ -88,7 +88,7 @@ export class Conversation {
     }
   }
 
-  /** Programs report it again in each turn. */
+  /** Shows a session only when it changes, because programs report it again in each turn. */
   private noteSession(fact: Extract<Fact, { fact: "session" }>): Entry | undefined {
     const text = ["session", fact.id, fact.model ?? ""].join(" ").trim();
     if (text === this.session) return undefined;

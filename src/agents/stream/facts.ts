@@ -48,7 +48,7 @@ export type Fact =
   | { fact: "turn_ended"; end: TurnEnd }
   /** The state of one of our messages. `read`: the model has read it. */
   | { fact: "message"; uuid: string; state: "queued" | "read" | "done" | "cancelled" }
-  /** The text of a message to it, as the program repeats it. */
+  /** The text of a message to the program, as the program repeats it. */
   | { fact: "asked"; uuid: string; text: string }
   | { fact: "said"; text: string }
   | { fact: "thought"; text: string }
@@ -73,8 +73,8 @@ export type Fact =
   | { fact: "api_retry"; status: number | null; delayMs: number | null; text: string }
   | { fact: "notice"; text: string }
   /**
-   * `session`: the sum over the session so far, earlier runs included. `kept`: the same from what the program keeps on disk, which also
-   * has turns in which it was killed. `part`: costs to add to the sum. `turn`: the costs of the open turn so far; the end of the turn
+   * `session`: the sum over the session so far, including earlier runs. `kept`: the same sum from a file of the program, which also counts
+   * turns in which the program was killed. `part`: costs to add to the sum. `turn`: the costs of the open turn so far; the end of the turn
    * reports them again.
    */
   | { fact: "usage"; usage: Usage; of: "session" | "kept" | "part" | "turn" }

@@ -1,10 +1,10 @@
-/** Reads a file line by line while a program writes it. The file is the truth: what was written before a crash can be read again. */
+/** Reads a file line by line while a program writes it. After a crash, everything that was written before can be read again. */
 import fs from "node:fs";
 import { openToRead } from "../../host/regular-file.ts";
 
 const CHUNK_BYTES = 64 * 1024;
 const NEWLINE = 0x0a;
-/** Of a longer line only the beginning is passed on (bytes). */
+/** Of a line longer than this, only the beginning is passed on (bytes). */
 const LINE_BYTES_MAX = 64 * 1024 * 1024;
 const HEAD_BYTES = 64 * 1024;
 
@@ -28,7 +28,7 @@ export class LineTail {
     this.onLine = onLine;
   }
 
-  /** Reads what was written since the last call. @returns how many bytes; 0 also while there is no file */
+  /** Reads what was written since the last call. @returns how many bytes were read; 0 while there is no file */
   read(bytesMax = Number.POSITIVE_INFINITY): number {
     this.fd ??= this.open();
     if (this.fd === undefined) return 0;
@@ -43,7 +43,7 @@ export class LineTail {
     }
   }
 
-  /** Called when the program has ended. A rest without a newline counts as a line. */
+  /** Called when the program has ended. Text after the last newline counts as a line. */
   end(): void {
     this.read();
     if (this.piecesBytes > 0) this.tell(this.offset);
@@ -69,7 +69,7 @@ export class LineTail {
       this.tell(start + end + 1);
       from = end + 1;
     }
-    // It is copied, because the buffer is used again.
+    // Copy the piece, because the buffer is used again.
     if (from < bytes.length) this.keep(Buffer.from(bytes.subarray(from)));
   }
 

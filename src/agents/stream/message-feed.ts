@@ -1,6 +1,6 @@
 /**
- * Passes people's messages to a task on to the program of one run: in its packet, and while it runs, if its kind takes messages. A
- * message counts as read only when the stream proves it. Until then it is offered to the next program again.
+ * Passes people's messages for a task to the program of one run: in its packet, and also while it runs, if its kind takes messages. A
+ * message counts as read only when the stream proves it. Until then, it is offered to the next program again.
  */
 import { randomUUID } from "node:crypto";
 import { join, relative, resolve, sep } from "node:path";
@@ -29,12 +29,12 @@ interface FeedParts {
 export class MessageFeed {
   private readonly p: FeedParts;
   private readonly box: SayBox;
-  /** Messages that were offered to this program and not proved as read yet, by uuid. */
+  /** Messages that were offered to this program, without proof yet that it read them; by uuid. */
   private readonly open = new Map<string, { n: number; sinceMs: number }>();
   private readonly offered = new Set<number>();
-  /** Of the packet. */
+  /** The uuid of the packet. */
   readonly packetUuid = randomUUID();
-  /** Uuids of offers to earlier programs without a proof: the session is asked about them. */
+  /** Uuids of offers to earlier programs without proof. The program is asked whether its session got them. */
   readonly earlier: string[] = [];
   /** Proofs that could not be written yet. */
   private readonly proven = new Set<number>();
@@ -49,7 +49,7 @@ export class MessageFeed {
 
   /**
    * The text of all unread messages, for the packet of a program that is about to start. "" when there are none.
-   * @param mayAsk its session can be asked which messages it has had: earlier offers without a proof wait for that answer
+   * @param mayAsk true if the program can say which messages its session got. Then earlier offers without proof wait for that answer
    */
   takeIntoPacket(newReader: () => ReadLine, mayAsk = false): string {
     this.settleEarlierOffers(newReader);
@@ -63,7 +63,7 @@ export class MessageFeed {
 
   /**
    * Writes new messages to a running program.
-   * @param cut asked when one of them is urgent: ends the turn that runs. False: it has not ended yet, so all wait
+   * @param cut called when a message is urgent, to end the open turn. While it returns false, the turn goes on and all messages wait
    */
   pass(write: (uuid: string, text: string) => void, cut = (): boolean => true): void {
     const news = this.news();
@@ -73,28 +73,28 @@ export class MessageFeed {
     }
     for (const { n, text } of news) {
       const uuid = randomUUID();
-      // The offer is written before it is made. So after a crash it is known where the proof would be.
+      // Write the offer down before you make it. So after a crash we know where the proof would be.
       if (this.offer(n, uuid, "message")) write(uuid, this.standing.addTo(uuid, text));
     }
   }
 
-  /** The program has shortened its context. */
+  /** Called when the program has shortened its context. */
   noteCompacted(): void {
     this.standing.noteCompacted();
   }
 
   /** Adds a fact of the program. */
   take(fact: Fact): void {
-    // The model has answered, so it has read its packet.
+    // The model has answered, so it has read the packet.
     if (isAnswer(fact)) this.prove(this.packetUuid);
     if (fact.fact !== "message") return;
-    // That the packet was read, an answer proves.
+    // Only an answer proves that the model read the packet.
     if (fact.uuid === this.packetUuid) return;
     if (fact.state === "read") this.prove(fact.uuid);
     else if (fact.state === "cancelled") this.withdraw(fact.uuid);
   }
 
-  /** True while the run is not over, because the program may still read a message that was offered. */
+  /** True while the program may still read a message that was offered. So the run is not over. */
   isWaiting(): boolean {
     const nowMs = performance.now();
     return [...this.open.values()].some(({ sinceMs }) => nowMs - sinceMs < SIGN_MS);
@@ -110,13 +110,13 @@ export class MessageFeed {
     this.writeProofs();
     const stamp = this.box.stamp();
     if (stamp === undefined || stamp === this.stamp) return [];
-    // Two changes may have the same time, so a recent one is looked at again.
+    // Two changes may have the same time, so look again after a recent change.
     this.stamp = Date.now() - stamp > STAMP_MS ? stamp : undefined;
     const inQuestion = new Set([...this.open.values()].map(({ n }) => n));
     return this.box.unread().filter(({ n }) => !this.offered.has(n) && !inQuestion.has(n));
   }
 
-  /** @returns whether an offer was made before, about which the session can be asked */
+  /** Notes an earlier offer of the message, to ask the session about it. @returns false when there was no such offer */
   private awaitAnswer(n: number): boolean {
     const uuid = this.box.offerOf(n)?.uuid;
     if (uuid === undefined) return false;
@@ -131,7 +131,7 @@ export class MessageFeed {
     this.stamp = undefined;
   }
 
-  /** Messages of one packet have one uuid. */
+  /** The keys of all messages with this uuid: all messages of one packet have the same one. */
   private keysOf(uuid: string): string[] {
     return [...this.open.keys()].filter((key) => key === uuid || key.startsWith(`${uuid} `));
   }
@@ -171,7 +171,7 @@ export class MessageFeed {
     }
   }
 
-  /** A killed worker may not have read a proof that is in the stream. */
+  /** Finds proofs in the streams of earlier runs, because a killed worker may have left one unread. */
   private settleEarlierOffers(newReader: () => ReadLine): void {
     for (const { n } of this.box.unread()) {
       const offer = this.box.offerOf(n);

@@ -4,7 +4,7 @@ import type { Assignment } from "../agent.ts";
 import { writePacket } from "../exec-agent.ts";
 import type { SessionDocument } from "./session-file.ts";
 
-/** Of the news and the messages together (bytes). A message of a person may be longer. */
+/** The largest size of the news and the messages together (bytes). A message of a person may be longer. */
 const NEWS_BYTES_MAX = 6 * 1024;
 
 /** The first input of the program. @param messages messages since the last run; "" when there are none */
@@ -26,7 +26,7 @@ export function firstWords(
   return parts.filter((part) => part !== "").join("\n\n");
 }
 
-/** Its task, and what the session before this one did if that session is gone. */
+/** The task, and what the session before this one did, if that session is gone. */
 function packetOf(assignment: Assignment, { hand_off, session_id }: SessionDocument): string {
   const path = assignment.node?.packetFile ?? writePacket(assignment);
   const task = fs.readFileSync(path, "utf8");
@@ -34,7 +34,7 @@ function packetOf(assignment: Assignment, { hand_off, session_id }: SessionDocum
   return `${task}\n\n## What was done before\n\nAn earlier session worked on this task and is gone. It left this:\n\n${hand_off}\n`;
 }
 
-/** For a session that knows its task: why it runs again. The task is not sent a second time, because that would cost twice. */
+/** For a session that knows its task: says why it runs again. It does not repeat the task, because that would cost twice. */
 function resumePacketOf({ hand_off: handOff, has_news: hasNews }: SessionDocument): string {
   if (hasNews === true)
     return "You had done your work on this task. A message for you has come since: take it into account, and end the task again.\n";

@@ -1,6 +1,6 @@
 /**
- * When a run's stream was read, in `events.times` beside `events.jsonl`: programs put no times on most of their lines. Each line,
- * `<bytes> <ms>`, says how much of the stream had been written at that time (epoch ms). For people only: nothing depends on it.
+ * Notes when a run's stream was read, in `events.times` beside `events.jsonl`, because most lines of programs have no time. Each line,
+ * `<bytes> <ms>`, says how much of the stream had been written at that time (epoch ms). Only people use it; nothing depends on it.
  */
 import { appendRegularText } from "../../host/regular-file.ts";
 
@@ -14,7 +14,7 @@ export function timesFileOf(eventsLog: string): string {
 export class ReadTimesWriter {
   private readonly path: string;
   private offset: number;
-  /** How much was read since the last entry, and when. */
+  /** When something was last read since the last entry (epoch ms). */
   private pendingMs: number | undefined;
   private writtenMs = 0;
 
@@ -66,7 +66,7 @@ export class ReadTimes {
     this.times = times;
   }
 
-  /** When the stream had reached this place (epoch ms); undefined when no entry says so. */
+  /** When the stream was written up to this place (epoch ms); undefined when no entry says so. */
   at(end: number): number | undefined {
     let [low, high] = [0, this.ends.length];
     while (low < high) {

@@ -1,5 +1,5 @@
 /**
- * Reads counts, prices, times and names that a program reports. A value that cannot be one counts as missing: it would spoil sums, or
+ * Reads counts, prices, times and names that a program reports. An impossible value counts as missing, because it would spoil sums or
  * stop the next run. Pure.
  */
 
@@ -7,7 +7,7 @@
 const COUNT_MAX = 1e12;
 /** Seconds since 1970. A greater number is in another unit. */
 const EPOCH_S_MAX = 1e11;
-/** It becomes an argument of the program, so it must not look like an option. */
+/** The id becomes an argument of the program, so it must not look like an option. */
 const SESSION_ID = /^(?!-)[!-~]{1,200}$/;
 
 /** Tokens, as a whole number; null when it is no count. */

@@ -1,6 +1,5 @@
 /**
- * Decides what follows when a run of a coding agent has ended. Evidence decides, not the words of the agent. Pure. Rule:
- * docs/agents.md.
+ * Decides what to do when a run of a coding agent has ended. Evidence decides, not what the agent says. Pure. Rule: docs/agents.md.
  */
 import { RESULT_SCAN_BYTES_MAX } from "../../core/limits.ts";
 import { type AttemptOutcome, failed } from "../../core/outcome.ts";
@@ -28,12 +27,12 @@ const AUTH_AGAIN_MS = 60_000;
 export interface RunFacts {
   /** This run resumed a session. */
   isResumed: boolean;
-  /** The task's run before this one ended for the same reason: it was not let in. */
+  /** The service also refused the account (401) in the task's run before this one. */
   wasRefused: boolean;
   /** Epoch ms. */
   nowMs: number;
   /**
-   * The meaning of the last words of a program whose stream has no end, as its kind knows them. Undefined when they mean nothing.
+   * Finds the fault in the last words of a program whose stream has no end. Undefined when they name no fault.
    */
   faultOfLastWords?: (lastWords: string) => TurnFault | undefined;
   /** We stopped the program when only its background tasks went on, so its exit code means nothing. */
@@ -46,7 +45,7 @@ export function judgeRun(state: RunState, exit: ProgramExit, facts: RunFacts): R
   return { next: "outcome", outcome: outcomeOf(state, exit, facts) };
 }
 
-/** Why it ended, by its last words, when the stream does not say. */
+/** The fault that the program's last words name. Used when the stream does not name one. */
 function wordsOf(exit: ProgramExit, facts: RunFacts): TurnFault | undefined {
   return exit.exitCode === 0 ? undefined : facts.faultOfLastWords?.(exit.lastWords);
 }
@@ -56,11 +55,11 @@ function outcomeOf(state: RunState, exit: ProgramExit, facts: RunFacts): Attempt
   const more = { exitCode: exit.exitCode, signal: exit.signal, lastWords: exit.lastWords };
   const said = end === undefined ? wordsOf(exit, facts) : undefined;
   if (said !== undefined) return outcomeOfFault(said, exit.lastWords, state, facts);
-  // After a bad end another turn has begun, which may have mended the error.
+  // If another turn has begun after a bad end, that turn may have mended the error.
   if (end?.fault !== undefined && state.turn === "ended")
     return outcomeOfFault(end.fault, end.text, state, facts);
   if (end === undefined || state.turn !== "ended") {
-    // It was refused, and ended without a message about that.
+    // The service refused the program, and it ended without a message about that.
     if (state.isQuotaRefused) return outcomeOfFault("limit", "", state, facts);
     return failed(
       "interrupted",
@@ -75,7 +74,7 @@ function outcomeOf(state: RunState, exit: ProgramExit, facts: RunFacts): Attempt
   const output = end.text === "" ? state.lastText : end.text;
   return {
     kind: "completed",
-    // A node's result is at its end.
+    // Keep the end, where a node's result is.
     output: output.slice(-RESULT_SCAN_BYTES_MAX),
     verdict: "unknown",
     verdictReason:

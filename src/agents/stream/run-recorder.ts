@@ -1,4 +1,4 @@
-/** Keeps the facts of a run: its state, its session, the agent's log, and its costs. */
+/** Records the facts of a run: its state, its session, the agent's log, and its costs. */
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { compact } from "../../core/compact.ts";
@@ -43,10 +43,10 @@ interface RecorderParts {
 
 export class RunRecorder {
   readonly state: RunState = newRunState();
-  /** It was started to resume a session, and has begun another one. */
+  /** True when the program was started to resume a session, but has begun another one. */
   hasLostSession = false;
   private readonly session: SessionDocument;
-  /** The session that is to be resumed, by a program that keeps its id. */
+  /** The session to resume; only set for a program that keeps the id of a session. */
   private readonly resumed: string | undefined;
   private readonly file: SessionFile;
   private readonly subject: LogSubject;
@@ -116,7 +116,7 @@ export class RunRecorder {
       hand_off: isGone ? session.hand_off : handOffOf(why, state.lastText) || session.hand_off,
     };
     this.noteContinued(left);
-    // Its task is done. Another task may go on with what lies in the run's folder.
+    // The task is done. Another task may continue the session with the copy in the run's folder.
     if (outcome?.kind === "completed") {
       this.keepInRun(left);
       if (this.isHeld()) this.file.remove();
@@ -124,7 +124,7 @@ export class RunRecorder {
     return isBooked;
   }
 
-  /** @returns false when the disk did not take it */
+  /** @returns false when the record could not be written */
   private book(record: CostRecord): boolean {
     if (!hasUsed(record)) return true;
     const costs = costsOf(stateTree(this.assignment.stateDir));
@@ -143,12 +143,12 @@ export class RunRecorder {
     this.assignment.briefing?.note({ session_id: id });
   }
 
-  /** What the next run needs if this process is killed. */
+  /** Writes what the next run needs if this process is killed. */
   keepSession(): void {
     const { lastText, sessionId } = this.state;
     if (sessionId === undefined || this.hasLostSession || this.kept.text === lastText) return;
     const nowMs = performance.now();
-    // Its id and its first words at once.
+    // Write the id and the first text of a session without delay.
     const isFirst = (this.kept.text ?? "") === "";
     if (!isFirst && nowMs - this.kept.atMs < KEEP_MS) return;
     this.kept = { atMs: nowMs, text: lastText };
@@ -165,7 +165,7 @@ export class RunRecorder {
     }
   }
 
-  /** The session is that of a task which continues another one. A full disk costs the count, and not the run. */
+  /** For a task that continues another task's session: notes what is booked. A full disk loses the note but does not fail the run. */
   private noteContinued({ session_id: sessionId, booked }: SessionDocument): void {
     const { stateDir, task } = this.assignment;
     if (typeof task["session"] !== "string" || sessionId === null || !this.isHeld()) return;
@@ -187,9 +187,9 @@ export class RunRecorder {
   }
 
   /**
-   * Some programs report sums over their session. Then the costs are the sum less what was booked for the session, so the costs of
-   * a killed run are included. Older versions report sums of their own process only. Then their single reports add up to more, and
-   * count.
+   * Some programs report sums over their session. Then the costs are that sum less what was booked for the session, which includes the
+   * costs of a killed run. Older versions report sums of only their own process. Then their single reports add up to more, and we use
+   * those.
    */
   private used(): Usage {
     return addUsage(this.usedInTurns(), this.usedInOpenTurn());
@@ -203,8 +203,8 @@ export class RunRecorder {
   }
 
   /**
-   * How much of the program's sum was booked. After a kill in the middle of a turn the sum begins anew, and may be less than that; but
-   * not the sum that is kept on disk.
+   * How much of the program's sum was booked. After a kill in the middle of a turn, the sum begins at zero again and may be less than what
+   * was booked. The sum in the program's own file does not begin again.
    */
   private bookedBefore(): Usage {
     const { booked } = this.session;
@@ -214,21 +214,21 @@ export class RunRecorder {
     return this.hasLostSession || isAnew ? NO_USAGE : booked;
   }
 
-  /** The program reports a price only at the end of a turn. */
+  /** The costs of the open turn. Their price comes from the settings, because the program reports one only at the end of a turn. */
   private usedInOpenTurn(): Usage {
     const { turnUsage } = this.state;
-    // Without an open turn it has no price: 0 would be one, and hide that the program has told none.
+    // Without tokens there is no price. A price of 0 would hide that the program has reported none.
     if (tokensOf(turnUsage) === 0) return NO_USAGE;
     const { prices } = this.assignment.settings;
     return { ...turnUsage, costUsdMicro: priceOf(this.model, turnUsage, prices) ?? null };
   }
 
-  /** What is booked for the session, this run included. */
+  /** What will be booked for the session, including this run. */
   bookedThen(): Usage {
     return addUsage(this.bookedBefore(), this.used());
   }
 
-  /** What it has used so far. */
+  /** What the run has used so far. */
   costRecord(outcome: string): CostRecord {
     const { session, state, subject } = this;
     const used = this.used();
@@ -260,7 +260,7 @@ export function isAnswer(fact: Fact): boolean {
   return fact.fact === "tool_started" || fact.fact === "thought";
 }
 
-/** For the next run. The question to a person is none of its business. */
+/** The reason that the next run is told. It does not get the question to a person. */
 function whyOf(outcome: AttemptOutcome): string {
   if (outcome.kind === "deferred" && outcome.hold?.startsWith("budget-") === true)
     return "It was stopped, because its budget was used up. A person has allowed more.";
@@ -271,7 +271,7 @@ function handOffOf(why: string, said: string): string {
   return [why, said.slice(-HAND_OFF_MAX)].filter((text) => text !== "").join("\n\n");
 }
 
-/** The first one when they are equal. */
+/** The usage with more tokens; `a` when they are equal. */
 function greaterOf<A extends Usage | undefined>(a: A, b: Usage | undefined): A | Usage {
   return b !== undefined && (a === undefined || tokensOf(b) > tokensOf(a)) ? b : a;
 }

@@ -18,7 +18,7 @@ export interface RunState {
   /** Tool calls that run now, by id. */
   readonly openTools: Map<string, string>;
   background: readonly string[];
-  /** Background tasks have changed since the last turn ended. The program will begin a turn about that. */
+  /** True when background tasks have changed since the last turn ended. Then the program will begin a turn about that. */
   isBackgroundNews: boolean;
   /** The latest end of the quota windows that refused a request (epoch ms). */
   quotaUntilMs: number | undefined;
@@ -32,13 +32,13 @@ export interface RunState {
   denied: string[];
   changedFiles: number;
   lastText: string;
-  /** What it said before that. */
+  /** The text before `lastText`. */
   textBefore: string;
-  /** Of the whole session, where the program tells sums. */
+  /** The sum over the whole session, if the program reports sums. */
   sessionUsage: Usage | undefined;
   /** The first sum that it reported in this run. */
   firstSessionUsage: Usage | undefined;
-  /** The sum that the program keeps on disk, where it does. It never begins anew. */
+  /** The sum in the program's own file, if it has one. This sum never begins at zero again. */
   keptUsage: Usage | undefined;
   /** The sum of its single reports, if it reports no sums. */
   partUsage: Usage;
@@ -136,7 +136,7 @@ export function applyFact(state: RunState, fact: Fact): void {
 function noteQuota(state: RunState, fact: Extract<Fact, { fact: "quota" }>): void {
   const { refusedWindows } = state;
   if (fact.isRejected) refusedWindows.set(fact.window ?? "", fact.resetsAtMs);
-  // It got an answer, so earlier refusals are over.
+  // The service answered, so earlier refusals are over.
   else if (fact.window === null) refusedWindows.clear();
   else refusedWindows.delete(fact.window);
   state.isQuotaRefused = refusedWindows.size > 0;

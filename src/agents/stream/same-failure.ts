@@ -1,14 +1,14 @@
-/** A task that fails in the same way again and again is not tried any more, however many attempts it has left. Pure. */
+/** Gives up a task that keeps failing in the same way, even if it has attempts left. Pure. */
 import type { AttemptOutcome } from "../../core/outcome.ts";
 import type { SessionDocument } from "./session-file.ts";
 
-/** So many runs in a row. */
+/** A task is given up after this many runs in a row. */
 const SAME_MAX = 3;
 
 /**
  * Counts how a run of a task ended, in the document of its session.
- * @param isLast the task has no attempt left in any case
- * @returns the outcome, which allows no retry when it was the same too often
+ * @param isLast true when the task has no attempt left in any case
+ * @returns the outcome. It allows no retry when the same failure came too often
  */
 export function countFailure(
   session: SessionDocument,

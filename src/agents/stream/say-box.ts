@@ -1,6 +1,6 @@
 /**
- * What people say to a task: `say/<id>/<n>.json`, each written once. Two files beside it say what became of it: `<n>.offer.json` is
- * the latest offer to a program, written before the offer is made; `<n>.read.json` is the proof that the model has read it.
+ * The messages of people for a task: `say/<id>/<n>.json`, each written once. Two more files belong to a message: `<n>.offer.json` is the
+ * latest offer to a program, written before the offer is made; `<n>.read.json` is the proof that the model has read the message.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -12,11 +12,11 @@ import { makeDirs } from "../../host/make-dirs.ts";
 export interface Message {
   n: number;
   text: string;
-  /** The turn that runs is ended for it, if the program can do that. */
+  /** True: the open turn is ended for this message, if the program can do that. */
   isUrgent: boolean;
 }
 
-/** Where a message was put, and where the proof of it is to be found. */
+/** How a message was offered, and where to find the proof that it was read. */
 export interface Offer {
   v: 1;
   /** The uuid of the message, or of the packet with which it was sent. */
@@ -32,7 +32,7 @@ export interface Offer {
 export const MESSAGE_STATES = ["recorded", "offered", "read"] as const;
 export type MessageState = (typeof MESSAGE_STATES)[number];
 
-/** Longer ones are refused (bytes). */
+/** Longer messages are refused (bytes). */
 export const MESSAGE_BYTES_MAX = 32 * 1024;
 
 export class SayBox {
@@ -46,7 +46,7 @@ export class SayBox {
 
   /**
    * Writes a message. A crash after this returns does not lose it.
-   * @param isUrgent the turn that runs is ended for it
+   * @param isUrgent true: the open turn is ended for it
    * @returns its number
    * @throws a system error
    */
@@ -85,7 +85,7 @@ export class SayBox {
       .find(isOf);
   }
 
-  /** Whether all its messages are of such senders, and none of them was ever offered to a program. */
+  /** Whether all its messages come from such senders, and none was ever offered to a program. */
   isUntouched(isOf: (sender: string) => boolean): boolean {
     return this.list().messages.every((n) => {
       const { from } = readDocument<{ from?: unknown }>(this.path(n)) ?? {};
@@ -93,7 +93,7 @@ export class SayBox {
     });
   }
 
-  /** The messages that the model has not provably read, the oldest first. */
+  /** The messages without proof that the model has read them, the oldest first. */
   unread(): Message[] {
     const { messages, read } = this.list();
     return messages
@@ -115,7 +115,7 @@ export class SayBox {
     return found?.v === 1 && typeof found.events === "string" ? found : undefined;
   }
 
-  /** @throws a system error: then it must not be offered */
+  /** @throws a system error; then the message must not be offered */
   noteOffer(n: number, offer: Offer): void {
     replaceDocument(this.path(n, "offer"), offer, { isDurable: this.isDurable });
   }

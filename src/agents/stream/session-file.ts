@@ -1,6 +1,6 @@
 /**
- * Remembers the session of a task for its next run: `sessions/<key>.json`. The next run goes on in that session. It is written
- * before anything depends on it; a crash loses at most the end of it, and then a run begins a new session.
+ * Remembers the session of a task for its next run: `sessions/<key>.json`. The next run goes on in that session. The file is written
+ * before anything depends on it. A crash loses at most the last state, and then a run begins a new session.
  */
 import { join } from "node:path";
 import { readDocument, removeDocument, replaceDocument } from "../../host/documents.ts";
@@ -12,23 +12,23 @@ export interface SessionDocument {
   task_id: string;
   agent: string;
   kind: string;
-  /** Whose it is: it lives in the home of this account. */
+  /** The account of the session. The session lives in the home of this account. */
   account: string;
   /** Null until the program has reported it. */
   session_id: string | null;
   /** The directory in which it was started. A session is resumed only there. */
   cwd: string;
-  /** How much of it was booked so far, if the program reports sums. */
+  /** How much of the session's usage was booked so far, if the program reports sums. */
   booked: Usage;
-  /** The last run was refused with 401, and one more run is allowed. */
+  /** True when the service refused the last run with 401. One more run is then allowed. */
   was_refused: boolean;
   /** What the last run did, for a new session that takes over. */
   hand_off: string;
-  /** It was begun by another task: the model does not know this one yet. */
+  /** True when another task began the session, so the model does not know this task yet. */
   untold?: boolean;
-  /** The last run had done its work, and another one follows because of a message. */
+  /** True when the last run had done its work, and another run follows because of a message. */
   has_news?: boolean;
-  /** How the last runs of the task failed, and how many in a row in this way. */
+  /** How the last run of the task failed, and how many runs in a row failed like this. */
   failing?: { how: string; count: number };
   updated_at: number;
 }
@@ -47,7 +47,7 @@ export function newSession(
   };
 }
 
-/** A run of this session was booked after its process was killed: the session's next run must not book it again. */
+/** Called when a run of this session was booked after its process was killed: the session's next run must not book it again. */
 export function noteBooked(
   sessionsDir: string,
   key: string,
@@ -74,8 +74,8 @@ export class SessionFile {
   }
 
   /**
-   * The session that goes on: the one that is kept, when this agent began it in this directory with one of its accounts; else a
-   * new one, which is told what the other one left.
+   * The session for the next run: the remembered one, if this agent began it in this directory with one of its accounts; else a new
+   * session, which is told what the other one left.
    */
   read(fresh: SessionDocument, accounts: readonly string[]): SessionDocument {
     const found = readDocument<SessionDocument>(this.path);
@@ -101,8 +101,8 @@ export class SessionFile {
 }
 
 /**
- * The copy that a run leaves in its folder. It names the task of the run and the session with which a later task may go on. It is
- * kept as long as the run's other files.
+ * Writes the copy that a run leaves in its folder. It names the task of the run and its session, which a later task may continue. The
+ * copy is kept as long as the run's other files.
  */
 export function keepInRun(runDir: string, sessionsDir: string, session: SessionDocument): void {
   try {
@@ -116,7 +116,7 @@ export function keepInRun(runDir: string, sessionsDir: string, session: SessionD
   }
 }
 
-/** Undefined when it was no run of a coding agent. @param runDir of any run */
+/** Undefined when it was no run of a coding agent. @param runDir the directory of any run */
 export function sessionOfRun(runDir: string): SessionDocument | undefined {
   const found = readDocument<SessionDocument>(join(runDir, RUN_COPY));
   return found?.v === 1 && typeof found.kind === "string" ? found : undefined;

@@ -1,4 +1,4 @@
-/** Follows a file that the program writes for itself, and that says more than its stream. */
+/** Follows a file that the program writes for itself. The file has facts that the stream lacks. */
 import fs from "node:fs";
 import type { AgentSettings } from "../../core/settings.ts";
 import type { SideStream } from "./agent-program.ts";
@@ -11,7 +11,7 @@ export class SideTail {
   private readonly onFacts: (line: string, facts: readonly Fact[]) => void;
   private tail: LineTail | undefined;
 
-  /** @param resumed the session that is resumed: what its file says so far is of earlier runs */
+  /** @param resumed the session that is resumed. What its file holds at the start belongs to earlier runs */
   constructor(
     stream: SideStream,
     settings: AgentSettings,

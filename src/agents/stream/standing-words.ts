@@ -1,13 +1,13 @@
 /**
- * When a run is told its standing instructions: in its packet, and once more with the next message after each time its context was
- * compacted. A run whose process is killed needs no memory of that, because the next run has a packet.
+ * Decides when a run gets its standing instructions: in its packet, and again with the next message after each time its context was
+ * compacted. Nothing is written to disk: after a kill, the next run gets them in its packet.
  */
 import type { Briefing } from "../briefing.ts";
 
 export class StandingWords {
   private readonly briefing: Briefing | undefined;
   private compactions = 0;
-  /** The latest message that had them, and how many compactions came before it. */
+  /** The latest message with the instructions, and how many compactions came before it. */
   private told: { uuid: string; compactions: number; isRead: boolean };
 
   constructor(briefing: Briefing | undefined, packetUuid: string) {
@@ -27,7 +27,7 @@ export class StandingWords {
     return `${this.briefing.standing()}\n\n${text}`;
   }
 
-  /** The model has read this message. */
+  /** Called when the model has read this message. */
   noteRead(uuid: string): void {
     const { told } = this;
     if (uuid !== told.uuid || told.compactions !== this.compactions || told.isRead) return;
@@ -35,7 +35,7 @@ export class StandingWords {
     this.briefing?.note("briefed");
   }
 
-  /** The program does not pass this message on. */
+  /** Called when the program does not pass this message on to the model. */
   noteWithdrawn(uuid: string): void {
     if (uuid === this.told.uuid && !this.told.isRead) this.told.compactions = -1;
   }

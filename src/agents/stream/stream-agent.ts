@@ -1,6 +1,6 @@
 /**
- * A coding agent: a program of the user that reports its work in lines of JSON. One process for each run; its output goes straight
- * into `events.jsonl` of the run, and is read from there. Each kind implements `AgentProgram`.
+ * A coding agent: a program of the user that reports its work in lines of JSON. Each run is one process. Its output goes straight into
+ * `events.jsonl` of the run, and is read from there. Each kind implements `AgentProgram`.
  */
 import fs from "node:fs";
 import { join, sep } from "node:path";
@@ -34,7 +34,7 @@ import { type OwnStop, StreamWatch } from "./stream-watch.ts";
 /** Longest run when neither the task nor the agent nor the settings have a limit (ms). */
 const WALL_MS = 4 * 60 * 60_000;
 
-/** What cannot wait at a gate, as a line of a batch, looks again after so long (ms). */
+/** Work that cannot wait at a gate, such as a line of a batch, tries again after this time (ms). */
 const PAUSED_AGAIN_MS = 60_000;
 
 /** Its work is done, but a message is unread. So the task runs once more, which uses up no attempt. */
@@ -59,18 +59,18 @@ export class StreamAgent extends Agent {
     return outcome;
   }
 
-  /** A message came while the checks ran: the session, which the end of the run has closed, goes on with it. */
+  /** If a message came while the checks ran, the task runs once more. The end of the run has removed the session, so this restores it. */
   override reopen(assignment: Assignment): AttemptOutcome | undefined {
     const { stateDir, task, runDir, claimFile } = assignment;
     if (new SayBox(stateDir, task.id, false).unread().length === 0) return undefined;
     const session = sessionOfRun(runDir);
     const file = new SessionFile(stateTree(stateDir).sessions, sessionKey(assignment));
     try {
-      // Without its claim file another process has the task, and its session.
+      // If the claim file is gone, another process has the task and its session.
       if (session !== undefined && fs.existsSync(claimFile))
         file.write({ ...session, has_news: true });
     } catch {
-      // A full disk: it reads the message in a new session.
+      // The disk is full. The task reads the message in a new session.
     }
     return GO_ON;
   }
@@ -87,7 +87,7 @@ export class StreamAgent extends Agent {
       cwd,
     });
     const budget = new RunBudget(assignment, this.settings);
-    // It may change the session's document.
+    // Do this before reading the session's document, because it may change that.
     await budget.bookLeft();
     const kept = file.read(fresh, accounts);
     const { stateDir, task } = assignment;
@@ -109,7 +109,7 @@ export class StreamAgent extends Agent {
     try {
       const first = await this.runOnce(assignment, session, file, { gate, budget });
       if (first.next === "outcome") return first.outcome;
-      // A new session, which is told what the old one did. It resumes nothing, so this ends.
+      // Begin a new session, which is told what the old one did. It resumes nothing, so this happens only once.
       const again = { ...fresh, account: gate.account, hand_off: session.hand_off };
       const second = await this.runOnce(assignment, again, file, { gate, budget });
       return second.next === "outcome"
@@ -173,7 +173,7 @@ export class StreamAgent extends Agent {
           stdoutLog: eventsLog,
           stderrLog,
           limitMs,
-          // Its tools may have left its group. A session is resumed only when nothing of it runs any more.
+          // Its tools may have left its group. A session may only be resumed when none of its processes is left.
           endsTree: true,
           ...this.environmentFor(settings),
           beforeStop: () => watch.interrupt(),
@@ -265,7 +265,7 @@ export class StreamAgent extends Agent {
     if (halt !== undefined && outcome?.kind === "released" && outcome.message === "budget")
       return { next: "outcome", outcome: halt };
     if (recorder.hasLostSession) return { next: "fresh_session" };
-    // It had nothing more to do and did not exit. Its outcome stays.
+    // The program had finished its work but did not exit. The outcome of its work counts.
     const isDone = ownStop === "lingering" || ownStop === "background";
     const isJudged = outcome === undefined || isDone || isSignal(outcome);
     if (!isJudged) return { next: "outcome", outcome };
@@ -298,7 +298,7 @@ function meterOf(
   });
 }
 
-/** A node's result is looked for where programs print it; this one prints its stream elsewhere. */
+/** Copies a node's output to `stdout.log`, because its result is searched there, and this program's stream goes elsewhere. */
 function reportLastWords({ node, runDir }: Assignment, outcome: AttemptOutcome): void {
   if (node === undefined || outcome.kind !== "completed" || typeof outcome.output !== "string")
     return;
@@ -349,7 +349,7 @@ function isCompleted(verdict: RunVerdict): boolean {
   return verdict.next === "outcome" && verdict.outcome.kind === "completed";
 }
 
-/** A program that ends with its turn gets the message for which that was cut in one more run. */
+/** Whether one more run may follow for a message. A program that ended when its turn was cut for a message gets it in that run. */
 function isGoodOrCut(verdict: RunVerdict, { hasCut }: StreamWatch): boolean {
   if (isCompleted(verdict)) return true;
   if (!hasCut || verdict.next !== "outcome") return false;

@@ -14,7 +14,7 @@ import type { RunRecorder } from "./run-recorder.ts";
 import { isRunOver } from "./run-state.ts";
 import type { SideTail } from "./side-tail.ts";
 
-/** Why we stopped it. */
+/** Why we stopped the program. */
 export type OwnStop = "idle" | "lingering" | "background" | "lost_session";
 
 export interface StreamWatchParts {
@@ -31,19 +31,19 @@ export interface StreamWatchParts {
 
 const LOOK_MS = 100;
 const SIDE_MS = 1000;
-/** How much is read before other runs of the process have their turn (bytes). */
+/** How much one look reads, so that other runs of the process get their turn (bytes). */
 const LOOK_BYTES_MAX = 8 * 1024 * 1024;
 /** How long a program may take to exit once its run is over (ms). */
 const LINGER_MS = 30_000;
 /** How long it may take to end its turn before it gets a signal (ms). */
 const INTERRUPT_MS = 1000;
 const INTERRUPT_LOOK_MS = 20;
-/** How long it may take to end its turn for an urgent message, before it gets that in the turn (ms). */
+/** How long it may take to end its turn for an urgent message. After that, it gets the message within the turn (ms). */
 const CUT_MS = 10_000;
 export const IDLE_MS = 30 * 60_000;
 export const BACKGROUND_MS = 10 * 60_000;
 
-/** What a program tells of a turn. */
+/** The facts that belong to a turn. */
 const OF_A_TURN: ReadonlySet<Fact["fact"]> = new Set([
   "turn_started",
   "turn_ended",
@@ -60,13 +60,13 @@ export class StreamWatch {
   private stdin: Writable | undefined;
   /** Set if its program takes messages while it runs. */
   private dialogue: Dialogue | undefined;
-  /** When it last wrote something, and since when its run is over (monotonic ms). */
+  /** When the program last wrote something, and since when its run is over (monotonic ms). */
   private heardMs = performance.now();
   private overSinceMs: number | undefined;
   private sideDueMs = 0;
-  /** Since when its turn is to end for a message (monotonic ms). */
+  /** When it was asked to end its turn for a message (monotonic ms). */
   private cutSinceMs: number | undefined;
-  /** Its turn was ended for a message. */
+  /** True when a turn was ended for a message. */
   hasCut = false;
 
   constructor(parts: StreamWatchParts) {
@@ -75,7 +75,7 @@ export class StreamWatch {
     this.times = new ReadTimesWriter(parts.eventsLog, parts.from);
   }
 
-  /** The program runs. */
+  /** Called when the program runs. */
   start(): void {
     this.heardMs = performance.now();
     this.timer = setInterval(() => this.look(), LOOK_MS);
@@ -96,7 +96,7 @@ export class StreamWatch {
     });
   }
 
-  /** Has it end its turn before it is ended: it keeps the end of a turn in its session. Resolves soon in any case. */
+  /** Asks the program to end its turn before it is stopped, so that its session keeps the end of the turn. Always resolves soon. */
   async interrupt(): Promise<void> {
     if (this.dialogue?.interrupt() !== true) return;
     const untilMs = performance.now() + INTERRUPT_MS;
@@ -104,7 +104,7 @@ export class StreamWatch {
       await pause(INTERRUPT_LOOK_MS);
   }
 
-  /** The program has ended: reads the rest. */
+  /** Called when the program has ended. Reads the rest. */
   end(): void {
     clearInterval(this.timer);
     this.times.note(this.tail.read(), Date.now());
@@ -119,7 +119,7 @@ export class StreamWatch {
     this.times.note(this.tail.read(LOOK_BYTES_MAX), Date.now());
     this.p.recorder.keepSession();
     const { state } = this.p.recorder;
-    // Once a second is enough: this file is no stream, and its folder is searched until the file is there.
+    // Once a second is enough: this file is no stream, and until it exists, each look searches its folder.
     if (nowMs >= this.sideDueMs) {
       this.p.side?.read(state.sessionId);
       this.sideDueMs = nowMs + SIDE_MS;
@@ -127,7 +127,7 @@ export class StreamWatch {
     this.passMessages();
     if (isRunOver(state) && !this.p.messages.isWaiting()) {
       this.overSinceMs ??= nowMs;
-      // It exits when its input is closed.
+      // Close its input, so that the program exits.
       this.stdin?.end();
       if (nowMs - this.overSinceMs > LINGER_MS) this.stop("lingering");
       return;
@@ -153,7 +153,7 @@ export class StreamWatch {
     );
   }
 
-  /** Has it end its turn for a message. @returns whether the message can be passed on: no turn runs, or it does not end */
+  /** Asks it to end its turn for a message. @returns true when the message can be passed on: no turn is open, or the turn does not end */
   private hasEndedTurn(dialogue: Dialogue): boolean {
     const nowMs = performance.now();
     const { turn } = this.p.recorder.state;
@@ -162,7 +162,7 @@ export class StreamWatch {
       this.cutSinceMs = nowMs;
       this.hasCut = true;
     }
-    // Its first turn is about to begin.
+    // With turn "none", its first turn is about to begin.
     if (turn === "none" || (turn === "open" && nowMs - (this.cutSinceMs ?? 0) < CUT_MS))
       return false;
     this.cutSinceMs = undefined;
@@ -177,14 +177,14 @@ export class StreamWatch {
 
   private take(line: string): void {
     const all = this.p.read(line);
-    // Its background tasks were stopped: what it says of that is no answer to its task.
+    // We stopped its background tasks. What it says about that is no answer to its task.
     const isOver = this.ownStop === "background";
     const facts = isOver ? all.filter(({ fact }) => !OF_A_TURN.has(fact)) : all;
     // A program whose requests get no answer counts as silent, too.
     if (facts.some((fact) => fact.fact !== "api_retry")) this.heardMs = performance.now();
     this.p.recorder.take(line, facts);
     for (const fact of facts) this.p.messages.take(fact);
-    // Without its packet it would read messages without knowing its task.
+    // The new session has no packet, so it would read messages without knowing its task.
     if (this.p.recorder.hasLostSession) this.stop("lost_session");
   }
 }
