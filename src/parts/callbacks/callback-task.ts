@@ -1,4 +1,4 @@
-/** The task that runs a callback. Its environment describes the task that ended. Pure: one settlement always gives the same bytes. */
+/** The task that runs a callback. Its environment describes the ended task. Pure: one settlement always gives the same bytes. */
 import { join } from "node:path";
 import type { DecodedRecord } from "../../codec/records.ts";
 import { CALLBACK_GROUP, type CallbackEvent } from "../../core/callback.ts";

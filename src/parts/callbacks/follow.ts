@@ -45,8 +45,8 @@ async function submitCalls(
   const { trays, runs } = place;
   const record = decodeRecord(ended.record)?.record;
   if (record === undefined) return;
-  // One failed task may end all that depend on it, and one running task may replace others with the same key. Callbacks of groups and
-  // settings are called for that one task only.
+  // One failed task may end all that depend on it, and one running task may replace others with the same key. Callbacks of groups
+  // and settings are called for that one task only.
   const isSkipped = record.status === "failed" && isSkippedKind(record.kind);
   const where = { mailbox: resolve(trays.dir), runs: resolve(runs) };
   // Loaded for the first callback: most tasks have none.
