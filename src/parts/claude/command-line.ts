@@ -28,8 +28,8 @@ export function claudeArgv(settings: AgentSettings, sessionId: string | undefine
     ...(sessionId === undefined ? [] : ["--resume", sessionId]),
     ...(model === undefined ? [] : ["--model", model]),
     ...MODES[mode],
-    // All tools are one argument, because the program would read the arguments after a list as tools, too. Names may hold commas and
-    // spaces only inside parentheses.
+    // All tools are one argument, because the program would read the arguments after a list as tools, too. Names may hold commas
+    // and spaces only inside parentheses.
     ...(tools.length === 0 ? [] : [`--allowedTools=${tools.join(",")}`]),
     // The user's arguments come last, so they win.
     ...args,
