@@ -1,21 +1,21 @@
-/** Keeps a bridge beside a supervisor, as a process of its own: what happens to it does not touch the pool. It ends with the supervisor. */
+/** Runs a bridge for a supervisor as a separate process, so that its faults do not touch the pool. It ends with the supervisor. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { messageOf } from "../../core/errors.ts";
 import { pathInPackage } from "../../host/package.ts";
 
-/** Before a bridge is started that has ended (ms). It doubles up to the longest one, until one has lived for a while. */
+/** Pause before an ended bridge is started again (ms). It doubles up to the longest, until a bridge lives for `HEALTHY_MS`. */
 const AGAIN_MS = { first: 1000, max: 30_000 };
 const HEALTHY_MS = 60_000;
-/** The supervisor names the program itself. */
+/** Removed from lines of the bridge, because the supervisor adds the name of the program itself. */
 const PREFIX = /^mailchute: /;
 
 export interface BridgeProcessOptions {
   stateDir: string;
-  /** Whether another bridge runs on this state tree: then none is started. */
+  /** Whether another bridge runs on this state tree. Then it starts none. */
   isThere: () => boolean;
-  /** Takes what the bridge says. */
+  /** Called with each line that the bridge prints. */
   tell: (line: string) => void;
 }
 
@@ -31,7 +31,7 @@ export class BridgeProcess {
     this.o = options;
   }
 
-  /** Never throws: it is tried again later. */
+  /** Starts the bridge. Never throws: it tries again later. */
   start(): void {
     if (this.isEnding || this.child !== undefined) return;
     try {
@@ -43,7 +43,7 @@ export class BridgeProcess {
     }
   }
 
-  /** Asks it to end, and ends it after this time. Resolves when it has ended. */
+  /** Asks the bridge to end, and kills it after this time. Resolves when it has ended. */
   async end(limitMs: number): Promise<void> {
     const child = this.child;
     this.close();
@@ -53,7 +53,7 @@ export class BridgeProcess {
     clearTimeout(timer);
   }
 
-  /** Asks it to end. */
+  /** Asks the bridge to end. */
   close(): void {
     this.isEnding = true;
     clearTimeout(this.timer);
@@ -63,9 +63,9 @@ export class BridgeProcess {
   private spawn(): void {
     const words = [pathInPackage("bin/mailchute.js"), "bridge", "--state", this.o.stateDir];
     const child = spawn(process.execPath, words, {
-      // Ctrl-C in a terminal reaches the supervisor only.
+      // So Ctrl-C in a terminal reaches only the supervisor.
       detached: true,
-      // By the channel it notices the death of this process.
+      // Through the channel the bridge notices the death of this process.
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
     this.child = child;
@@ -84,7 +84,7 @@ export class BridgeProcess {
     };
     child.once("exit", (code, signal) => onEnd(signal ?? `exit code ${code}`));
     child.once("error", (error) => onEnd(error.message));
-    // It alone does not keep this process.
+    // The child alone must not keep this process alive.
     child.unref();
     child.channel?.unref();
   }

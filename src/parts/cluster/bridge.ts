@@ -1,4 +1,4 @@
-/** Carries tasks, results and receipts between a state tree and the broker. All that it must not forget is in the tree. */
+/** Carries tasks, results and receipts between a state tree and the broker. The tree holds everything that it must not forget. */
 import os from "node:os";
 import { Looker } from "./bridge/looker.ts";
 import { BEATS_PER_WAIT, type BridgeOptions } from "./bridge/options.ts";
@@ -8,17 +8,17 @@ import { Turns } from "./bridge/turns.ts";
 import { decodeDrain, decodeLogAsk, decodeReport, SERVES_MAX } from "./protocol/messages.ts";
 import type { Held } from "./tree/origin-files.ts";
 
-/** How often the tree is looked at (ms). */
+/** How often it looks at the tree (ms). */
 const LOOK_MS = 200;
-/** How often a machine says how it is (ms). */
+/** How often a machine reports its state (ms). */
 const REPORT_MS = 1000;
-/** How often a machine looks how far its runs are (ms). */
+/** How often a machine reads the progress of its runs (ms). */
 const NEWS_MS = 1000;
 
 export class Bridge {
   private readonly o: BridgeOptions;
   private readonly turns: Turns;
-  /** For the tasks of this tree, and for those of others. */
+  /** The half for the tasks of this tree, and the half for tasks of others. */
   private readonly sender: Sender;
   private readonly taker: Taker;
   private readonly lookers: readonly Looker[];
@@ -73,7 +73,7 @@ export class Bridge {
         () => this.taker.room(),
         (message) => this.taker.onJob(message),
       );
-    // Machines that are there need not be waited for.
+    // Machines that are there answer at once, so we need not wait for their next heartbeat.
     broker.ask().catch((error: unknown) => this.turns.trouble(error));
     for (const looker of this.lookers) this.every(LOOK_MS, () => looker.look());
     this.every(REPORT_MS, async () => this.report());
@@ -81,7 +81,7 @@ export class Bridge {
     this.every(this.o.ackWaitMs / BEATS_PER_WAIT, () => this.taker.beatAndRenew());
   }
 
-  /** Something in the tree has changed. */
+  /** Called when something in the tree has changed. */
   wake(): void {
     for (const looker of this.lookers) looker.wake();
   }
@@ -120,7 +120,7 @@ export class Bridge {
     try {
       this.o.publish({ held, begun, unanswered: this.taker.unanswered() });
     } catch (error) {
-      // What people see may be old on a full disk; tasks and results go on.
+      // On a full disk people may see old data, but tasks and results go on.
       this.turns.trouble(error);
     }
   }

@@ -1,4 +1,4 @@
-/** Says why tasks of a target wait, for people. Pure. */
+/** Tells people why tasks of a target wait. Pure. */
 import type { ClosedGate } from "../../core/documents.ts";
 import { clusterGate } from "./protocol/dispatch.ts";
 import type { BridgeDocument } from "./tree/bridge-document.ts";
@@ -6,23 +6,23 @@ import type { BridgeDocument } from "./tree/bridge-document.ts";
 interface TargetState {
   name: string;
   agents: readonly string[];
-  /** Those whose tasks are sent there, whatever their agents are. */
+  /** The groups whose tasks are sent there, whatever their agents are. */
   groups: readonly string[];
   /** Tasks that wait for their results. */
   sent: number;
-  /** As many as may are on their way. */
+  /** True if as many tasks are on their way as are allowed. */
   isFull: boolean;
   /** Undefined when no bridge runs. */
   bridge: BridgeDocument | undefined;
 }
 
-/** One of its agents, and one of each of its groups whose tasks wait; none when all is open and nothing waits. */
+/** A gate for the agents of the target, and one for each of its groups whose tasks wait. Empty when it is open and nothing waits. */
 export function gatesOf(state: TargetState): ClosedGate[] {
   const gate = gateOf(state);
   if (gate === undefined) return [];
-  // Its tasks are in work, and more may start.
+  // Tasks of the target are in work, and more may start.
   if (gate.is_well === true && !state.isFull) return [gate];
-  // What is wrong, and the reasons of single tasks, are said once, by the first one.
+  // Only the first gate tells what is wrong and the reasons of single tasks.
   const more = { agents: [], tasks: {}, is_well: true };
   return [gate, ...state.groups.map((group) => ({ ...gate, ...more, group }))];
 }
@@ -51,11 +51,11 @@ function gateOf({ name, agents, sent, isFull, bridge }: TargetState): ClosedGate
       .map(({ id, machine }) => [id, `the machine ${machine} has it`]),
   );
   const who = isFull ? [...agents] : [];
-  // All slots in use is normal: tasks wait for slots of this machine, too.
+  // It is normal that all slots are in use. Tasks also wait for slots of this machine.
   return { ...gate, agents: who, why, tasks, do: "wait; mailchute cluster ls", is_well: true };
 }
 
-/** What goes on while nothing more is sent: the servers and machines have these. Undefined when they have none. */
+/** Says which tasks go on at servers and machines while no more are sent. Undefined when there are none. */
 export function goesOnText({
   name,
   sent,

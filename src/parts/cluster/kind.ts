@@ -1,4 +1,4 @@
-/** Agents of kind `remote`: their tasks run at other machines. A worker only puts them where the bridge finds them. */
+/** Agents of kind `remote`, whose tasks run at other machines. A worker only puts a task where the bridge finds it. */
 import { Agent, type Assignment } from "../../agents/agent.ts";
 import type { CodingKind } from "../../agents/coding-kind.ts";
 import { type AttemptOutcome, failed } from "../../core/outcome.ts";
@@ -6,7 +6,7 @@ import { clusterGate, targetOf } from "./protocol/dispatch.ts";
 
 class RemoteAgent extends Agent {
   async run({ node }: Assignment): Promise<AttemptOutcome> {
-    // Its packets and checks are files of this tree.
+    // The packets and checks of a node are files of this tree.
     if (node !== undefined)
       return failed("invalid", "ErrRefused", "a node of the plan does not run at other machines", {
         canRetry: false,
@@ -27,7 +27,7 @@ export function awayOutcome(target: string): AttemptOutcome {
 
 export const remote: CodingKind = {
   make: (settings) => new RemoteAgent(settings),
-  // Its runs have no stream here.
+  // Remote runs have no stream in this tree.
   newReader: () => () => [],
   takesMessages: () => false,
 };

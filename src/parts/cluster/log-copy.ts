@@ -1,4 +1,4 @@
-/** A copy of what a run at another machine has written, in a folder like that of a run, fetched part by part. */
+/** Copies the logs of a run at another machine, part by part, into a folder like that of a local run. */
 import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Dispatch } from "./protocol/dispatch.ts";
 import type { LogAsk, LogFile, LogPart } from "./protocol/messages.ts";
 
-/** Of a longer log only the end is fetched (bytes). */
+/** Only this much of the end of a longer log is fetched (bytes). */
 const FETCHED_BYTES_MAX = 64 * 1024 * 1024;
 
 export interface LogCopyOptions {
@@ -33,17 +33,17 @@ export class LogCopy {
     process.once("SIGINT", this.leave);
   }
 
-  /** Fetches what is new. `gone`: the machine has nothing of the run. @throws what `ask` throws */
+  /** Fetches new parts of the logs. `gone`: the machine has no logs of the run. @throws what `ask` throws */
   async pull(): Promise<"is on" | "has ended" | "gone"> {
     const { isStderr } = this.o;
-    // It says which kind of agent runs there, and is there from the beginning of its run.
+    // session.json says which kind of agent runs there. It exists from the beginning of the run.
     if (!this.hasSession && !isStderr)
       this.hasSession = (await this.fetch("session.json")).size > 0;
     const isAgent = this.hasSession && !isStderr;
     const last = await this.fetch(
       isStderr ? "stderr.log" : isAgent ? "events.jsonl" : "stdout.log",
     );
-    // When each line came.
+    // This file says when each line came.
     if (isAgent) await this.fetch("events.times");
     if (!last.is_found) return "gone";
     return last.has_ended ? "has ended" : "is on";
@@ -54,7 +54,7 @@ export class LogCopy {
     fs.rmSync(this.root, { recursive: true, force: true });
   }
 
-  /** @returns the last part, which brought nothing */
+  /** Fetches all new parts of a file. @returns the last answer, which had no bytes */
   private async fetch(file: LogFile): Promise<LogPart> {
     const { ask, dispatch, note } = this.o;
     for (;;) {

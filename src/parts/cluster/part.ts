@@ -1,6 +1,6 @@
 /**
- * Lets tasks of remote agents start as far as machines have room for them, so that the others keep their order here, and keeps those
- * that were sent where they are. Without a remote agent in the settings it does nothing.
+ * Lets only as many tasks of remote agents start as machines have room for, so that the others keep their order here. Keeps tasks
+ * that were sent at their gates. Without a remote agent or group in the settings it does nothing.
  */
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -22,18 +22,18 @@ import { restOfLook, usedMs } from "./rest.ts";
 import { type BridgeDocument, BridgeReader, readBridge } from "./tree/bridge-document.ts";
 
 /**
- * Between two looks (ms). While tasks wait for others to end the pause doubles with each look that finds none, from the first to the
- * second; the third one is for a tree of which nothing is under way.
+ * Pauses between two looks (ms). While tasks wait for room, the pause doubles with each look that finds none, from the first value
+ * to the second. The third is for a tree that has no tasks on their way.
  */
 const SOON_MS = 20;
 const LOOK_MS = 250;
 const REST_MS = 2000;
-/** A task that has started counts until it is seen to wait for its result, for at most so long (ms): its worker may have died. */
+/** A started task counts until a look sees it wait for its result. It counts no longer than this: its worker may have died (ms). */
 const STARTED_MS_MAX = 5000;
-/** One that has no name after this time (ms) has settled already. */
+/** A started task whose name is not in `processing/` after this time has settled already (ms). */
 const NAMED_MS_MAX = 60;
 
-/** In the name of each task that waits for its result, before its target. */
+/** The part before the target in the name of each task that waits for its result. */
 const HOLD = `~hold-${CLUSTER_GATE}`;
 
 /** The tasks of one target. */
@@ -41,9 +41,9 @@ interface Target {
   agents: string[];
   groups: string[];
   maySend: number;
-  /** Those that wait for their results. */
+  /** How many tasks wait for their results. */
   sent: number;
-  /** When those were started that were not seen to wait yet (monotonic ms). */
+  /** Start times of tasks that no look has seen to wait yet (monotonic ms), by id. */
   readonly startedMs: Map<string, number>;
   isFull: boolean;
 }
@@ -61,9 +61,9 @@ class ClusterPart implements Part, StartLimit, StatusSource {
   private gates: ClosedGate[] = [];
   private lookAtMs = 0;
   private bridgeProcess: BridgeProcess | undefined;
-  /** As the last look has seen it. */
+  /** The state of the bridge at the last look. */
   private bridge: BridgeDocument | undefined;
-  /** The next pause while tasks wait for others to end. */
+  /** The next pause while tasks wait for room. */
   private pauseMs = LOOK_MS;
 
   constructor({ env }: Pick<PartHost, "env">) {
@@ -78,7 +78,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
     }
     this.targetOfGroup = new Map(Object.entries(cluster.groups));
     for (const [group, name] of this.targetOfGroup) this.targetAt(name).groups.push(group);
-    // A lane tells only groups that are known: see `laneOf`.
+    // A lane has a group only if the group is known: see `laneOf`.
     const slotsOf = (group: string): number | undefined =>
       this.targetOfGroup.has(group) && !Object.hasOwn(groups, group)
         ? Number.POSITIVE_INFINITY
@@ -134,7 +134,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
     const name = this.targetOf(of);
     const target = name === undefined ? undefined : this.targets.get(name);
     if (name === undefined || target === undefined) return true;
-    // It waits for its result. One of another gate is let go: its agent is another one by now.
+    // A task at this gate waits for its result. A task at another gate is released, because its agent has changed.
     if (of.gate === clusterGate(name)) return false;
     target.isFull = underWay(target) >= target.maySend;
     if (target.isFull) this.lookAtMs = Math.min(this.lookAtMs, performance.now() + this.pauseMs);
@@ -209,7 +209,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
       for (const [id, atMs] of target.startedMs)
         if (nowMs - atMs > STARTED_MS_MAX) target.startedMs.delete(id);
     }
-    // Thousands may be on their way: of their names only what is needed is read.
+    // Thousands of tasks may be on their way, so only the needed part of each name is read.
     for (const file of files) {
       const at = file.indexOf(HOLD);
       const target = at === -1 ? undefined : this.targets.get(file.slice(at + HOLD.length, -5));
@@ -220,7 +220,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
     this.forgetSettled(files, nowMs);
   }
 
-  /** Forgets those that have waited for their results and settled between two looks. */
+  /** Forgets started tasks that waited for their results and settled between two looks. */
   private forgetSettled(files: readonly string[], nowMs: number): void {
     let ids: ReadonlySet<string> | undefined;
     for (const { startedMs } of this.targets.values())
@@ -232,7 +232,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
   }
 }
 
-/** What a bridge says when all is well. */
+/** True for the line that a bridge prints when it has begun well. */
 function isBeginning(line: string): boolean {
   return line.startsWith("bridge of ");
 }

@@ -1,4 +1,4 @@
-/** How long a look of the cluster at the tree rests: to read the names of thousands of tasks takes long. */
+/** The pause after a look at the tree, because reading the names of thousands of tasks takes long. */
 import { type RestRule, restAfter } from "../../core/rest.ts";
 
 export const LOOK_REST: RestRule = { times: 20, mostMs: 3000 };
@@ -7,7 +7,7 @@ export const LOOK_REST: RestRule = { times: 20, mostMs: 3000 };
 export const restOfLook = (usedBeforeMs: number): number =>
   restAfter(usedMs() - usedBeforeMs, LOOK_REST);
 
-/** The processor time of this process (ms). While it waits for a processor it takes nothing from others, and need not rest for that. */
+/** The processor time of this process (ms). Time in which it waits for a processor does not count: it takes nothing from others. */
 export function usedMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;

@@ -12,7 +12,7 @@ export const groupsAbroad: MakeRunner = ({ settings: { cluster } }) => {
       const { awayOutcome } = await import("./kind.ts");
       const { targetOf } = await import("./protocol/dispatch.ts");
       const agent = assigned?.agent.settings;
-      // An agent that is remote itself says where.
+      // A remote agent has its own target.
       const target = agent?.kind === "remote" ? targetOf(agent) : undefined;
       return awayOutcome(target ?? targets.get(decoded?.task.group ?? "") ?? "any");
     },

@@ -1,4 +1,4 @@
-/** Keeps `cluster/runs.json`, and the costs of runs that go on at other machines, as these say. */
+/** Writes `cluster/runs.json`, and the costs of runs at other machines, from what these machines report. */
 import { type CostRecord, hasUsed, priceOfRecord } from "../../agents/cost-records.ts";
 import type { RemoteRun, RemoteRunsDocument } from "../../core/documents.ts";
 import { leaseOf } from "../../core/names.ts";
@@ -11,10 +11,10 @@ import type { Begun } from "./protocol/begun.ts";
 import type { OriginCosts } from "./tree/origin-costs.ts";
 import type { Held, OriginFiles } from "./tree/origin-files.ts";
 
-/** Written at least so often while there are any, so that readers see that the bridge lives, and at most so often (ms). */
+/** While there are runs, the longest and the shortest time between two writes (ms). So readers see that the bridge lives. */
 const WRITE_MS_MAX = 5000;
 const WRITE_MS_MIN = 500;
-/** So many runs are told. */
+/** At most this many runs are written. */
 const RUNS_MAX = 2000;
 
 export interface RunsOptions {
@@ -37,7 +37,7 @@ export class RunsWriter {
     this.o = options;
   }
 
-  /** @param nowMs monotonic. @throws a system error when it cannot be written */
+  /** Writes what has changed. @param nowMs monotonic. @throws a system error when the file cannot be written */
   update({ held, begun }: BridgeView, nowMs: number): void {
     if (nowMs - this.lookedMs < WRITE_MS_MIN) return;
     this.lookedMs = nowMs;

@@ -1,18 +1,18 @@
-/** Keeps `cluster/bridge.json` as the bridge is. */
+/** Writes the state of the bridge to `cluster/bridge.json`. */
 import type { BridgeView } from "./bridge/options.ts";
 import { type KnownMachine, type Machines, mayBeSent } from "./protocol/machines.ts";
 import type { BegunTask, MachineEntry, TargetEntry, Told } from "./tree/bridge-document.ts";
 
-/** Written at least so often, so that readers see that the bridge lives, and at most so often (ms). */
+/** The longest and the shortest time between two writes (ms). So readers see that the bridge lives. */
 const WRITE_MS_MAX = 3000;
 const WRITE_MS_MIN = 250;
-/** So many tasks are named with their machines. */
+/** At most this many tasks are listed with their machines. */
 const BEGUN_MAX = 200;
-/** A machine that was not heard for so long is not shown any more (ms). */
+/** A machine that was silent for this long is no longer shown (ms). */
 const FORGET_MS = 3_600_000;
 
 export interface StatusOptions {
-  /** What does not change, and whether the servers can be reached. */
+  /** Facts that do not change, and whether the servers can be reached. */
   self: () => Pick<Told, "version" | "machine" | "tree" | "servers" | "is_connected">;
   machines: Machines;
   /** Targets of the remote agents in the settings. */
@@ -29,7 +29,7 @@ export class StatusWriter {
     this.o = options;
   }
 
-  /** @param nowMs monotonic. @throws a system error when it cannot be written */
+  /** Writes what has changed. @param nowMs monotonic. @throws a system error when the file cannot be written */
   update(view: BridgeView, nowMs: number, wallMs: number): void {
     const sinceMs = nowMs - this.writtenMs;
     if (sinceMs < WRITE_MS_MIN) return;

@@ -1,4 +1,4 @@
-/** A bridge that starts while no server answers: what an earlier process has taken may be at another machine soon. */
+/** For a bridge that starts while no server answers: another machine may soon get the jobs that an earlier process has taken. */
 import { Machine } from "../protocol/machine.ts";
 import type { MachineBroker } from "../protocol/ports.ts";
 import type { MachineFiles } from "../tree/machine-files.ts";
@@ -13,7 +13,7 @@ const NO_SERVER: MachineBroker = {
   renew: refuse,
 };
 
-/** Stops those runs in the time of `Machine.renew`, as a machine that is cut off does. @returns ends this */
+/** Stops these runs in the time of `Machine.renew`, as a machine does that is cut off. @returns a function that ends this */
 export function stopUnrenewed(
   tree: MachineFiles,
   { name, ackWaitMs, tell }: Pick<BridgeOptions, "name" | "ackWaitMs" | "tell">,

@@ -1,7 +1,7 @@
-/** Has a half of a bridge look at its tree, one look at a time: what fails or takes long in one half does not hold up the other. */
+/** Lets a half of a bridge look at its tree, one look at a time. A failed or slow look in one half does not delay the other. */
 
 interface Half {
-  /** Before this time it looks no more (monotonic ms). */
+  /** It does not look before this time (monotonic ms). */
   readonly restsUntilMs: number;
   look(): Promise<void>;
 }
@@ -19,7 +19,7 @@ export class Looker {
     this.onTrouble = onTrouble;
   }
 
-  /** Looks now, if it does not look already. Never rejects. */
+  /** Looks now, unless a look is under way. Never rejects. */
   async look(): Promise<void> {
     if (this.isLooking) return;
     this.isLooking = true;
@@ -35,7 +35,7 @@ export class Looker {
     this.wake();
   }
 
-  /** Something in the tree has changed: looks at it when its rest is over. */
+  /** Called when something in the tree has changed. It looks when its rest is over. */
   wake(): void {
     if (this.isOver) return;
     if (this.isLooking) {

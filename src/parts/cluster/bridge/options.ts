@@ -1,4 +1,4 @@
-/** What a bridge needs, and what it shows of itself. */
+/** Types: what a bridge needs, and what it shows of itself. */
 import type { Task } from "../../../core/task.ts";
 import type { NatsBroker } from "../nats/broker.ts";
 import type { Begun } from "../protocol/begun.ts";
@@ -7,10 +7,10 @@ import type { LocalLogs } from "../tree/local-logs.ts";
 import type { MachineFiles } from "../tree/machine-files.ts";
 import type { Held, OriginFiles } from "../tree/origin-files.ts";
 
-/** So many renewals of a job, and heartbeats, are within `ack_wait`. */
+/** How many times within `ack_wait` a job is renewed and a heartbeat is sent. */
 export const BEATS_PER_WAIT = 6;
 
-/** What the servers did not take is sent again after this time, and not at once: they may be busy with coming back (ms). */
+/** A refused message is sent again after this time and not at once, because the servers may be busy with their restart (ms). */
 export const REFUSED_REST_MS = 1000;
 
 export interface BridgeOptions {
@@ -19,39 +19,39 @@ export interface BridgeOptions {
   tree: string;
   origin: OriginFiles;
   machine: MachineFiles;
-  /** As far as it is open to others: tests have another one. */
+  /** Only the public members, because tests have another broker. */
   broker: Pick<NatsBroker, keyof NatsBroker>;
-  /** The targets that this machine serves; none: it only sends. */
+  /** The targets that this machine serves; empty when it only sends. */
   serves: readonly string[];
-  /** Whether it sends tasks to others: it may have no right to look for them. */
+  /** Whether it sends tasks to others. If not, it may have no right to ask the servers for its jobs. */
   sends: boolean;
   /** How many tasks of others may be here at once. */
   room: () => number;
-  /** Whether the pool of this tree is paused: then nothing more is sent, as nothing more starts here. */
+  /** Whether the pool of this tree is paused. Then no more tasks are sent, as no more start here. */
   isPaused: () => boolean;
-  /** Whether it takes no more tasks, so that it can be stopped. */
+  /** True while it takes no more tasks, so that it can be stopped. */
   isDraining: () => boolean;
   drain: (isOn: boolean) => void;
   /** The version of mailchute. */
   program: string;
   ackWaitMs: number;
-  /** The name at the machine of the agent of a task. */
+  /** The name that the agent of a task has at the other machine. */
   agentOf: (task: Task) => string;
-  /** Of the runs that this machine has, or had, for others. */
+  /** The logs of runs that this machine has or had for others. */
   logs: Pick<LocalLogs, "part">;
-  /** What the other machines say of themselves. */
+  /** The reports of other machines about themselves. */
   machines: Machines;
-  /** Tells what has changed. */
+  /** Called after each look, to show the state of the bridge. */
   publish: (view: BridgeView) => void;
   tell: (message: string) => void;
 }
 
-/** What a bridge does, for those who look at it. */
+/** The state of a bridge, for readers of its files. */
 export interface BridgeView {
   /** Tasks of this tree that are on their way, by target. */
   held: readonly Held[];
-  /** By dispatch: what the machine says that has it. */
+  /** By dispatch: the machine that has it, and what that machine reports. */
   begun: ReadonlyMap<string, Begun>;
-  /** By tree: how many results are told again and again, without an answer. */
+  /** By tree: the number of results that it has told more than once without an answer. */
   unanswered: ReadonlyMap<string, number>;
 }

@@ -1,6 +1,6 @@
 /**
- * The half of a bridge for the tree that has the tasks: sends what is held for the cluster, and takes what comes back. What may be sent
- * when, the protocol decides: see `Origin`.
+ * The half of a bridge for the tree that has the tasks: sends tasks that are held for the cluster, and takes their results. The
+ * protocol decides when a task may be sent: see `Origin`.
  */
 
 import type { Received } from "../nats/intake.ts";
@@ -13,15 +13,15 @@ import type { Held } from "../tree/origin-files.ts";
 import { type BridgeOptions, REFUSED_REST_MS } from "./options.ts";
 import { orLater, type Turns } from "./turns.ts";
 
-/** Within this time machines answer when they are asked (ms). */
+/** Machines answer a question within this time (ms). */
 const ANSWER_MS = 2000;
-/** So many jobs are published at once. */
+/** At most this many jobs are published at once. */
 const PUBLISH_MAX = 256;
 
 export class Sender {
-  /** By dispatch: what the machine has said that has it. */
+  /** By dispatch: the machine that has it, and what that machine reports. */
   readonly begun = new Map<string, Begun>();
-  /** Before this time the names of the tasks that wait for results are not read again (monotonic ms). */
+  /** It does not read the names of waiting tasks again before this time (monotonic ms). */
   restsUntilMs = Number.NEGATIVE_INFINITY;
   private readonly o: BridgeOptions;
   private readonly turns: Turns;
@@ -30,7 +30,7 @@ export class Sender {
 
   private readonly show: (held: readonly Held[]) => void;
 
-  /** @param show takes the tasks that wait for results, after each look that has found them */
+  /** @param show called after each look with the tasks that wait for results */
   constructor(options: BridgeOptions, turns: Turns, show: (held: readonly Held[]) => void) {
     this.o = options;
     this.turns = turns;
@@ -41,7 +41,7 @@ export class Sender {
     this.origin = new Origin({ tree, broker, nowMs, silenceMs: 3 * ackWaitMs, answerMs });
   }
 
-  /** Sends what is due, while it does not rest. */
+  /** Sends the due tasks, unless it rests. */
   async look(): Promise<void> {
     const { origin, broker } = this.o;
     if (performance.now() < this.restsUntilMs) return;
@@ -50,7 +50,7 @@ export class Sender {
     this.restsUntilMs = performance.now() + restOfLook(usedBeforeMs);
     if (!this.hasAdopted) {
       for (const { dispatch, target } of held) this.origin.adopt(dispatch, target);
-      // Only we publish jobs of this tree: what is not held was cancelled while no bridge ran.
+      // Only we publish jobs of this tree. So a job whose task is not held was cancelled while no bridge ran.
       const ids = new Set(held.map(({ id }) => id));
       const jobs = this.o.sends || held.length > 0 ? await broker.jobs() : [];
       for (const { id, target } of jobs) if (!ids.has(id)) await broker.dropJob(target, id);
@@ -74,7 +74,7 @@ export class Sender {
       const result = this.turns.decoded("result", () => {
         const decoded = decodeResult(bytes, id, { target, machine });
         if (decoded.dispatch.tree === this.o.tree) return decoded;
-        // Its machine tells it again.
+        // The machine tells its result again later.
         throw new BadMessage(
           `it is for the tree ${decoded.dispatch.tree}: this machine had another tree, or two trees share a name`,
         );
@@ -111,7 +111,7 @@ export class Sender {
     });
   }
 
-  /** The servers are not asked again at once when they refuse something. */
+  /** After a refusal of the servers it rests, so that it does not ask them again at once. */
   private async orRest(act: () => Promise<void>): Promise<void> {
     try {
       await act();

@@ -1,6 +1,6 @@
 /**
- * The half of a bridge for a machine that works for others: takes jobs as it has room, tells how they have ended, and how far they are. When
- * a run is to be stopped, the protocol decides: see `Machine`.
+ * The half of a bridge for a machine that works for others: takes jobs while it has room, and tells their progress and their
+ * results. The protocol decides when a run must be stopped: see `Machine`.
  */
 import type { Received } from "../nats/intake.ts";
 import { Machine } from "../protocol/machine.ts";
@@ -11,26 +11,26 @@ import { restOfLook, usedMs } from "../rest.ts";
 import { type BridgeOptions, REFUSED_REST_MS } from "./options.ts";
 import { orLater, type Turns } from "./turns.ts";
 
-/** A result without a receipt is told again after this time, then after twice that, and so on up to the longest one (ms). */
+/** A result without a receipt is told again after the first time, then after twice that, and so on up to the longest time (ms). */
 const TELL_AGAIN_MS = { first: 60_000, max: 3_600_000 };
 
 export class Taker {
-  /** Before this time it is not looked for tasks that have settled (monotonic ms). */
+  /** It does not look for settled tasks before this time (monotonic ms). */
   restsUntilMs = Number.NEGATIVE_INFINITY;
   private readonly o: BridgeOptions;
   private readonly turns: Turns;
   private readonly machine: Machine;
-  /** When and to which servers each result was told. */
+  /** When each result was told, to which servers, and after which pause it is told again (ms). */
   private readonly told = new Map<string, { atMs: number; birth: string; againMs: number }>();
-  /** Results that are being told. */
+  /** Dispatches whose results are being told. */
   private readonly telling = new Set<string>();
-  /** Before this time no result is told: the servers have just refused one (monotonic ms). */
+  /** It tells no result before this time, because the servers have just refused one (monotonic ms). */
   private refusedUntilMs = Number.NEGATIVE_INFINITY;
-  /** Jobs that have come and are not submitted yet. */
+  /** Jobs that have arrived and are not submitted yet. */
   private readonly coming = new Set<string>();
-  /** Of the runs that this machine has. */
+  /** The progress of the runs that this machine has. */
   private readonly news = new News();
-  /** What was taken and has settled, as far as the last look has seen. */
+  /** Taken jobs whose tasks had settled at the last look. */
   private readonly ended = new Set<string>();
 
   constructor(options: BridgeOptions, turns: Turns) {
@@ -42,7 +42,7 @@ export class Taker {
 
   /** How many more jobs may come. */
   room(): number {
-    // One that is noted, and still being submitted, has its slot already.
+    // A job that has its note already counts in `open`, even while it is being submitted.
     const unnoted = [...this.coming].filter((id) => this.o.machine.note(id) === undefined);
     return Math.max(0, this.slots() - this.open() - unnoted.length);
   }
@@ -58,7 +58,7 @@ export class Taker {
   onJob({ names, bytes, lease, sinceMs, delivery }: Received): void {
     const id = names.at(-1) ?? "";
     const isKnown = this.o.machine.note(id) !== undefined || this.coming.has(id);
-    // More than one target is asked for at a time. What is too much is for another machine.
+    // Several targets are asked at a time, so too many jobs may come. Another machine takes the rest.
     if (!isKnown && this.room() === 0) {
       delivery.later().catch((error: unknown) => this.turns.trouble(error));
       return;
@@ -66,7 +66,7 @@ export class Taker {
     this.coming.add(id);
     this.ended.delete(id);
     void this.turns.inTurn(id, async () => {
-      // It may run again: what was told before says nothing about that run.
+      // The job may run again. An earlier result says nothing about that run.
       this.told.delete(id);
       try {
         const job = this.turns.decoded("job", () => decodeJob(bytes, id));
@@ -82,16 +82,16 @@ export class Taker {
     void this.turns.inTurn(id, () => this.machine.onOver(id, delivery));
   }
 
-  /** Tells the ends of tasks that have settled. */
+  /** Tells the results of settled tasks. */
   async look(): Promise<void> {
     const { machine, broker } = this.o;
     if (performance.now() < this.restsUntilMs) return;
     const usedBeforeMs = usedMs();
     for (const id of this.told.keys()) if (machine.note(id) === undefined) this.told.delete(id);
     for (const id of this.ended) if (machine.note(id) === undefined) this.ended.delete(id);
-    // What has woken us is newer than the last listing, and wakes us once.
+    // The change that woke us is newer than the last listing, and wakes us only once.
     machine.listAnew();
-    // Of one that comes again nothing is known until it is submitted or told.
+    // A job that arrives again is left out until it is submitted or told.
     const running = machine.ids().filter((id) => !this.ended.has(id) && !this.coming.has(id));
     const justEnded = running.filter((id) => machine.placeOf(id) === "settled");
     for (const id of justEnded) this.ended.add(id);
@@ -104,7 +104,7 @@ export class Taker {
     for (const id of untold) {
       const told = this.told.get(id);
       const isDue = told === undefined || told.birth !== birth || nowMs - told.atMs >= told.againMs;
-      // One that is not answered does not hold up those that end after it.
+      // Not awaited, so that an unanswered result does not delay those after it.
       if (isDue) void this.tellEnd(id, birth, nowMs);
     }
   }
@@ -114,7 +114,7 @@ export class Taker {
     await this.turns.inTurn(id, async () => {
       try {
         if (!(await this.machine.report(id))) {
-          // It runs again.
+          // The task runs again.
           this.ended.delete(id);
           return;
         }
@@ -130,7 +130,7 @@ export class Taker {
     this.telling.delete(id);
   }
 
-  /** By tree: how many results are told again and again, without an answer. */
+  /** By tree: the number of results that were told more than once without an answer. */
   unanswered(): Map<string, number> {
     const counts = new Map<string, number>();
     for (const [id, { againMs }] of this.told) {
@@ -146,14 +146,14 @@ export class Taker {
     const trees = new Set(machine.ids().map((id) => machine.note(id)?.dispatch.tree ?? ""));
     for (const tree of trees) if (tree !== "") this.beat(tree);
     const renew = (id: string): Promise<void> =>
-      // To tell a result may take as long as the servers leave it unanswered: it must not keep its job from being renewed.
+      // Telling a result may take long while the servers do not answer. It must not delay the renewal of its job.
       this.ended.has(id)
         ? this.machine.keep(id)
         : this.turns.inTurn(id, () => this.machine.renew(id));
     await Promise.all(machine.ids().map(renew));
   }
 
-  /** Says what is here of this tree. @param of left out: all of it */
+  /** Tells a tree which of its dispatches this machine has. @param of only these; left out for all */
   beat(tree: string, of?: ReadonlySet<string>): void {
     const { machine, broker, name } = this.o;
     const has = machine.ids().flatMap((id) => {
@@ -167,7 +167,7 @@ export class Taker {
     for (const beat of beatsOf(name, has)) broker.beat(tree, beat);
   }
 
-  /** Says how far runs are of which something new is known. */
+  /** Tells the progress of runs that has changed. */
   tellNews(): void {
     const { machine } = this.o;
     const changed = this.news.refresh(machine.news());

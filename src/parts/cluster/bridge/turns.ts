@@ -1,4 +1,4 @@
-/** Lets calls about one dispatch follow each other, and tells what goes wrong in them. */
+/** Runs calls about one dispatch one after the other, and tells their errors. */
 import { BadMessage } from "../protocol/messages.ts";
 import type { Delivery } from "../protocol/ports.ts";
 
@@ -10,7 +10,7 @@ export class Turns {
     this.tell = tell;
   }
 
-  /** Never rejects: what failed is called again later. */
+  /** Never rejects. The caller calls again later what failed. */
   inTurn(id: string, act: () => Promise<void>): Promise<void> {
     const before = this.turns.get(id) ?? Promise.resolve();
     const turn = before.then(act).catch((error: unknown) => this.trouble(error));
@@ -21,12 +21,12 @@ export class Turns {
     return turn;
   }
 
-  /** Resolves when those that have begun are over. */
+  /** Resolves when all calls that have begun have ended. */
   async over(): Promise<void> {
     await Promise.all(this.turns.values());
   }
 
-  /** Undefined for a bad message, which is told. */
+  /** Decodes a message. Tells a bad one, and returns undefined for it. */
   decoded<T>(what: string, decode: () => T): T | undefined {
     try {
       return decode();
@@ -42,7 +42,7 @@ export class Turns {
   }
 }
 
-/** Lets a message come again when that fails. */
+/** Handles a message. If that fails, the broker delivers the message again. */
 export async function orLater(delivery: Delivery, act: () => Promise<void>): Promise<void> {
   try {
     await act();

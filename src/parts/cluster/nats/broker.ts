@@ -1,4 +1,4 @@
-/** NATS JetStream as the broker of the protocol. It makes its streams again when the servers have lost them. */
+/** The broker of the protocol with NATS JetStream. It makes its streams again when the servers have lost them. */
 import { dispatchId } from "../protocol/dispatch.ts";
 import {
   type Beat,
@@ -37,15 +37,15 @@ import {
 } from "./streams.ts";
 import { REQUEST_MS } from "./times.ts";
 
-/** The server's answer to a publish whose subject has a message already. */
+/** The code of the server's answer when the subject of a publish has a message already. */
 const SUBJECT_IS_FULL = 10077;
-/** The first question would be about the whole account. */
+/** Without this option the client would first ask about the whole account, for which a machine may have no right. */
 const CALMLY = { checkAPI: false } as const;
-/** A renewal has this part of `ack_wait`: two that begin one after the other fail in time for the run to be stopped, see `Machine.renew`. */
+/** A renewal may take this part of `ack_wait`. Two in a row then fail early enough to stop the run, see `Machine.renew`. */
 const RENEWAL_PART = 0.25;
-/** One that has just come after a long wait is renewed within this time (ms), see `Machine.onJob`. */
+/** A job that arrived after a long wait is renewed within this time (ms), see `Machine.onJob`. */
 const RENEWAL_MS_MAX = 1000;
-/** Asks the server to start the time of a delivery anew, and tells it that a message is done. */
+/** The words that restart the time of a delivery at the server, and that tell it that a message is done. */
 const IN_PROGRESS = "+WPI";
 const DONE = "+ACK";
 
@@ -86,7 +86,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
     await this.nc.close();
   }
 
-  /** Whether the servers can be reached, as far as is known. */
+  /** Whether the servers can be reached, as far as this process knows. */
   get isConnected(): boolean {
     return this.isOn;
   }
@@ -120,7 +120,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
 
   async dropJob(target: string, id: string): Promise<void> {
     await this.consumers.birth();
-    // Not by a purge of its subject: after one, servers of version 2.9 no longer deliver what waits before it in the stream.
+    // No purge of the subject: after a purge, servers of version 2.9 no longer deliver messages that wait before it in the stream.
     const wanted = { last_by_subj: workSubject(target, id) };
     const job = await this.jsm.streams.getMessage(WORK, wanted);
     if (job === null) return;
@@ -146,7 +146,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
     const renewed = this.tellOfLease(lease, IN_PROGRESS).then(async (isThere) => {
       if (!isThere) await this.nc.rtt();
     });
-    // Not by the time of its requests alone: it may have to ask first which servers they are.
+    // The time limits of its requests are not enough, because it may have to ask first which servers these are.
     await within(Math.min(REQUEST_MS, RENEWAL_PART * this.o.ackWaitMs), renewed);
   }
 
@@ -154,10 +154,10 @@ export class NatsBroker implements OriginBroker, MachineBroker {
     await this.tellOfLease(lease, DONE);
   }
 
-  /** @returns false for a lease of servers that have lost all they had since then */
+  /** @returns false when the servers have lost everything since they gave this lease */
   private async tellOfLease(lease: string, word: string): Promise<boolean> {
     const at = lease.indexOf(" ");
-    // The numbers of messages begin anew with the stream: an old one would mean the job of another machine.
+    // A new stream numbers its messages from the start, so an old lease could name the job of another machine.
     if (lease.slice(0, at) !== (await this.consumers.birth())) return false;
     await this.nc.request(lease.slice(at + 1), word, { timeout: REQUEST_MS });
     return true;
@@ -168,17 +168,17 @@ export class NatsBroker implements OriginBroker, MachineBroker {
     await this.nc.flush();
   }
 
-  /** Not kept by the servers: the next one says the same. */
+  /** Sends a heartbeat. The servers do not keep it, because the next one says the same. */
   beat(tree: string, beat: Beat): void {
     this.nc.publish(beatSubject(tree, this.o.name), encodeMessage(beat));
   }
 
-  /** Not kept by the servers. */
+  /** Sends a report about this machine. The servers do not keep it. */
   report(report: MachineReport): void {
     this.nc.publish(machineSubject(report.machine), encodeMessage(report));
   }
 
-  /** Calls back when a machine, this one too, says how it is. */
+  /** Calls back for each report of a machine, including this one. */
   onReports(take: (bytes: Buffer, machine: string) => void): void {
     void this.listen(machineSubject("*"), ({ data, subject }) =>
       take(Buffer.from(data), readSubject(subject, 0)[0] ?? ""),
@@ -186,9 +186,9 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   }
 
   /**
-   * Asks a machine to take no more tasks, or to take them again. What it reports of itself is the answer: for one to the sender alone it
-   * would have to be allowed to write to him.
-   * @throws when it does not say that it does
+   * Asks a machine to take no more tasks, or to take them again. Its next report is the answer, because a machine may have no right
+   * to write to the asking one.
+   * @throws when no report confirms it in time
    */
   async drain(machine: string, drain: Drain): Promise<void> {
     const reports = this.nc.subscribe(machineSubject(machine));
@@ -207,12 +207,12 @@ export class NatsBroker implements OriginBroker, MachineBroker {
     throw new Error(`nothing came from it within ${REQUEST_MS / 1000} s`);
   }
 
-  /** Calls back for what this machine is asked to do. */
+  /** Calls back for each request to this machine, such as to drain. */
   onControls(take: (bytes: Buffer) => void): void {
     void this.listen(controlSubject(this.o.name), ({ data }) => take(Buffer.from(data)));
   }
 
-  /** Calls back when a tree asks for a part of a log, and sends the answer; undefined: there is none. */
+  /** Calls back when a tree asks for a part of a log, and sends the answer. It sends none for undefined. */
   onLogAsks(answer: (bytes: Buffer, tree: string) => Promise<LogPart | undefined>): void {
     const { name, onTrouble } = this.o;
     void this.listen(logAskSubject(name, "*.*"), ({ data, subject }) => {
@@ -261,31 +261,31 @@ export class NatsBroker implements OriginBroker, MachineBroker {
     return this.intake.consume(homeConsumer(this.o.name), 4, () => 256, take);
   }
 
-  /** Takes what origins say is over, until it is closed. */
+  /** Takes messages of origins that dispatches are over, until it is closed. */
   overs(take: (received: Received) => void): Promise<void> {
     return this.intake.consume(machineConsumer(this.o.name), 1, () => 256, take);
   }
 
   /** Takes jobs for one target until it is closed. @param room how many more may come now */
   jobsFor(target: string, room: () => number, take: (received: Received) => void): Promise<void> {
-    // With a shorter `ack_wait` a job that has just come would count as one that another machine may have.
+    // With a shorter `ack_wait` every new job would count as one that another machine may have.
     const isCounted = FETCH_MS + RENEWAL_MS_MAX <= this.o.ackWaitMs;
     const taker = (received: Received): void =>
       take(isCounted ? received : { ...received, sinceMs: performance.now() });
     return this.intake.consume(targetConsumer(target), 1, room, taker);
   }
 
-  /** There may be room for jobs now. */
+  /** Called when there may be room for jobs again. */
   takeMore(): void {
     this.intake.takeMore();
   }
 
-  /** Which servers they are: another answer means that they have lost all they had. */
+  /** A text that identifies these servers. If it changes, they have lost everything. */
   birth(): Promise<string> {
     return this.consumers.birth();
   }
 
-  /** Makes all that is needed, and changes what is otherwise. */
+  /** Makes all streams and consumers that are needed, and corrects their settings. */
   makeAll(): Promise<Made[]> {
     return this.consumers.makeAll();
   }
@@ -302,12 +302,12 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   }
 
   private async watchConnection(): Promise<void> {
-    // No lease may be used before it is known whether these servers gave it.
+    // After a reconnect no lease may be used until it is known whether these servers gave it.
     for await (const { type } of this.nc.status()) {
       if (type !== "disconnect" && type !== "reconnect") continue;
       this.consumers.forgetBirth();
       this.isOn = type === "reconnect";
-      // The client would make them again itself, for longer than we count: see `Received.sinceMs`.
+      // The client would repeat open requests itself, for longer than we count: see `Received.sinceMs`.
       if (this.isOn) this.intake.askAnew();
     }
   }
@@ -315,7 +315,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   private async listen(subject: string, take: (message: Msg) => void): Promise<void> {
     const kind = subject.slice(0, subject.indexOf(".", 3) + 1);
     try {
-      // A message of a stream may be sent anywhere; its subject tells what it is.
+      // A machine can have messages of a stream sent to any subject. The message's own subject tells what it is.
       for await (const message of this.nc.subscribe(subject))
         if (message.subject.startsWith(kind)) take(message);
     } catch (error) {
@@ -324,7 +324,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   }
 }
 
-/** @throws when it takes longer than that (ms); what comes of it later is ignored */
+/** @throws when the work takes longer than this (ms); its later result is ignored */
 async function within(ms: number, work: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

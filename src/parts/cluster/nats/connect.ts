@@ -1,4 +1,4 @@
-/** Connects to the servers as the settings say, and says in words of ours why that failed. */
+/** Connects to the servers as the settings say, and explains errors in our own words. */
 import type { Connection, Nats } from "./packages.ts";
 import { type Consumer, inboxOf } from "./streams.ts";
 import { AGAIN_MS, CONNECT_MS } from "./times.ts";
@@ -10,12 +10,12 @@ export interface BrokerOptions {
   tree: string;
   replicas: number;
   ackWaitMs: number;
-  /** What other machines need of the servers: it is made beside what this one needs. */
+  /** Consumers of other machines, which are made together with those of this machine. */
   consumers: readonly Consumer[];
   /** The contents of a credentials file, or the seed of an nkey. */
   credentials?: Uint8Array;
   tls?: Record<string, unknown>;
-  /** Called for each request for messages that has failed. It is repeated. */
+  /** Called for each failed request for messages. The request is repeated. */
   onTrouble: (error: unknown) => void;
 }
 
@@ -28,9 +28,9 @@ export async function connect(nats: Nats, o: BrokerOptions): Promise<Connection>
     maxReconnectAttempts: -1,
     reconnectTimeWait: AGAIN_MS,
     pingInterval: Math.max(1000, Math.floor(o.ackWaitMs / 6)),
-    // What servers answer is for this machine alone: see `permissionsOf`.
+    // Only this machine may read the answers of servers to it: see `permissionsOf`.
     inboxPrefix: inboxOf(o.name),
-    // To note for each request where it was made would cost more than the request itself.
+    // A stack trace for each request would cost more than the request itself.
     noAsyncTraces: true,
     ...(o.credentials === undefined ? {} : { authenticator: authenticator(nats, o.credentials) }),
     ...(o.tls === undefined ? {} : { tls: o.tls }),
@@ -48,7 +48,7 @@ function authenticator(nats: Nats, credentials: Uint8Array): unknown {
   return nats.nkeyAuthenticator(Buffer.from(seed, "latin1"));
 }
 
-/** A server that does not accept the certificate of a client ends the connection without a word, and the client waits for one. */
+/** A server that refuses the certificate of a client ends the connection silently, and the client waits for an answer. */
 function explainSilence(error: unknown, { tls }: Pick<BrokerOptions, "tls">): unknown {
   if (!(error instanceof Error) || error.name !== "TimeoutError") return error;
   const silence = `no server has answered within ${CONNECT_MS / 1000} s`;
@@ -57,7 +57,7 @@ function explainSilence(error: unknown, { tls }: Pick<BrokerOptions, "tls">): un
   return new Error(tls === undefined ? silence : `${silence}${why}${check}`, { cause: error });
 }
 
-/** @param what this machine may not do, when that is what the error says: see `permissionsOf` */
+/** Explains an error about missing rights. @param what what this machine may not do: see `permissionsOf` */
 export function explain(error: unknown, what: string): unknown {
   if (!(error instanceof Error) || !/permissions violation/i.test(error.message)) return error;
   return new Error(

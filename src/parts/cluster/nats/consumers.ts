@@ -1,4 +1,4 @@
-/** The consumers of this machine: it finds them, makes again what the servers have lost, and tells from them which servers these are. */
+/** Finds the consumers of this machine, and makes lost ones again. Tells from them whether these are still the same servers. */
 import { type BrokerOptions, explain } from "./connect.ts";
 import { birthOf, isMissing, type Made, makeAll, makeMissing } from "./make.ts";
 import type { JetStream, JetStreamManager, PullConsumer } from "./packages.ts";
@@ -8,7 +8,7 @@ export class Consumers {
   private readonly o: BrokerOptions;
   private readonly js: JetStream;
   private readonly jsm: JetStreamManager;
-  /** See `birthOf`. Undefined: it is to be found out. */
+  /** See `birthOf`. Undefined while it is not known. */
   private born: Promise<string> | undefined;
   private making: Promise<void> | undefined;
 
@@ -18,18 +18,18 @@ export class Consumers {
     this.jsm = jsm;
   }
 
-  /** Which servers they are: another answer means that they have lost all they had. */
+  /** A text that identifies these servers. If it changes, they have lost everything. */
   birth(): Promise<string> {
     this.born ??= this.findBirth();
     return this.born;
   }
 
-  /** They may be others by now. */
+  /** Called when these may be other servers now. */
   forgetBirth(): void {
     this.born = undefined;
   }
 
-  /** Each machine may ask about its own consumer, which lives as long as the stream of jobs. */
+  /** Asks about the machine's own consumer: each machine may do that, and the consumer lives as long as the stream of jobs. */
   private async findBirth(): Promise<string> {
     try {
       const own = await this.get(targetConsumer(this.o.name));
@@ -40,7 +40,7 @@ export class Consumers {
     }
   }
 
-  /** Makes what the servers have lost, if it may. */
+  /** Finds a consumer. If the servers have lost it, makes it again, if this machine has the right. */
   async get(consumer: Consumer): Promise<PullConsumer> {
     const { stream, name } = consumer;
     let pull: PullConsumer;
@@ -72,7 +72,7 @@ export class Consumers {
     }
   }
 
-  /** Makes all that is needed, and changes what is otherwise. */
+  /** Makes all streams and consumers that are needed, and corrects their settings. */
   makeAll(): Promise<Made[]> {
     const { name, replicas, ackWaitMs, consumers } = this.o;
     const own = [targetConsumer(name), homeConsumer(name), machineConsumer(name)];

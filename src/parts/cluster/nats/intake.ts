@@ -1,4 +1,4 @@
-/** Takes the messages of streams, as many as there is room for, until it is closed. */
+/** Takes messages of streams, as many as there is room for, until it is closed. */
 import type { Delivery } from "../protocol/ports.ts";
 import type { Consumers } from "./consumers.ts";
 import type { PullConsumer, StreamMsg } from "./packages.ts";
@@ -9,14 +9,14 @@ import { AGAIN_MS, REQUEST_MS } from "./times.ts";
 export const FETCH_MS = 5000;
 const LATER_MS = 1000;
 
-/** A message of a stream, with the name under which it came. */
+/** A message of a stream. */
 export interface Received {
   /** The tokens of its subject; the last one is the id of its dispatch. */
   names: readonly string[];
   bytes: Buffer;
   /** See `MachineBroker.renew`. */
   lease: string;
-  /** When it was asked for: it was not delivered before (monotonic ms). */
+  /** When it was requested. It was not delivered before that (monotonic ms). */
   sinceMs: number;
   delivery: Delivery;
 }
@@ -24,13 +24,13 @@ export interface Received {
 export class Intake {
   private readonly consumers: Pick<Consumers, "birth" | "get" | "forgetBirth">;
   private readonly onTrouble: (error: unknown) => void;
-  /** Those that wait for room. */
+  /** Wakes loops of `consume` that wait for room. */
   private readonly waiting = new Set<() => void>();
   /** Requests for messages that are under way. */
   private readonly asked = new Set<{ stop(): void }>();
   private isClosing = false;
 
-  /** @param onTrouble called for each request for messages that has failed. It is repeated */
+  /** @param onTrouble called for each failed request for messages. The request is repeated */
   constructor(consumers: Intake["consumers"], onTrouble: (error: unknown) => void) {
     this.consumers = consumers;
     this.onTrouble = onTrouble;
@@ -40,13 +40,13 @@ export class Intake {
     this.isClosing = true;
   }
 
-  /** There may be room for jobs now. */
+  /** Called when there may be room for jobs again. */
   takeMore(): void {
     for (const go of this.waiting) go();
     this.waiting.clear();
   }
 
-  /** Makes all requests for messages anew. */
+  /** Stops all open requests for messages, so that they are made again. */
   askAnew(): void {
     for (const messages of this.asked) messages.stop();
   }
@@ -61,7 +61,7 @@ export class Intake {
     this.waiting.delete(go);
   }
 
-  /** @param tokens of the subject, before the id @param room how many more may come now */
+  /** @param tokens number of tokens of the subject before the id. @param room how many more messages may come now */
   async consume(
     consumer: Consumer,
     tokens: number,
@@ -84,7 +84,8 @@ export class Intake {
         }
         const sinceMs = performance.now();
         const messages = await pull.fetch({ max_messages: max, expires: FETCH_MS });
-        // The client itself watches a request by the heartbeats of the servers, and not while it is cut off from them.
+        // The client watches a request by heartbeats of the servers, but not while it is cut off from them. So we have a timer,
+        // too.
         const late = setTimeout(() => messages.stop(), FETCH_MS + REQUEST_MS);
         this.asked.add(messages);
         let count = 0;
@@ -97,10 +98,10 @@ export class Intake {
           clearTimeout(late);
           this.asked.delete(messages);
         }
-        // It may be silent because the servers have lost it.
+        // The consumer may be silent because the servers have lost it.
         if (count === 0) pull = undefined;
       } catch (error) {
-        // The servers are away, or have lost the stream: it is made again.
+        // The servers are away, or have lost the stream. Then the next pass makes it again.
         pull = undefined;
         this.consumers.forgetBirth();
         if (!this.isClosing) this.onTrouble(error);

@@ -1,4 +1,4 @@
-/** What each machine of a cluster needs of the servers, and may do there. Pure. */
+/** The consumers and the permissions that each machine of a cluster needs at the servers. Pure. */
 import {
   askSubject,
   beatSubject,
@@ -21,7 +21,7 @@ import {
 /** A machine with its state tree. */
 export interface MachineRole {
   name: string;
-  /** The targets whose tasks it runs, beside its own name; none: it runs no tasks of others. */
+  /** The targets whose tasks it runs, in addition to its own name. If empty, it runs no tasks of others. */
   serves: readonly string[];
   /** The targets to which it sends tasks. */
   sends: readonly string[];
@@ -43,10 +43,10 @@ export function consumersOf(machines: readonly MachineRole[]): Consumer[] {
 }
 
 /**
- * Subjects name their senders, so a machine may publish under its own name alone, and may settle tasks of the targets that it serves. It
- * may neither make consumers, which can send what they read to any subject, nor read a message of a stream by a direct request, which can,
- * too. With the other requests it can send an answer of the server there, or a message under the subject that it had: neither is taken for
- * one of ours.
+ * Subjects name their senders, so a machine may publish only under its own name, and may settle only tasks of the targets that it
+ * serves. It may not make consumers or read a message of a stream by a direct request, because both can send what they read to any
+ * subject. With the other requests it can send only an answer of the server to any subject, or a message with its old subject. No
+ * machine takes either for a message of ours.
  */
 export function permissionsOf({ name, serves, sends }: MachineRole): Permissions {
   const takes = serves.length === 0 ? [] : [...new Set([...serves, name])];
@@ -54,7 +54,7 @@ export function permissionsOf({ name, serves, sends }: MachineRole): Permissions
   const publish = [
     machineSubject(name),
     askSubject(`${name}.*`),
-    // It says when its stream was made, and so whether the servers have lost all they had.
+    // The consumer says when its stream was made, so a machine notices that the servers have lost everything.
     `$JS.API.CONSUMER.INFO.${own.stream}.${own.name}`,
     ...[homeConsumer(name), machineConsumer(name)].flatMap(mayTake),
     ...takes.flatMap((target) => [
@@ -68,7 +68,7 @@ export function permissionsOf({ name, serves, sends }: MachineRole): Permissions
       ...sends.map((target) => workSubject(target, `${name}.>`)),
       overSubject("*", `${name}.>`),
       logAskSubject("*", `${name}.*`),
-      // To see which of its jobs and results are there, and to take jobs back.
+      // With these it sees which of its jobs and results are there, and takes jobs back.
       ...[WORK, RESULT].map((stream) => `$JS.API.STREAM.INFO.${stream}`),
       ...["GET", "DELETE"].map((verb) => `$JS.API.STREAM.MSG.${verb}.${WORK}`),
     );
@@ -94,7 +94,7 @@ function mayTake({ stream, name }: Consumer): string[] {
 
 /**
  * The users of a NATS server, in the form of its configuration.
- * @param keeper the machine that makes the streams: it may do all
+ * @param keeper the machine that makes the streams. It may do everything
  * @param keyOf the public nkey of a machine
  */
 export function usersText(
@@ -124,7 +124,7 @@ function listOf(verb: string, subjects: readonly string[]): string[] {
   return [`        ${verb}: {`, "          allow: [", ...items, "          ]", "        }"];
 }
 
-/** A first configuration of a server, for people to change. */
+/** A first configuration of a server, which people can change. */
 export const SERVER_TEXT = `# Made by \`mailchute cluster init\`, which does not touch it again: it is yours.
 listen: "0.0.0.0:4222"
 jetstream {

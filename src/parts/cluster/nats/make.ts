@@ -1,4 +1,4 @@
-/** Makes the streams of a cluster and their consumers, and brings those that are there to what the settings say. */
+/** Makes the streams of a cluster and their consumers, and changes existing ones to the settings. */
 import type { ConsumerInfo, JetStreamManager } from "./packages.ts";
 import { birthText, type Consumer, consumerConfig, streamConfigs } from "./streams.ts";
 
@@ -9,30 +9,30 @@ const OTHER_CONFIG = 10058;
 /** What was done about a stream or a consumer. */
 export interface Made {
   name: string;
-  /** False: it is a consumer. */
+  /** False for a consumer. */
   isStream: boolean;
   is: "made" | "there" | "changed";
-  /** The settings that were others. */
+  /** The names of the settings that had other values. */
   changed?: readonly string[];
 }
 
-/** Whether this says that the servers have no such stream or consumer. */
+/** True if the error says that the servers have no such stream or consumer. */
 export function isMissing(error: unknown): boolean {
   const code = codeOf(error);
   return code === NO_CONSUMER || code === NO_STREAM;
 }
 
 /**
- * When the stream of a consumer was made, as the consumer says: another text means that the servers have lost all they had. When the
- * consumer itself was made is no such text: a server of version 2.9 in a cluster counts that from its own last start, so that the answer changes
- * with each leader.
+ * The time when the stream of a consumer was made, as text, from the description of the consumer. If it changes, the servers have
+ * lost everything. The time when the consumer itself was made does not serve: in a cluster a server of version 2.9 gives the time
+ * of its own last start, so the answer changes with each leader.
  */
 export function birthOf({ config, created }: ConsumerInfo): string {
-  // One that an earlier version of mailchute has made has no description.
+  // A consumer that an earlier version of mailchute has made has no description.
   return config.description ?? created;
 }
 
-/** Makes what the servers have lost, or never had. What is there stays as it is. */
+/** Makes streams and consumers that the servers lack. Existing ones stay as they are. */
 export async function makeMissing(
   jsm: JetStreamManager,
   replicas: number,
@@ -81,7 +81,7 @@ export async function makeAll(
       const one = wanted.get(`${stream} ${name}`);
       wanted.delete(`${stream} ${name}`);
       const filter = one?.filter ?? String(config["filter_subject"]);
-      // It lives as long as its stream: what it says of it stays right.
+      // A consumer lives as long as its stream, so its description stays right.
       const birth = config.description ?? birthText(stream, created);
       const now = consumerConfig({ stream, name, filter }, ackWaitMs, birth);
       const changed = differences(now, config);
@@ -100,7 +100,7 @@ function madeOf(isThere: boolean, changed: readonly string[]): Pick<Made, "is" |
   return changed.length > 0 ? { is: "changed", changed } : { is: isThere ? "there" : "made" };
 }
 
-/** The names of settings that servers have otherwise. What they leave out is false or 0 there. */
+/** The names of settings that have other values at the servers. A setting that they leave out is false or 0 there. */
 function differences(wanted: Record<string, unknown>, there: Record<string, unknown>): string[] {
   return Object.keys(wanted).filter((key) => {
     const [now, before] = [wanted[key], there[key]];

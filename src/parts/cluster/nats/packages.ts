@@ -1,12 +1,12 @@
 /**
- * Loads the packages that speak to NATS. They are the user's: mailchute does not install them, and reads them only when the settings
- * have a cluster. The types say as much of them as is used here.
+ * Loads the packages that speak to NATS. The user installs them, not mailchute, and they are loaded only when the settings have a
+ * cluster. The types describe only the members that are used here.
  */
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { ErrInvalidConfig, messageOf } from "../../../core/errors.ts";
 
-/** What to install, in the version that the tests use; later ones need a newer Node. */
+/** The packages to install, with the versions that the tests use. Later versions need a newer Node. */
 export const PACKAGES = {
   "@nats-io/transport-node": "3.3.1",
   "@nats-io/jetstream": "3.3.1",
@@ -36,7 +36,7 @@ export interface StreamMsg {
   /** The subject on which it is acknowledged and renewed. */
   readonly reply: string;
   readonly info: { readonly deliveryCount: number };
-  /** Resolves when the server has it. */
+  /** Resolves when the server has the acknowledgement. */
   ackAck(options?: { timeout: number }): Promise<boolean>;
   nak(delayMs?: number): void;
 }
@@ -48,7 +48,7 @@ export interface ConsumerInfo {
 }
 
 export interface PullConsumer {
-  /** @param isKept true: as it was when it was got */
+  /** @param isKept true for the copy that the client has, without a request */
   info(isKept: boolean): Promise<ConsumerInfo>;
   fetch(options: {
     max_messages: number;
@@ -74,7 +74,7 @@ export interface JetStreamManager {
     info(stream: string, options?: { subjects_filter: string }): Promise<StreamInfo>;
     /** The message of a subject; null when there is none. */
     getMessage(stream: string, of: { last_by_subj: string }): Promise<{ seq: number } | null>;
-    /** @param isErased true: its bytes are overwritten, which takes longer */
+    /** @param isErased true to overwrite its bytes, which takes longer */
     deleteMessage(stream: string, seq: number, isErased: boolean): Promise<boolean>;
   };
   consumers: {
@@ -100,7 +100,7 @@ export interface KeyPair {
 }
 
 /**
- * Looks beside mailchute, then from the folder around the state tree.
+ * Looks for the packages beside mailchute, then from the folder around the state tree.
  * @throws ErrInvalidConfig when they are not installed
  */
 export function loadNats(around: string): Nats {

@@ -1,15 +1,15 @@
-/** The streams of a cluster, their consumers and the subjects of messages, as the servers are asked to make them. Pure. */
+/** The configuration of the streams of a cluster and their consumers, and the subjects of messages. Pure. */
 
 export const WORK = "mc_work";
 export const RESULT = "mc_result";
 export const OVER = "mc_over";
 
 const DAY_NS = 24 * 3600 * 1e9;
-/** What has not been taken for so long goes (days): the origin publishes again what it misses, and a machine tells again. */
+/** The servers remove older messages (days). An origin publishes a missing job again, and a machine tells its result again. */
 const KEPT_DAYS = 7;
 export const MS_NS = 1e6;
 
-/** Each message has a subject of its own, and a subject holds one message: that keeps a job from being there twice. */
+/** Each message has its own subject, and a subject holds one message. So the servers never hold a job twice. */
 export function streamConfigs(replicas: number): ({ name: string } & Record<string, unknown>)[] {
   const common = {
     storage: "file",
@@ -17,13 +17,13 @@ export function streamConfigs(replicas: number): ({ name: string } & Record<stri
     max_msgs_per_subject: 1,
     max_age: KEPT_DAYS * DAY_NS,
     num_replicas: replicas,
-    // The subjects say what is the same. Message ids would be kept in memory.
+    // Subjects already prevent duplicates. Servers would keep message ids in memory.
     duplicate_window: 100 * MS_NS,
-    // A request for one names any subject for the answer: a machine could send what it likes under the names of others.
+    // A direct request may name any subject for its answer, so a machine could send messages under the names of others.
     allow_direct: false,
   };
   return [
-    // The job that is there stays: a machine may have it.
+    // The old job stays, because a machine may have it.
     {
       ...common,
       name: WORK,
@@ -36,39 +36,39 @@ export function streamConfigs(replicas: number): ({ name: string } & Record<stri
   ];
 }
 
-/** Takes the messages of a stream under some subjects. Each one is given to one process at a time. */
+/** Takes the messages of a stream under some subjects. It gives each message to one process at a time. */
 export interface Consumer {
   stream: string;
   name: string;
   filter: string;
 }
 
-/** Of the jobs with one target. */
+/** The consumer of the jobs with one target. */
 export const targetConsumer = (target: string): Consumer => ({
   stream: WORK,
   name: `target_${target}`,
   filter: `mc.work.${target}.>`,
 });
 
-/** Of the results for the tree of a machine. */
+/** The consumer of the results for the tree of a machine. */
 export const homeConsumer = (machine: string): Consumer => ({
   stream: RESULT,
   name: `home_${machine}`,
   filter: `mc.result.${machine}.>`,
 });
 
-/** Of what trees tell a machine. */
+/** The consumer of messages of trees to a machine. */
 export const machineConsumer = (machine: string): Consumer => ({
   stream: OVER,
   name: `machine_${machine}`,
   filter: `mc.over.${machine}.>`,
 });
 
-/** @param created when the stream was made, as the servers say: text without spaces. See `birthOf` */
+/** @param created the time of the servers when the stream was made, a text without spaces. See `birthOf` */
 export const birthText = (stream: string, created: string): string => `${stream}@${created}`;
 
 /**
- * A message that was given to one process is not given to another one before `ackWaitMs`.
+ * The server does not give a message to a second process before `ackWaitMs`.
  * @param birth of its stream, see `birthText`
  */
 export function consumerConfig({ name, filter }: Consumer, ackWaitMs: number, birth: string) {
@@ -91,7 +91,7 @@ export const overSubject = (machine: string, id: string): string => `mc.over.${m
 export const beatSubject = (tree: string, machine: string): string => `mc.beat.${tree}.${machine}`;
 export const askSubject = (tree: string): string => `mc.ask.${tree}`;
 
-/** Asks a machine for a part of a log of a run that it had for this tree; and what it answers. */
+/** The subjects of a question to a machine for a part of a log, and of its answer. */
 export const logAskSubject = (machine: string, tree: string): string =>
   `mc.want.${machine}.${tree}`;
 export const logSubject = (tree: string, machine: string): string => `mc.log.${tree}.${machine}`;
@@ -100,10 +100,10 @@ export const machineSubject = (machine: string): string => `mc.machine.${machine
 
 export const controlSubject = (machine: string): string => `mc.control.${machine}`;
 
-/** The subjects under which servers answer a machine begin so. */
+/** The prefix of the subjects under which servers answer a machine. */
 export const inboxOf = (machine: string): string => `_INBOX_${machine}`;
 
-/** The tokens of a subject behind the first ones; the rest, which is an id and has dots, is the last one. */
+/** The tokens of a subject after the first two. The last one is the rest: an id, which may have dots. */
 export function readSubject(subject: string, tokens: number): string[] {
   const parts = subject.split(".");
   return [...parts.slice(2, 2 + tokens), parts.slice(2 + tokens).join(".")];

@@ -1,17 +1,17 @@
-/** What the tree that has a task knows of its run at another machine. Pure. */
+/** What the tree of a task knows of its run at another machine. Pure. */
 import type { RunNews } from "./messages.ts";
 
 export interface Begun {
   machine: string;
-  /** Epoch ms, by our clock; null while it waits there, and when its machine does not say it. */
+  /** When the run began (epoch ms, by our clock); null while the task waits there, and when its machine does not say it. */
   beganMs: number | null;
   run: RunNews | undefined;
 }
 
-/** The network is not always equally fast: a beginning that has moved by less is the same (ms). */
+/** A beginning that has moved by less is the same, because the delay of the network varies (ms). */
 const SAME_MS = 5000;
 
-/** @param run what the machine says; undefined: only that it has the task @param wallMs epoch ms */
+/** @param run the report of the machine; undefined when it only says that it has the task. @param wallMs epoch ms */
 export function begunOf(
   before: Begun | undefined,
   machine: string,

@@ -5,8 +5,8 @@ import { CLUSTER_GATE, isId, type ProcessingName } from "../../../core/names.ts"
 import type { AgentSettings } from "../../../core/settings.ts";
 
 /**
- * The run that is sent: what its name in `processing/` says, and the tree. Another run of the task, and the task after a retry by
- * hand, have another number or another submission. So the dispatch is the fence: its result can only settle this name.
+ * A run that is sent: the tree, and the parts of its name in `processing/`. Another run of the task has another number, and a task
+ * after a retry by hand has another submission. So the dispatch is the fence: its result can settle only this name.
  */
 export interface Dispatch {
   /** The tree that has the task: the name of its machine, a dot, and 8 letters and digits. Only that machine may publish under it. */
@@ -16,12 +16,12 @@ export interface Dispatch {
   attempt: number;
 }
 
-/** Names a target in the subjects of the broker and in gates. */
+/** The form of a target in subjects of the broker and in gates. */
 const TARGET = /^[a-z0-9][a-z0-9-]{0,31}$/;
 const TREE = /^[a-z0-9][a-z0-9-]{0,31}\.[a-z0-9]{8}$/;
 const HASH_CHARS = 32;
 
-/** Whether this can name the machines that are meant: one machine, or all that serve it. */
+/** Whether this text can be a target: the name of one machine, or of all machines that serve it. */
 export function isTarget(text: string): boolean {
   return TARGET.test(text);
 }
@@ -31,8 +31,8 @@ export function isTree(text: string): boolean {
 }
 
 /**
- * The one name of a dispatch everywhere: of its job and its result at the broker, and of the task that a machine makes of it. Two
- * dispatches never share one, because no two submissions do.
+ * The only name of a dispatch: its job and its result at the broker have it, and the task that a machine makes of it. Two
+ * dispatches never share a name, because two submissions never do.
  */
 export function dispatchId({ tree, task, submission, attempt }: Dispatch): string {
   const id = `${tree}.${task}.${submission}.${attempt}`;
@@ -41,7 +41,7 @@ export function dispatchId({ tree, task, submission, attempt }: Dispatch): strin
   return `${tree}.${hash.slice(0, HASH_CHARS)}.${attempt}`;
 }
 
-/** The machines at which the tasks of a remote agent run. */
+/** The target that says at which machines the tasks of a remote agent run. */
 export function targetOf({ where = "any" }: Pick<AgentSettings, "where">): string {
   return where;
 }
@@ -51,7 +51,7 @@ export function clusterGate(target: string): string {
   return `${CLUSTER_GATE}${target}`;
 }
 
-/** The dispatch of a name in `processing/`, and its target; undefined when it does not wait for a result of another machine. */
+/** The dispatch and the target of a name in `processing/`; undefined when it does not wait for a result of another machine. */
 export function readHeld(
   tree: string,
   { id, submission, attempt, stage, token, isBatch }: ProcessingName,

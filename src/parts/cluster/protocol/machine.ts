@@ -1,15 +1,15 @@
 /**
  * The side of a machine that works for other trees. A job becomes a task of its own mailbox, under the id of the dispatch, so a job
- * that is delivered twice becomes one task. What it has taken is noted before, and until the origin says that it is over. Calls about one
- * dispatch must follow each other; a call that rejects is made again.
+ * that is delivered twice becomes one task. A note about each taken job exists before its task, and until the origin says that the
+ * dispatch is over. Calls about one dispatch must follow each other; a call that rejects is made again.
  */
 import { dispatchId } from "./dispatch.ts";
 import type { End, Job } from "./messages.ts";
 import type { Delivery, MachineBroker, MachineTree, Note } from "./ports.ts";
 
-/** Within this part of `ack_wait` a machine must have renewed a job, or it stops the run: the rest is for stopping it. */
+/** A machine stops a run when it could not renew the job within this part of `ack_wait`. The rest of the time is for the stop. */
 const RENEWED_WITHIN = 0.6;
-/** A job that may have been in our hands for longer than this part of `ack_wait` is renewed before it is begun. */
+/** A job that may have been delivered longer ago than this part of `ack_wait` is renewed before it starts. */
 const FRESH_WITHIN = 0.3;
 
 export interface MachineOptions {
@@ -24,9 +24,9 @@ export interface MachineOptions {
 
 export class Machine {
   private readonly o: MachineOptions;
-  /** When the broker was last asked to renew a job, and did (monotonic ms). */
+  /** When the last successful renewal of each job was asked for (monotonic ms). */
   private readonly renewedMs = new Map<string, number>();
-  /** Their results are at the broker, and their jobs are not: there is nothing to renew. */
+  /** Dispatches whose results are at the broker and whose jobs are not, so there is nothing to renew. */
   private readonly finished = new Set<string>();
 
   constructor(options: MachineOptions) {
@@ -34,8 +34,8 @@ export class Machine {
   }
 
   /**
-   * @param lease what renews this delivery
-   * @param sinceMs it was not delivered before this time: since then it may have been in our hands, unread (monotonic ms)
+   * @param lease renews this delivery
+   * @param sinceMs the earliest time of the delivery; since then it may have waited here unread (monotonic ms)
    */
   async onJob(
     job: Job,
@@ -47,10 +47,10 @@ export class Machine {
     const { dispatch, target } = job;
     const id = dispatchId(dispatch);
     const renewedMs = await this.renewedSince(lease, sinceMs);
-    // Another machine may have it by now. If not, it comes again.
+    // Another machine may have the job by now. If not, the broker delivers it again.
     if (renewedMs === undefined) return;
     const before = tree.note(id);
-    // A copy that was on its way when the origin dropped it.
+    // This copy was on its way when the origin dropped the job.
     if (before?.state === "over") return delivery.done();
     const place = tree.placeOf(id);
     if (place === "none") {
@@ -60,21 +60,21 @@ export class Machine {
         return delivery.done();
       }
     }
-    // The stop of its run has been asked for and has not happened yet.
+    // Its run was asked to stop and has not stopped yet.
     if (before?.state === "left" && place === "unsettled") return delivery.later();
     tree.saveNote(id, { dispatch, target, lease, state: "taken" });
     this.renewedMs.set(id, renewedMs);
     this.finished.delete(id);
     if (place === "none") await tree.submit(id, job);
     if (place !== "settled") return;
-    // A run of ours that was stopped while we were cut off, or for a dispatch that was over: it has come to nothing. How another one has
-    // ended is for `report`, and this job is kept until then: if it were given back, another machine would run it again.
+    // We stopped our run while we were cut off, or because the dispatch was over, so it has no result, and the task runs again. Any
+    // other end is told by `report`. Until then this job is kept: if we gave it back, another machine would run it again.
     if (before?.state !== "taken" && isCancelled(tree.endOf(id))) await tree.runAgain(id);
   }
 
   /**
-   * Since when a job that has come cannot have been given to another machine; undefined when it may have been.
-   * @param sinceMs it was not delivered before this time
+   * The time since which no other machine can have got this job; undefined when one may have it.
+   * @param sinceMs the earliest time of the delivery
    */
   private async renewedSince(lease: string, sinceMs: number): Promise<number | undefined> {
     const { broker, nowMs, ackWaitMs } = this.o;
@@ -85,11 +85,11 @@ export class Machine {
     } catch {
       return undefined;
     }
-    // After that time the broker answers so, too, when it has given the job away.
+    // After that time the broker answers a renewal in the same way even if it has given the job away.
     return nowMs() - sinceMs < ackWaitMs ? askedMs : undefined;
   }
 
-  /** Tells the origin how a task has ended, as long as it has not said that it knows. @returns whether there was something to tell */
+  /** Tells the origin the end of a task, until the origin says that it knows. @returns whether there was something to tell */
   async report(id: string): Promise<boolean> {
     const { tree, broker } = this.o;
     const note = tree.note(id);
@@ -100,41 +100,41 @@ export class Machine {
       return false;
     }
     await this.tell(note, end);
-    // Only now: until the result is at the broker, another machine must take over from a dead one.
+    // Not earlier: until the result is at the broker, another machine must be able to take over from this one.
     await broker.finishJob(note.lease);
     this.finished.add(id);
     return true;
   }
 
   /**
-   * Renews a job that has run here while the broker does not take its result: no other machine need run it. May be called during
-   * another call about it.
+   * Renews a job that has run here while the broker does not take its result, so that no other machine runs it again. May be called
+   * during another call about it.
    */
   async keep(id: string): Promise<void> {
     const { tree, broker } = this.o;
     const note = tree.note(id);
     if (note?.state !== "taken" || this.finished.has(id)) return;
-    // There is no run to be stopped: at worst it runs once more.
+    // A failure does no harm: no run must be stopped, and at worst another machine runs it once more.
     await broker.renew(note.lease).catch(() => {});
   }
 
-  /** The origin wants nothing of it any more. */
+  /** Handles the message that the origin no longer wants a dispatch. */
   async onOver(id: string, message: Delivery): Promise<void> {
     const note = this.o.tree.note(id);
     if (note !== undefined) await this.leave(id, note, "over");
     await message.done();
   }
 
-  /** Renews a job that waits or runs here. Stops its run when it could not be renewed for too long. */
+  /** Renews a job that waits or runs here. Stops its run when renewals have failed for too long. */
   async renew(id: string): Promise<void> {
     const { tree, broker, nowMs, ackWaitMs } = this.o;
     const note = tree.note(id);
     if (note === undefined) return;
     const place = tree.placeOf(id);
-    // Its record was removed, or it was never submitted: the broker or the origin sends it again.
+    // The record was removed, or the task was never submitted. The broker or the origin sends the job again.
     if (place === "none") return this.forget(id);
     if (place === "settled") return this.keep(id);
-    // The process that left it may have died before it asked for its end.
+    // The process that left the job may have died before it cancelled the task.
     if (note.state !== "taken") return tree.cancel(id);
     const askedMs = nowMs();
     const renewedMs = this.renewedMs.get(id) ?? askedMs;
@@ -143,13 +143,13 @@ export class Machine {
     try {
       await broker.renew(note.lease);
       this.renewedMs.set(id, askedMs);
-      // The broker answers so, too, when it has given the job to another machine, as it may have done by now.
+      // The broker gives the same answer when another machine has the job. That is possible after `ack_wait` without a renewal.
       withinMs = ackWaitMs;
     } catch {}
     if (nowMs() - renewedMs >= withinMs) await this.leave(id, note, "left");
   }
 
-  /** Noted before it is stopped: the end of a run that we have stopped must not be told as its result. */
+  /** Notes the new state, then stops the run. In this order, because the end of a stopped run must not be told as its result. */
   private async leave(id: string, note: Note, state: "left" | "over"): Promise<void> {
     const { tree } = this.o;
     if (state === "over" && tree.placeOf(id) !== "unsettled") return this.forget(id);

@@ -1,11 +1,11 @@
-/** What a bridge knows of the machines of its cluster, as they say it themselves. Pure. */
+/** What a bridge knows of the machines of its cluster, from their own reports. Pure. */
 import type { MachineReport } from "./messages.ts";
 
-/** The broker gets more than the machines can begin: a slot that becomes free finds its next task there. */
+/** The broker gets this many tasks for each slot, so that a free slot finds its next task there. */
 const AHEAD = 1.5;
 
 export interface KnownMachine extends MachineReport {
-  /** When it last said so (monotonic ms). */
+  /** When its last report came (monotonic ms). */
   heardMs: number;
 }
 
@@ -13,7 +13,7 @@ export class Machines {
   private readonly known = new Map<string, KnownMachine>();
   private readonly goneMs: number;
 
-  /** @param goneMs a machine that has said nothing for so long takes no tasks */
+  /** @param goneMs a machine that was silent for this long counts as gone */
   constructor(goneMs: number) {
     this.goneMs = goneMs;
   }
@@ -22,7 +22,7 @@ export class Machines {
     this.known.set(report.machine, { ...report, heardMs: nowMs });
   }
 
-  /** Those that were heard within `forgetMs`, by name. */
+  /** The machines that were heard within `forgetMs`, sorted by name. */
   list(nowMs: number, forgetMs: number): KnownMachine[] {
     for (const [name, { heardMs }] of this.known)
       if (nowMs - heardMs > forgetMs) this.known.delete(name);
@@ -42,7 +42,7 @@ export class Machines {
   }
 }
 
-/** How many tasks of one target may be under way when the machines have so many slots. */
+/** How many tasks of a target may be on their way if its machines have this many slots. */
 export function mayBeSent(room: number): number {
   return Math.ceil(AHEAD * room);
 }

@@ -1,6 +1,6 @@
 /**
- * What travels between machines: JSON, checked like a dropped file. What does not fit is refused with a reason, and changes nothing.
- * No message is trusted to name itself: its id is made again from what it says.
+ * Messages between machines: JSON, checked like a dropped file. A bad message is refused with a reason, and changes nothing. The id
+ * under which a message comes is not trusted: it must be the id that its content gives.
  */
 import { JsonFault, scanObject } from "../../../codec/json.ts";
 import { FAILURE_KINDS } from "../../../codec/record-schemas.ts";
@@ -15,24 +15,24 @@ import { type Dispatch, dispatchId, isTarget, isTree } from "./dispatch.ts";
 
 /** Servers take messages of up to 1 MB by default, subject and headers included (bytes). */
 export const MESSAGE_BYTES_MAX = 900_000;
-/** A heartbeat speaks of at most so many dispatches; a machine with more sends several. */
+/** A heartbeat has at most this many dispatches. A machine with more sends several heartbeats. */
 export const BEAT_DISPATCHES_MAX = 1000;
 /** A heartbeat has at most about this size (bytes). */
 const BEAT_BYTES_MAX = MESSAGE_BYTES_MAX / 2;
-/** So many bytes of a log travel at once. */
+/** Most bytes of a log in one message. */
 export const LOG_BYTES_MAX = 128 * 1024;
-/** What a run says travels up to so many characters. */
+/** Longest text of a run in a message (characters). */
 export const SAID_CHARS_MAX = 200;
-/** A run that lost its session has used two. */
+/** Most costs of one run. A run has several if it used several sessions, for example because it lost one. */
 const COSTS_MAX = 8;
-/** The name of a branch, or a commit. */
+/** Longest name of a branch or a commit (characters). */
 const REF_CHARS_MAX = 1024;
-/** A machine serves at most so many targets. */
+/** A machine serves at most this many targets. */
 export const SERVES_MAX = 64;
 
 const VERSION = 1;
 const OTHER_SENDER = "it names another machine than its sender";
-/** The output of a run stands so deep in a message. */
+/** The depth of a run's output in a message. */
 const DEPTH_OF_OUTPUT = 2;
 
 /** Asks for one run of a task. */
@@ -40,16 +40,16 @@ export interface Job {
   dispatch: Dispatch;
   /** The machines that may run it: see `isTarget`. */
   target: string;
-  /** The fields of the task that are sent. */
+  /** The fields of the task that are sent: see `sentFields`. */
   task: Record<string, unknown>;
 }
 
-/** What a run has used, as far as its machine knows. */
+/** The resources that a run has used, as far as its machine knows. */
 export interface EndUsage extends RunUsage {
   duration_ms?: number;
 }
 
-/** What a run of a coding agent has used in one session, as `CostRecord` has it. */
+/** What a run of a coding agent has used in one session. The fields are those of `CostRecord`. */
 export interface RunCost {
   kind: string;
   account: string;
@@ -58,19 +58,19 @@ export interface RunCost {
   input_tokens: number;
   cached_input_tokens: number;
   output_tokens: number;
-  /** As the settings of its machine say, where the program gives none. */
+  /** Where the program gives no price, it comes from the settings of its machine. */
   cost_usd_micro: number | null;
   turns: number;
   duration_ms: number;
   outcome: string;
 }
 
-/** How far a run is. */
+/** The progress of a run. */
 export interface RunNews {
   /** For how long it has run (ms); null while it waits at the machine. */
   ran_ms: number | null;
   progress: { pct: number | null; text: string } | null;
-  /** What it said last. */
+  /** The last line of its output. */
   line: string | null;
   costs: readonly RunCost[];
 }
@@ -84,7 +84,7 @@ export type End =
       verdict: string;
       verdict_reason: string;
       exit_code: number | null;
-      /** What it has left in the repository of its machine. */
+      /** The work that it has left in the repository of its machine. */
       work?: WorkFacts;
     }
   | {
@@ -98,7 +98,7 @@ export type End =
       signal: string | null;
       output?: unknown;
     }
-  /** The machine does not run such tasks. */
+  /** The machine refuses such tasks. */
   | { status: "refused"; reason: string };
 
 /** How a run has ended. */
@@ -109,7 +109,7 @@ export interface Result {
   end: End;
 }
 
-/** A machine says what it has of one tree. */
+/** A heartbeat: the dispatches of one tree that a machine has. */
 export interface Beat {
   machine: string;
   has: readonly BeatEntry[];
@@ -118,11 +118,11 @@ export interface Beat {
 export interface BeatEntry {
   dispatch: Dispatch;
   target: string;
-  /** Left out by a machine that does not know. */
+  /** Left out when the machine does not know it. */
   run?: RunNews;
 }
 
-/** What of a run may be read from another machine, as files in its folder. */
+/** The files in the folder of a run that other machines may read. */
 export const LOG_FILES = [
   "stdout.log",
   "stderr.log",
@@ -134,36 +134,36 @@ export type LogFile = (typeof LOG_FILES)[number];
 
 /** Asks the machine of a dispatch for a part of a log. */
 export interface LogAsk {
-  /** The answer has the same. */
+  /** The answer has the same text. */
   request: string;
   dispatch: Dispatch;
   file: LogFile;
-  /** Where the part begins (bytes); negative: so many bytes before the end. */
+  /** Where the part begins (bytes). A negative number counts from the end of the file. */
   from: number;
 }
 
 /** A part of a log. */
 export interface LogPart {
   request: string;
-  /** False when the machine has nothing of this run: it has not begun, or its logs are past their retention. */
+  /** False when the machine has no logs of this run: it has not begun, or its logs are past their retention. */
   is_found: boolean;
-  /** Nothing more will come. */
+  /** True when the log will not grow any more. */
   has_ended: boolean;
-  /** Of the file; and where this part begins in it (bytes). */
+  /** The size of the file, and where this part begins in it (bytes). */
   size: number;
   from: number;
   /** Base64, at most `LOG_BYTES_MAX` bytes of the file. */
   data: string;
 }
 
-/** What a machine says of itself to all. */
+/** The report of a machine about itself, to all others. */
 export interface MachineReport {
   machine: string;
-  /** Of mailchute. */
+  /** The version of mailchute. */
   program: string;
-  /** The targets whose tasks it runs; none: it only sends. */
+  /** The targets whose tasks it runs; empty when it only sends. */
   serves: readonly string[];
-  /** How many tasks of others it may have now, and how many it has. */
+  /** How many tasks of others it may have now (`room`), and how many it has (`open`). */
   room: number;
   open: number;
   is_draining: boolean;
@@ -172,12 +172,12 @@ export interface MachineReport {
   cpus: number;
 }
 
-/** Asks a machine to take no more tasks of others, or to take them again; its answer says what holds now. */
+/** Asks a machine to take no more tasks of others, or to take them again. Its next report confirms that. */
 export interface Drain {
   is_draining: boolean;
 }
 
-/** A message that does not fit, with the reason. It may hold secrets, so the reason quotes nothing of it. */
+/** A bad message, with the reason. The message may hold secrets, so the reason quotes nothing of it. */
 export class BadMessage extends Error {
   override readonly name = "BadMessage";
 }
@@ -311,14 +311,14 @@ const logPartForm = formOf(
 
 type Message = Job | Result | Beat | MachineReport | Drain | LogAsk | LogPart;
 
-/** @throws BadMessage when it is too large to travel */
+/** @throws BadMessage when the message is larger than `MESSAGE_BYTES_MAX` */
 export function encodeMessage(message: Message): Buffer {
   const bytes = Buffer.from(JSON.stringify({ version: VERSION, ...message }), "utf8");
   if (bytes.length > MESSAGE_BYTES_MAX) throw new BadMessage(explainSize(bytes.length));
   return bytes;
 }
 
-/** The heartbeats of a machine about one tree: each of them can travel. */
+/** The heartbeats of a machine about one tree, each small enough for a message. */
 export function beatsOf(machine: string, has: readonly BeatEntry[]): Beat[] {
   const beats: { machine: string; has: BeatEntry[] }[] = [];
   let bytes = 0;
@@ -340,14 +340,14 @@ export function beatsOf(machine: string, has: readonly BeatEntry[]): Beat[] {
   return beats;
 }
 
-/** @param id the name under which it came. @throws BadMessage */
+/** @param id the id in the subject of the message. @throws BadMessage */
 export function decodeJob(bytes: Buffer, id: string): Job {
   return checkHead(jobForm<Job>(bytes), id);
 }
 
 /**
- * @param id the name under which it came
- * @param sender a machine that may settle tasks of this target, as the servers say
+ * @param id the id in the subject of the message
+ * @param sender the machine and the target in the subject; the servers let only a machine of that target use it
  * @throws BadMessage
  */
 export function decodeResult(
@@ -362,7 +362,7 @@ export function decodeResult(
   return result;
 }
 
-/** @param tree the tree that it must be about. @param machine its sender. @throws BadMessage */
+/** @param tree the tree that the heartbeat must be about. @param machine the sender. @throws BadMessage */
 export function decodeBeat(bytes: Buffer, tree: string, machine: string): Beat {
   const beat = beatForm<Beat>(bytes);
   if (beat.machine !== machine) throw new BadMessage(OTHER_SENDER);
@@ -374,7 +374,7 @@ export function decodeBeat(bytes: Buffer, tree: string, machine: string): Beat {
   return beat;
 }
 
-/** @param machine its sender. @throws BadMessage */
+/** @param machine the sender. @throws BadMessage */
 export function decodeReport(bytes: Buffer, machine: string): MachineReport {
   const report = reportForm<MachineReport>(bytes);
   checkTarget(report.machine, "machine");
@@ -383,7 +383,7 @@ export function decodeReport(bytes: Buffer, machine: string): MachineReport {
   return report;
 }
 
-/** @param tree which asks: a machine says nothing of the tasks of others. @throws BadMessage */
+/** @param tree the asking tree. It may ask only about its own tasks. @throws BadMessage */
 export function decodeLogAsk(bytes: Buffer, tree: string): LogAsk {
   const ask = logAskForm<LogAsk>(bytes);
   const { dispatch } = ask;
@@ -402,7 +402,7 @@ export function decodeDrain(bytes: Buffer): Drain {
   return drainForm<Drain>(bytes);
 }
 
-/** Reads messages of one form. @param free members in which any keys are allowed */
+/** Makes a reader of messages of one form. @param free members in which any keys are allowed */
 function formOf(schema: TSchema, free: readonly string[] = []): <T>(bytes: Buffer) => T {
   const check = compileCheck(schema);
   const freeMembers = new Set(free);

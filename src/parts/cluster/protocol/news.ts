@@ -3,14 +3,14 @@ import type { RunNews } from "./messages.ts";
 
 export class News {
   private now: ReadonlyMap<string, RunNews> = new Map();
-  /** As it was last told, without the time that only passes. */
+  /** The progress that was last told, by id, without the running time, which always changes. */
   private told = new Map<string, string>();
 
   of(id: string): RunNews | undefined {
     return this.now.get(id);
   }
 
-  /** @returns the ids of those that have changed */
+  /** @returns the ids of the runs that have changed */
   refresh(now: ReadonlyMap<string, RunNews>): Set<string> {
     const changed = new Set<string>();
     const told = new Map<string, string>();

@@ -1,7 +1,7 @@
 /**
- * The side of the tree that has the tasks. All that it must not forget is the names in `processing/`: a task that is held for the
- * cluster is to be published, and no other one is. Publish and drop may be repeated, so a process that died leaves nothing to repair.
- * Calls about one dispatch must follow each other; a call that rejects is made again.
+ * The side of the tree that has the tasks. The names in `processing/` hold everything that it must not forget: a task that is held
+ * for the cluster must be published, and no other one. Publish and drop may be repeated, so a dead process leaves nothing to
+ * repair. Calls about one dispatch must follow each other; a call that rejects is made again.
  */
 import { type Dispatch, dispatchId } from "./dispatch.ts";
 import type { Job, Result } from "./messages.ts";
@@ -10,9 +10,9 @@ import type { Delivery, OriginBroker, OriginTree } from "./ports.ts";
 interface Sent {
   dispatch: Dispatch;
   target: string;
-  /** When a machine last spoke of it, or the broker was last known to have it (monotonic ms). */
+  /** When a machine last reported it, or the broker was last known to have it (monotonic ms). */
   heardMs: number;
-  /** Set when all machines were asked for it since then. */
+  /** When all machines were asked for it after that (monotonic ms); undefined when they were not asked. */
   askedMs?: number;
 }
 
@@ -20,9 +20,9 @@ export interface OriginOptions {
   tree: OriginTree;
   broker: OriginBroker;
   nowMs: () => number;
-  /** A job of which no machine has spoken for so long is looked for (ms). */
+  /** A job that no machine has reported for this long is looked for (ms). */
   silenceMs: number;
-  /** Within this time a machine answers when it is asked (ms). */
+  /** A machine answers a question within this time (ms). */
   answerMs: number;
 }
 
@@ -35,8 +35,8 @@ export class Origin {
   }
 
   /**
-   * Notes a dispatch of an earlier process. Before its first `publish`, a new process does so for each held task, and drops the other
-   * jobs of this tree that the broker has.
+   * Notes a dispatch of an earlier process. A new process does so for each held task before its first `publish`, and drops all
+   * other jobs of this tree at the broker.
    */
   adopt(dispatch: Dispatch, target: string): void {
     this.sent.set(dispatchId(dispatch), { dispatch, target, heardMs: Number.NEGATIVE_INFINITY });
@@ -52,9 +52,9 @@ export class Origin {
   }
 
   /**
-   * Publishes the job of a held task that is new. Of one that was sent already, and of which no machine speaks, it first finds out that
-   * the broker has it no longer, then asks the machines, and publishes it again at a later call when none has answered. In this
-   * order: what left the broker is noted at a machine, or its result is at the broker.
+   * Publishes the job of a new held task. If a job was sent already and no machine reports it, this first makes sure that the
+   * broker no longer has it, then asks the machines. If none answers, a later call publishes it again. This order is safe, because
+   * a job that left the broker is noted at a machine, or its result is at the broker.
    */
   async publish(job: Job): Promise<void> {
     const { dispatch, target } = job;
@@ -64,7 +64,7 @@ export class Origin {
     if (!this.isDue(id)) return;
     if (tree.standing(dispatch, target) !== "waits") return;
     if (known === undefined) {
-      // Noted first: if the task is cancelled now, `dropIfOver` finds what has been published.
+      // Noted first, so that `dropIfOver` finds the published job if the task is cancelled now.
       this.adopt(dispatch, target);
       await broker.publishJob(job);
     } else if (known.askedMs === undefined) {
@@ -77,12 +77,12 @@ export class Origin {
     this.sent.set(id, { dispatch, target, heardMs: nowMs() });
   }
 
-  /** The dispatches that are, or may be, at the broker or a machine. */
+  /** The ids of dispatches that are or may be at the broker or a machine. */
   known(): string[] {
     return [...this.sent.keys()];
   }
 
-  /** Takes back a job whose task is not held any more: it was cancelled, for example. */
+  /** Takes back a job whose task is no longer held, for example because it was cancelled. */
   async dropIfOver(id: string): Promise<void> {
     const sent = this.sent.get(id);
     if (sent === undefined || this.o.tree.standing(sent.dispatch, sent.target) !== "over") return;
@@ -90,11 +90,11 @@ export class Origin {
     this.sent.delete(id);
   }
 
-  /** A machine says that it has this dispatch. */
+  /** Handles the report of a machine that it has this dispatch. */
   async onBeat(machine: string, dispatch: Dispatch, target: string): Promise<void> {
     const id = dispatchId(dispatch);
     const heard = { dispatch, target, heardMs: this.o.nowMs() };
-    // What is known is looked at elsewhere, see `dropIfOver`: machines speak of all they have, again and again.
+    // Machines report all their dispatches again and again. A known one is only noted here; `dropIfOver` checks it.
     if (this.sent.has(id)) {
       this.sent.set(id, heard);
       return;
@@ -105,8 +105,8 @@ export class Origin {
   }
 
   /**
-   * A machine says how a run has ended. First the settlement, then the receipt, then the message is done: a process that dies in
-   * between does the rest when the message comes again.
+   * Handles the result of a run: settles the task, sends the receipt, then marks the message as done. After a crash in between the
+   * message comes again, and the rest is done.
    */
   async onResult(result: Result, message: Delivery): Promise<void> {
     const { dispatch, machine, target } = result;
@@ -114,13 +114,13 @@ export class Origin {
     const id = dispatchId(dispatch);
     const isSettled =
       tree.standing(dispatch, target) === "waits" && (await tree.settle(dispatch, result));
-    // It may have been let go in between, and will be held again.
+    // The task may have left its gate for a moment, and will be held again.
     if (!isSettled && tree.standing(dispatch, target) !== "over") return message.later();
     await this.tellOver(machine, target, id);
     await message.done();
   }
 
-  /** First the job goes: when this machine gives it up, no other one must take it. */
+  /** Drops the job first, so that no other machine takes it when this one gives it up. */
   private async tellOver(machine: string, target: string, id: string): Promise<void> {
     const { broker } = this.o;
     await broker.dropJob(target, id);

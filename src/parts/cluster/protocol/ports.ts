@@ -1,41 +1,41 @@
 /**
- * What the two sides of the protocol need: of the state tree in which they work, and of the broker between them. Types only. Calls to
- * the broker may reject, or may have been carried out although they reject; then they are made again later.
+ * What the two sides of the protocol need of their state trees and of the broker between them. Types only. A call to the broker may
+ * reject even if the broker has carried it out. A rejected call is made again later.
  */
 import type { Dispatch } from "./dispatch.ts";
 import type { End, Job, Result } from "./messages.ts";
 
-/** A message that the broker keeps, and delivers again until it is told that it is done. */
+/** A message that the broker keeps, and delivers again until it is done. */
 export interface Delivery {
-  /** It is not delivered again. */
+  /** The broker does not deliver it again. */
   done(): Promise<void>;
-  /** It is delivered again soon. */
+  /** The broker delivers it again soon. */
   later(): Promise<void>;
 }
 
 export interface OriginBroker {
-  /** Resolves when the broker keeps the job. A job that it keeps already stays as it is, and is not delivered twice for that. */
+  /** Resolves when the broker keeps the job. A job that it keeps already stays as it is, and is not delivered a second time. */
   publishJob(job: Job): Promise<void>;
   hasJob(target: string, id: string): Promise<boolean>;
-  /** Asks all machines to say at once what they have of this tree. */
+  /** Asks all machines to report at once which dispatches of this tree they have. */
   ask(): Promise<void>;
-  /** Whether the broker has a result of it for this tree, which may be with us already. */
+  /** Whether the broker has a result of it for this tree. It may have delivered that result to us already. */
   hasResult(id: string): Promise<boolean>;
-  /** The broker keeps this job no longer. A machine that has it goes on. */
+  /** Removes this job from the broker. A machine that has it goes on. */
   dropJob(target: string, id: string): Promise<void>;
-  /** Tells a machine that its work on a dispatch is over: settled, cancelled, or not wanted any more. */
+  /** Tells a machine that its work on a dispatch is over: it is settled, cancelled or no longer wanted. */
   publishOver(machine: string, id: string): Promise<void>;
 }
 
-/** `waits`: held for its result. `over`: no result can settle it any more. `unsure`: it may be held again. */
+/** `waits`: the task is held for its result. `over`: no result can settle it any more. `unsure`: it may be held again. */
 export type Standing = "waits" | "over" | "unsure";
 
 export interface OriginTree {
-  /** @param target of its job */
+  /** @param target the target of the job */
   standing(dispatch: Dispatch, target: string): Standing;
   /**
-   * Ends this run as the mailbox protocol does: the task is settled, or waits for its next run. Its first step is a rename of the
-   * held name. @returns false when that was gone, and nothing has changed
+   * Ends this run as the mailbox protocol does: the task is settled, or waits for its next run. The first step is a rename of the
+   * held name. @returns false when that name was gone, so nothing has changed
    */
   settle(dispatch: Dispatch, result: Result): Promise<boolean>;
 }
@@ -43,26 +43,27 @@ export interface OriginTree {
 export interface MachineBroker {
   publishResult(result: Result): Promise<void>;
   /**
-   * The broker keeps this job no longer, and delivers it to no other machine.
-   * @param lease what its delivery said; with one of a broker that has lost its disk since, nothing happens
+   * Removes this job from the broker, so that no other machine gets it.
+   * @param lease the lease of its delivery. If the broker has lost its disk since, nothing happens
    */
   finishJob(lease: string): Promise<void>;
   /**
-   * Keeps a job from being delivered to another machine for `ack_wait`, by a round trip to the broker.
-   * @param lease what the delivery said; one of a broker that has lost its disk since only proves that the broker can be reached
+   * Keeps the broker from delivering a job to another machine for `ack_wait`. Makes a round trip to the broker.
+   * @param lease the lease of the delivery. If the broker has lost its disk since, success only proves that the broker can be
+   * reached
    */
   renew(lease: string): Promise<void>;
 }
 
 /**
- * `none`: nothing of it here. `unsettled`: it waits or runs here, or a cancel that was asked for has not been carried out yet: that one
- * must not meet a later run. `settled`: its record is here.
+ * `none`: the task is not here. `unsettled`: it waits or runs here, or a cancel that was asked for has not been carried out yet.
+ * That cancel must not hit a later run. `settled`: its record is here.
  */
 export type Place = "none" | "unsettled" | "settled";
 
 /**
- * What a machine knows of a dispatch beside its mailbox. `taken`: its result is to be told. `left`: the machine was cut off, and its
- * run was stopped because another machine may have it. `over`: the origin wants nothing of it any more.
+ * What a machine knows of a dispatch in addition to its mailbox. `taken`: it must tell the result. `left`: it was cut off, and
+ * stopped its run because another machine may have the job. `over`: the origin no longer wants the dispatch.
  */
 export interface Note {
   dispatch: Dispatch;
@@ -73,17 +74,17 @@ export interface Note {
 
 export interface MachineTree {
   note(id: string): Note | undefined;
-  /** Replaces the note as a whole. */
+  /** Replaces the whole note. */
   saveNote(id: string, note: Note): void;
   removeNote(id: string): void;
   placeOf(id: string): Place;
   /** Why this job must not run here; undefined when it may. */
   whyRefused(job: Job): string | undefined;
-  /** Submits the task of a job exclusively. Resolves also when it is there already. */
+  /** Submits the task of a job, never a second time. Also resolves when the task is there already. */
   submit(id: string, job: Job): Promise<void>;
-  /** What the record of a settled task says; undefined when it is gone. */
+  /** The end of a settled task, from its record; undefined when the record is gone. */
   endOf(id: string): End | undefined;
-  /** Asks for the end of an unsettled task, once. It takes effect later, or the task ends by itself first. */
+  /** Sends one command that cancels an unsettled task. It takes effect later, or the task ends by itself first. */
   cancel(id: string): Promise<void>;
   /** Puts a cancelled task back to run again. */
   runAgain(id: string): Promise<void>;

@@ -1,4 +1,4 @@
-/** Which fields of a task travel, and which of them a machine takes. Pure. */
+/** Which fields of a task are sent to machines, and which of them a machine takes. Pure. */
 import { shorten } from "../../../codec/schema.ts";
 import { type DecodedTask, decodeTask } from "../../../codec/task-codec.ts";
 import { ErrInvalidTask } from "../../../core/errors.ts";
@@ -7,7 +7,7 @@ import type { Task } from "../../../core/task.ts";
 import { dispatchId } from "./dispatch.ts";
 import type { Job } from "./messages.ts";
 
-/** They belong to the tree that has the task: when it starts, beside what, how often, and what follows from it. */
+/** Fields that are not sent. They matter only to the tree of the task: when and how often it runs, and what happens after it. */
 const STAY = words(`
   id status attempts max_attempts last_error claimed_by claimed_at verdict verdict_reason
   created_at updated_at operator epic_id parent_id sequence_number priority capabilities
@@ -15,18 +15,18 @@ const STAY = words(`
   callback_of
 `);
 
-/** What each machine takes: what to do, and how much it may cost. */
+/** Fields that each machine takes: what to do, and how much it may cost. */
 const TAKEN = words(`
   agent prompt payload title description timeout_ms budget traceparent
 `);
 
 const NAMES_SHOWN_MAX = 10;
 
-/** What a machine takes from other trees. */
+/** The settings that say what a machine takes from other trees. */
 export interface Accept {
-  /** Names of its agents that may work for others. */
+  /** The names of its agents that may work for others. */
   agents: readonly string[];
-  /** Fields that it takes beside those that each machine takes, such as `exec`. */
+  /** Fields that it takes in addition to those that each machine takes, such as `exec`. */
   fields: readonly string[];
 }
 
@@ -34,7 +34,7 @@ function words(text: string): ReadonlySet<string> {
   return new Set(text.trim().split(/\s+/));
 }
 
-/** The fields of a task that are sent. @param agent the name of the agent at the machine */
+/** The fields of a task that are sent. @param agent the name of its agent at the other machine */
 export function sentFields(task: Task, agent: string): Record<string, unknown> {
   const sent: Record<string, unknown> = { agent };
   for (const [name, value] of Object.entries(task))
@@ -45,7 +45,7 @@ export function sentFields(task: Task, agent: string): Record<string, unknown> {
   return sent;
 }
 
-/** The task that a machine makes of a job; or why it does not. The same job always makes the same text. */
+/** The task that a machine makes of a job, or why it refuses the job. The same job always gives the same text. */
 export function acceptJob(job: Job, accept: Accept): DecodedTask | { refused: string } {
   const { dispatch, task } = job;
   const { agent } = task;
@@ -62,7 +62,7 @@ export function acceptJob(job: Job, accept: Accept): DecodedTask | { refused: st
   const { tree, task: of, submission, attempt } = dispatch;
   const origin = { tree, task: of, submission, attempt, target: job.target };
   const metadata = { ...(task["metadata"] as object | undefined), origin };
-  // How often it runs is decided where it comes from.
+  // The tree of the task decides how often it runs.
   const text = JSON.stringify({ ...task, id, max_attempts: 1, metadata });
   try {
     return decodeTask(Buffer.from(text, "utf8"), id);

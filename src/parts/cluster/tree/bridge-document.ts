@@ -1,4 +1,4 @@
-/** `cluster/bridge.json`: what the bridge of a state tree does and knows. The bridge replaces it, the supervisor and commands read it. */
+/** `cluster/bridge.json`: the state of the bridge of a state tree. The bridge replaces it; the supervisor and commands read it. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { isObject } from "../../../core/json-object.ts";
@@ -6,15 +6,15 @@ import { loadDocument, replaceDocument } from "../../../host/documents.ts";
 import { judgeOwner, ownerSequence } from "../../../host/identity.ts";
 import { clusterDir } from "./cluster-dir.ts";
 
-/** A document that was not replaced for so long is of a bridge that is gone or hangs (ms). */
+/** If the document was not replaced for this long, the bridge is gone or hangs (ms). */
 const STALE_MS = 15_000;
 
 export interface BridgeDocument {
-  /** Names the process: see `host/identity`. */
+  /** The owner token of the process: see `host/identity`. */
   owner: string;
   pid: number;
   version: string;
-  /** The name of this machine, and of this tree in the cluster. */
+  /** The name of this machine, and the name of this tree in the cluster. */
   machine: string;
   tree: string;
   /** ISO 8601. */
@@ -22,11 +22,11 @@ export interface BridgeDocument {
   servers: readonly string[];
   is_connected: boolean;
   machines: readonly MachineEntry[];
-  /** By target: the tasks of this tree that are on their way. */
+  /** By target: counts of the tasks of this tree that are on their way. */
   targets: Readonly<Record<string, TargetEntry>>;
   /** The first tasks of this tree that a machine has. */
   begun: readonly BegunTask[];
-  /** By tree: results that this machine tells again and again, without an answer. A bridge of an older version does not say it. */
+  /** By tree: the number of results that were told more than once without an answer. An older bridge does not write it. */
   unanswered?: Readonly<Record<string, number>>;
 }
 
@@ -42,11 +42,11 @@ export interface MachineEntry {
   name: string;
   version: string;
   serves: readonly string[];
-  /** How many tasks of others it may have, and how many it has. */
+  /** How many tasks of others it may have (`room`), and how many it has (`open`). */
   room: number;
   open: number;
   is_draining: boolean;
-  /** Tasks of this tree that it has. */
+  /** How many tasks of this tree it has. */
   ours: number;
   load: number;
   cpus: number;
@@ -60,7 +60,7 @@ export interface TargetEntry {
   room: number;
   /** How many tasks may be on their way at once. */
   may_be_sent: number;
-  /** Tasks whose results are waited for, and those that a machine has. */
+  /** How many tasks wait for their results, and how many of them a machine has. */
   sent: number;
   begun: number;
 }
@@ -81,7 +81,7 @@ export function readBridge(stateDir: string, wallMs: number): BridgeDocument | u
   return new BridgeReader(stateDir).read(wallMs);
 }
 
-/** Reads it again and again, and parses it when it is another one: with a thousand machines that takes long. */
+/** Reads the document repeatedly. Parses it only when it has changed, because with a thousand machines that takes long. */
 export class BridgeReader {
   private readonly path: string;
   private document: BridgeDocument | undefined;
@@ -91,7 +91,7 @@ export class BridgeReader {
     this.path = bridgeDocumentPath(stateDir);
   }
 
-  /** As `readBridge`. */
+  /** Like `readBridge`. */
   read(wallMs: number): BridgeDocument | undefined {
     const written = fs.statSync(this.path, { throwIfNoEntry: false });
     if (written === undefined || Math.abs(wallMs - written.mtimeMs) > STALE_MS) return undefined;

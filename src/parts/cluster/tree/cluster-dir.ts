@@ -1,4 +1,4 @@
-/** Where a state tree keeps what this part must not forget. */
+/** The folder in which a state tree keeps the files of this part. */
 import { join } from "node:path";
 
 export function clusterDir(stateDir: string): string {

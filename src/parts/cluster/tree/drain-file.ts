@@ -1,4 +1,4 @@
-/** `cluster/draining`: while it is there, this machine takes no tasks of others. It holds over restarts. */
+/** `cluster/draining`: while this file exists, this machine takes no tasks of others, also after a restart. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { makeDirs } from "../../../host/make-dirs.ts";

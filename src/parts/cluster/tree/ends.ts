@@ -1,4 +1,4 @@
-/** How a run has ended: from the record of a machine to the outcome of a run at the origin. Pure. */
+/** Turns the record of a machine into the end of a run in a message, and that end into an outcome at the origin. Pure. */
 import { compact } from "../../../core/compact.ts";
 import type { WorkFacts } from "../../../core/landing.ts";
 import { type AttemptOutcome, failed } from "../../../core/outcome.ts";
@@ -7,13 +7,13 @@ import type { ErrorRecord, FailureKind, ResultRecord } from "../../../core/task.
 import type { LandingView } from "../../../view/landing.ts";
 import type { End, EndUsage, RunCost } from "../protocol/messages.ts";
 
-/** Another run cannot help, as for a program of the origin that exits with one of these: see `outcomeOfExit`. */
+/** After these failures and exit codes another run cannot help. Local programs have the same rule: see `outcomeOfExit`. */
 const FINAL_KINDS: ReadonlySet<FailureKind> = new Set(["cancelled", "invalid", "landing"]);
 const FINAL_EXITS: ReadonlySet<number | null> = new Set([64, 65, 78]);
 
 /**
  * @param costs what coding agents have used in this run
- * @param landing of its work, which has ended; undefined when there is none
+ * @param landing the ended landing of its work; undefined when there is none
  */
 export function endOfRecord(
   record: ResultRecord | ErrorRecord,
@@ -67,17 +67,17 @@ function workOf(
 ): WorkFacts | undefined {
   if (is === undefined || branch === undefined || base === undefined) return undefined;
   if (target === undefined || diffstat === undefined) return undefined;
-  // Of a landing of which nothing is left, it is not known that it has landed.
+  // If no trace of the landing is left, it is not known whether the work has landed.
   const now = landing?.state === "landed" ? "landed" : is === "nothing" ? "nothing" : "branch";
   return { landing: now, branch, base, target, diffstat };
 }
 
-/** What the run of this end has used. */
+/** The resources that the run has used. */
 export function usageOf(end: End): EndUsage {
   return end.status === "refused" ? {} : (end.usage ?? {});
 }
 
-/** What coding agents have used in it. */
+/** What coding agents have used in the run. */
 export function costsOfEnd(end: End): readonly RunCost[] {
   return end.status === "refused" ? [] : (end.costs ?? []);
 }

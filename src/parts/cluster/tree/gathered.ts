@@ -1,4 +1,4 @@
-/** Does together what is asked for within one turn of the event loop: one listing, one write, one wait for the disk serve all of it. */
+/** Carries out all requests of one turn of the event loop together, so that one listing, one write and one sync serve all. */
 
 export class Gathered<Item, Answer> {
   private readonly act: (items: readonly Item[]) => Promise<Answer>;
@@ -8,7 +8,7 @@ export class Gathered<Item, Answer> {
     this.act = act;
   }
 
-  /** @returns what the act returns for all */
+  /** @returns the answer to all requests of this turn */
   add(item: Item): Promise<Answer> {
     this.next ??= this.begin();
     this.next.items.push(item);

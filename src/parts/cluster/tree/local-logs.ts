@@ -1,4 +1,4 @@
-/** Reads parts of the logs of runs that this machine has, or had, for other trees. */
+/** Reads parts of the logs of runs that this machine has or had for other trees. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { systemCode } from "../../../core/errors.ts";
@@ -8,7 +8,7 @@ import { findLog } from "../../../view/know-task.ts";
 import { dispatchId } from "../protocol/dispatch.ts";
 import { LOG_BYTES_MAX, type LogAsk, type LogPart } from "../protocol/messages.ts";
 
-/** For so long the folder of a run is not looked for again (ms): a log is asked for part by part. */
+/** The folder of a run is not searched again within this time, because a log is requested part by part (ms). */
 const KNOWN_MS = 500;
 
 export class LocalLogs {
@@ -19,9 +19,9 @@ export class LocalLogs {
     this.tree = tree;
   }
 
-  /** Of a file that is not there yet, it says that it is empty. @throws a system error when one cannot be read */
+  /** A missing file gives an empty part. @throws a system error when a file cannot be read */
   async part({ request, dispatch, file, from }: LogAsk): Promise<LogPart> {
-    // Whether it has ended is found out first: then all that was written is read.
+    // Asks first whether the run has ended. If so, the read sees all that was written.
     const { run, isSettled, isKnown } = await this.find(dispatchId(dispatch));
     const part = { request, is_found: run !== undefined, has_ended: isSettled || !isKnown };
     const bytes = run === undefined ? NOTHING : read(join(run, file), from);

@@ -1,4 +1,4 @@
-/** How far the runs are that this machine has of others' tasks, and what they have used: as its pool and its agents write it. Reads only. */
+/** Reads the progress and the costs of runs that this machine has for others, from files of its pool and its agents. Only reads. */
 import { join } from "node:path";
 import { RunningCosts } from "../../../agents/budget/running-costs.ts";
 import { type CostRecord, priceOfRecord, readCostRecord } from "../../../agents/cost-records.ts";
@@ -15,13 +15,13 @@ import { listOrders } from "../../../worker/landing-files.ts";
 import { type RunCost, type RunNews, SAID_CHARS_MAX } from "../protocol/messages.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
-/** More of one run do not travel. */
+/** Most costs of one run in a message. */
 const COSTS_MAX = 8;
 
 export interface LocalRunsOptions {
   tree: StateTree;
   prices: Settings["prices"];
-  /** What coding agents say. */
+  /** Reads the output of coding agents. */
   lines: Pick<AgentLines, "lastLineOf" | "keepOnly">;
 }
 
@@ -31,7 +31,7 @@ export class LocalRuns {
   private readonly costs: RunningCosts;
   /** The journals of costs of yesterday and today, by path. */
   private readonly tails = new Map<string, JournalTail>();
-  /** By task, what is booked. */
+  /** The booked costs, by task. */
   private readonly booked = new Map<string, CostRecord[]>();
 
   constructor(options: LocalRunsOptions) {
@@ -40,7 +40,7 @@ export class LocalRuns {
     this.costs = new RunningCosts(options.tree.dir);
   }
 
-  /** How far these tasks are. One that neither waits nor runs in `processing/`, nor lands, is left out. @throws a system error */
+  /** The progress of these tasks. Leaves out tasks that are not in `processing/` and are not landing. @throws a system error */
   news(ids: ReadonlySet<string>): Map<string, RunNews> {
     if (ids.size === 0) return new Map();
     const { tree } = this.o;
@@ -64,7 +64,7 @@ export class LocalRuns {
     ]);
   }
 
-  /** Runs that have ended, and whose work has not landed. */
+  /** The state of ended runs whose work has not landed. */
   private landingNews(ids: ReadonlySet<string>): [string, RunNews][] {
     const { tree } = this.o;
     return listOrders(tree.dir).flatMap((id): [string, RunNews][] => {
@@ -75,7 +75,7 @@ export class LocalRuns {
     });
   }
 
-  /** What a run that has ended has used. @param ids the tasks that may be asked for */
+  /** What an ended run has used. @param ids the tasks that may be asked for later, whose costs are kept */
   costsOf(id: string, ids: ReadonlySet<string>): RunCost[] {
     this.readOn(ids);
     return this.asCosts(this.booked.get(id) ?? []);
@@ -89,7 +89,7 @@ export class LocalRuns {
     for (const tail of this.tails.values()) tail.close();
   }
 
-  /** The folder of its run; undefined when it does not run. */
+  /** The folder of the task's run; undefined when it does not run. */
   private dirOf({ name, state }: TaskPlace): string | undefined {
     const isOn = name !== undefined && state === "running";
     return isOn ? join(this.o.tree.runs, runOf(name)) : undefined;
@@ -122,7 +122,7 @@ export class LocalRuns {
     });
   }
 
-  /** A run is booked before its task settles, so all that is asked for is there. */
+  /** Reads new lines of the journals. A run is booked before its task settles, so the costs of ended runs are there. */
   private readOn(ids: ReadonlySet<string>): void {
     const nowMs = Date.now();
     const path = costsOf(this.o.tree);
@@ -150,9 +150,9 @@ export class LocalRuns {
   }
 }
 
-/** As messages have texts and numbers: files may hold others, and a result that is refused would never settle its task. */
+/** Makes a text valid for messages. Files may hold anything, and a refused result would never settle its task. */
 function cut(text: unknown): string {
-  // A half of a pair of code units becomes a character of its own.
+  // The cut may leave half of a surrogate pair. The conversion replaces it by a valid character.
   return Buffer.from(String(text).slice(0, SAID_CHARS_MAX)).toString("utf8");
 }
 

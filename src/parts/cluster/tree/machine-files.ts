@@ -1,4 +1,4 @@
-/** A machine that works for other trees, as files: its mailbox, and one note for each dispatch that it has taken. */
+/** The files of a machine that works for other trees: its mailbox, and one note for each dispatch that it has taken. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../../../core/errors.ts";
@@ -25,7 +25,7 @@ import { Gathered } from "./gathered.ts";
 import type { LocalRuns } from "./local-runs.ts";
 import { RecentListings } from "./recent-listings.ts";
 
-/** A note as it is kept: with the command that was given to cancel its task. */
+/** A note on disk. It also has the id of the command that cancels its task, if one was sent. */
 interface KeptNote extends Note {
   cancel?: string;
 }
@@ -36,14 +36,14 @@ export interface MachinePlace {
   /** The mailbox of commands. */
   control: Trays;
   accept: Accept;
-  /** What its runs say and use; left out: nothing is said. */
+  /** Progress and costs of its runs; left out when none shall be told. */
   runs?: LocalRuns;
 }
 
 export class MachineFiles implements MachineTree {
   private readonly p: MachinePlace;
   private readonly dir: string;
-  /** What a dead process has left there is swept; beside the notes it would stay. */
+  /** Staged files of a dead process are swept in this folder. Beside the notes they would stay. */
   private readonly stagingDir: string;
   private readonly kept = new Map<string, KeptNote>();
   private readonly listings: RecentListings;
@@ -54,7 +54,7 @@ export class MachineFiles implements MachineTree {
     this.p = place;
     this.listings = new RecentListings(place.trays);
     this.submitting = new Gathered((tasks) => submitAll(place.trays, tasks));
-    // The sweep reads it, too: what has a note there is kept.
+    // The sweep reads this folder, too, and keeps tasks that have a note here.
     this.dir = stateTree(place.stateDir).jobs;
     this.stagingDir = join(clusterDir(place.stateDir), ".tmp");
     makeDirs(this.dir, 2);
@@ -62,7 +62,7 @@ export class MachineFiles implements MachineTree {
       const id = file.endsWith(".json") ? file.slice(0, -5) : "";
       if (!isId(id)) continue;
       const note = loadDocument<KeptNote>(this.pathOf(id));
-      // What was not written whole was not acted on: see `write`.
+      // Nothing was done for a note that was not written whole: see `write`.
       if (note === undefined) removeDocument(this.pathOf(id));
       else if (isObject(note.dispatch)) this.kept.set(id, note);
     }
@@ -87,7 +87,7 @@ export class MachineFiles implements MachineTree {
     this.p.runs?.forget(id);
   }
 
-  /** The next `placeOf` sees what has happened until now. */
+  /** After this the next `placeOf` sees the current state. */
   listAnew(): void {
     this.listings.forget();
   }
@@ -97,7 +97,7 @@ export class MachineFiles implements MachineTree {
     const cancel = this.kept.get(id)?.cancel;
     if (cancel !== undefined && isInFlight(control, cancel)) return "unsettled";
     if (findWaiting(trays, id) !== undefined) return "unsettled";
-    // That it was there a moment ago will do. That it was not proves nothing: it may just have been claimed.
+    // A name that was there a moment ago is enough. A missing name proves nothing, because the task may just have been claimed.
     const isLive = this.listings.of(id).some((file) => parseName(file)?.stage !== "bad");
     if (isLive) return "unsettled";
     if (findRecord(trays, id) !== undefined) return this.settledPlace(id);
@@ -107,14 +107,14 @@ export class MachineFiles implements MachineTree {
     return isSettled ? this.settledPlace(id) : "unsettled";
   }
 
-  /** Work that is on its way into a branch is not done. */
+  /** A task whose work is still landing is not settled. */
   private settledPlace(id: string): Place {
     return this.landingOf(id)?.state === "open" ? "unsettled" : "settled";
   }
 
   private landingOf(id: string): LandingView | undefined {
     const { stateDir, trays } = this.p;
-    // Most have none, and this is one look.
+    // Most tasks have no landing, and this check costs one call.
     if (!fs.existsSync(landingFileOf(stateDir, id, "order"))) return undefined;
     return lookForLanding(stateTree(stateDir, trays.dir), id);
   }
@@ -140,7 +140,7 @@ export class MachineFiles implements MachineTree {
     return endOfRecord(settled.record, costs, this.landingOf(id));
   }
 
-  /** How far the tasks are that are to be told. @throws a system error */
+  /** The progress of the tasks whose results must be told. @throws a system error */
   news(): ReadonlyMap<string, RunNews> {
     const taken = [...this.kept].flatMap(([id, { state }]) => (state === "taken" ? [id] : []));
     return this.p.runs?.news(new Set(taken)) ?? new Map();
@@ -149,7 +149,7 @@ export class MachineFiles implements MachineTree {
   async cancel(id: string): Promise<void> {
     const note = this.kept.get(id);
     const { control } = this.p;
-    // Its run has ended: what is under way is its landing.
+    // The run has ended, and its landing is under way. That is not cancelled.
     if (note === undefined || this.landingOf(id)?.state === "open") return;
     if (note.cancel !== undefined && isInFlight(control, note.cancel)) return;
     const args = { node: id, final: true };
@@ -161,7 +161,7 @@ export class MachineFiles implements MachineTree {
     try {
       await retry(this.p.trays, id);
     } catch (error) {
-      // Another process was faster.
+      // Another process has put it back already.
       const isDone =
         error instanceof ErrTaskExists ||
         error instanceof ErrTaskNotFound ||
@@ -173,7 +173,7 @@ export class MachineFiles implements MachineTree {
   private write(id: string, note: KeptNote): void {
     const { stagingDir, isDurable } = this;
     const path = this.pathOf(id);
-    // A new one replaces nothing, and is not acted on before it is whole: that saves the two renames of a replacement.
+    // A new note replaces nothing, and nothing is done for it before it is whole. So it needs no replacement with two renames.
     if (this.kept.has(id) || isDurable) replaceDocument(path, note, { stagingDir, isDurable });
     else createAnew(this.p.trays, path, Buffer.from(`${JSON.stringify(note)}\n`));
     this.kept.set(id, note);

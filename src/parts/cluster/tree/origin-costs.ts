@@ -1,6 +1,6 @@
 /**
- * What runs at other machines cost, in the files in which a tree has the costs of its own runs: so `cost`, budgets and pages know them.
- * A run is booked before its task settles; readers count it once when it is booked again after a crash.
+ * Books the costs of runs at other machines in the same files as those of local runs, so that `cost`, budgets and pages know them.
+ * A run is booked before its task settles. After a crash it may be booked again, and readers still count it once.
  */
 import { RunningCosts } from "../../../agents/budget/running-costs.ts";
 import { type CostRecord, hasUsed } from "../../../agents/cost-records.ts";
@@ -11,10 +11,10 @@ import { fileOfDay } from "../../../journal/daily.ts";
 import { Journal } from "../../../journal/journal.ts";
 import type { RunCost } from "../protocol/messages.ts";
 
-/** Not the owner of a process: it is never found dead, so only a bridge removes what it has written. */
+/** No owner token of a process, so it never counts as dead. Only a bridge removes the files with this owner. */
 const OWNER = "cluster";
 
-/** The run that has used something. */
+/** A run that has costs. */
 export interface CostlyRun {
   /** Its name in `processing/`, while it waits for its result. */
   name: ProcessingName;
@@ -31,7 +31,7 @@ export class OriginCosts {
     this.running = new RunningCosts(tree.dir);
   }
 
-  /** As a tree has the costs of its own runs. The account is one of that machine. */
+  /** The costs as records of this tree. The account is one of that machine. */
   recordsOf({ name, agent }: CostlyRun, machine: string, costs: readonly RunCost[]): CostRecord[] {
     const at = Math.floor(Date.now() / 1000);
     const { id, submission, attempt } = name;
@@ -46,7 +46,7 @@ export class OriginCosts {
     }));
   }
 
-  /** @throws a system error when the disk does not take it */
+  /** Appends records to the journal of costs. @throws a system error when the disk refuses it */
   book(records: readonly CostRecord[]): void {
     const used = records.filter(hasUsed);
     const [first] = used;
@@ -58,7 +58,7 @@ export class OriginCosts {
     if (!isBooked) throw journal.lastError;
   }
 
-  /** What a run has used so far. @throws a system error */
+  /** Writes what a running run has used so far. @throws a system error */
   show(lease: string, record: CostRecord): void {
     const ours = { v: 1, owner: OWNER, session_key: "", booked: NO_USAGE } as const;
     this.running.write(lease, { ...ours, record });
@@ -68,7 +68,7 @@ export class OriginCosts {
     this.running.remove(lease);
   }
 
-  /** Removes what earlier processes have shown of runs that are over. */
+  /** Removes files that earlier processes wrote about ended runs. */
   keepOnly(leases: ReadonlySet<string>): void {
     this.running.keepOnly(OWNER, leases);
   }

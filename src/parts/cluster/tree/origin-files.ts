@@ -1,6 +1,6 @@
 /**
- * The tree that has the tasks, as files. A task that waits for its result stands in `processing/` under `~hold-cluster-<target>`: no
- * process owns it, so none can lose it. The result settles it by a rename of that very name.
+ * The files of the tree that has the tasks. A task that waits for its result is in `processing/` as `~hold-cluster-<target>`. No
+ * process owns that name, so no dead process can lose it. The result settles the task by a rename of exactly that name.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { encodeRecord } from "../../../codec/records.ts";
@@ -43,7 +43,7 @@ import { RecentListings } from "./recent-listings.ts";
 /** Longest pause before a settlement that the disk refused is tried again (ms). */
 const SETTLE_AGAIN_MS_MAX = 5000;
 
-/** In the name of each task that waits for its result. */
+/** A part of the name of each task that waits for its result. */
 const HOLD = `~hold-${CLUSTER_GATE}`;
 
 /** A dispatch that waits for its result. */
@@ -54,7 +54,7 @@ export interface Held {
   target: string;
 }
 
-/** A settlement with its journal lines. */
+/** A settlement with the functions that write its journal lines. */
 interface Ending {
   settlement: Settlement;
   begin: () => void;
@@ -78,7 +78,7 @@ export class OriginFiles implements OriginTree {
     this.settleTogether(endings),
   );
   private readonly runs = new WeakMap<Held, CostlyRun>();
-  /** What `held` has found, by the name of the file. */
+  /** The result of the last `held`, by file name. */
   private known: ReadonlyMap<string, Held> = new Map();
 
   constructor(place: OriginPlace) {
@@ -100,8 +100,8 @@ export class OriginFiles implements OriginTree {
   }
 
   /**
-   * The job of a held task; undefined when it is not held any more.
-   * @param agentOf the name at the machine of the agent of a task
+   * The job of a held task; undefined when it is no longer held.
+   * @param agentOf gives the name that the agent of a task has at the other machine
    * @throws ErrInvalidTask when the file holds no task that may run
    */
   jobOf(
@@ -114,7 +114,7 @@ export class OriginFiles implements OriginTree {
     return { dispatch, target, task: sentFields(decoded.task, agentOf(decoded.task)) };
   }
 
-  /** The run for which a dispatch was made. */
+  /** The run of a dispatch. */
   runOf(held: Held): CostlyRun {
     const known = this.runs.get(held);
     if (known !== undefined) return known;
@@ -128,7 +128,7 @@ export class OriginFiles implements OriginTree {
     const { storage } = this.p.trays;
     const { listings } = this;
     try {
-      // Most wait, and this look costs the same however many there are.
+      // Most tasks wait, and this check costs the same however many there are.
       if (storage.look(this.claimOf(dispatch, target).path) !== undefined) return "waits";
       const find = (files: readonly string[]): Standing | undefined => this.find(dispatch, files);
       return find(listings.of(dispatch.task)) ?? find(listings.ofAnother(dispatch.task)) ?? "over";
@@ -138,7 +138,7 @@ export class OriginFiles implements OriginTree {
     }
   }
 
-  /** @throws a system error when the disk refuses it before anything has changed */
+  /** @throws a system error when the disk refuses the settlement before anything has changed */
   async settle(dispatch: Dispatch, result: Result): Promise<boolean> {
     const { trays, settings } = this.p;
     const claim = this.claimOf(dispatch, result.target);
@@ -160,7 +160,7 @@ export class OriginFiles implements OriginTree {
     return this.publish(claim, outcome, decoded, result);
   }
 
-  /** Before it settles: what a run has cost is not lost with this process. */
+  /** Called before the settlement, so that a crash does not lose the costs of the run. */
   private book(run: CostlyRun, { machine, end }: Result): void {
     const { costs } = this.p;
     costs.book(costs.recordsOf(run, machine, costsOfEnd(end)));
@@ -235,7 +235,7 @@ export class OriginFiles implements OriginTree {
     result: Result,
   ): Promise<boolean> {
     const { trays, telemetry } = this.p;
-    // From now on it is ours; the commit still is a rename of the held name.
+    // The records name this process as owner, but the commit is still a rename of the held name.
     const own = { ...claim, name: withStage(claim.name, "w", this.newOwner()) };
     const settlement = this.settlementOf(own, outcome, decoded, result);
     const subject = this.subjectOf(own, decoded?.task.agent);
@@ -243,7 +243,7 @@ export class OriginFiles implements OriginTree {
     const ending: Ending = {
       settlement,
       begin: () => {
-        // Its end is told under this lease, so its beginning is, too: where it ran is known only now.
+        // The end has this lease in the journal, so the beginning must have it, too. The machine of the run is known only now.
         const start = { hasBegun: true, details: { machine: result.machine } };
         recordClaimed(telemetry, subject, takenMs, start);
       },
@@ -256,7 +256,7 @@ export class OriginFiles implements OriginTree {
         recordReleased(telemetry, subject, takenMs);
         throw settlement.error;
       }
-      // It is committed, and we live: no other process would finish what the disk refuses now.
+      // The task is committed and this process lives, so no other process would finish the steps that the disk refuses now.
       await wait(waitMs);
     }
     if (settlement.outcome === "fenced") {
@@ -268,7 +268,7 @@ export class OriginFiles implements OriginTree {
     return settlement.outcome !== "fenced";
   }
 
-  /** Many results come at once when many tasks are on their way. */
+  /** Settles together, because many results come at once when many tasks are on their way. */
   private async settleTogether(endings: readonly Ending[]): Promise<void> {
     const { trays, telemetry } = this.p;
     for (const { settlement, begin } of endings) if (settlement.phase === "new") begin();

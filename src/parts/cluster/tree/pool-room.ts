@@ -1,4 +1,4 @@
-/** How many slots of the pool of this machine are left for tasks of others. Reads only. */
+/** Tells how many slots of this machine's pool are left for tasks of others. Only reads. */
 import { parseName } from "../../../core/names.ts";
 import { controlOf } from "../../../core/saved-documents.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
@@ -6,7 +6,7 @@ import type { Trays } from "../../../mailbox/files/trays.ts";
 import { readJsonObject } from "../../../view/scan.ts";
 import { intakeStopped, readSupervisor } from "../../../view/supervisor.ts";
 
-/** For so long an answer holds (ms). */
+/** An answer is used again for this long (ms). */
 const KEPT_MS = 500;
 
 export class PoolRoom {
@@ -22,7 +22,7 @@ export class PoolRoom {
     this.isOfOthers = isOfOthers;
   }
 
-  /** Slots that no task of this tree has; 0 when no pool runs here, or it starts nothing. */
+  /** The slots that no task of this tree has; 0 when no pool runs here, or when it starts nothing. */
   now(): number {
     const nowMs = performance.now();
     if (nowMs - this.readMs >= KEPT_MS) {
@@ -34,7 +34,7 @@ export class PoolRoom {
 
   private read(): number {
     const supervisor = readSupervisor(this.tree, Date.now());
-    // It may run on another host, where it is not seen whether it lives.
+    // The supervisor may run on another host, where we cannot see whether it lives.
     const isOn = supervisor.state === "running" || supervisor.state === "unknown";
     if (!isOn || intakeStopped(supervisor) !== undefined) return 0;
     const { paused, max_workers: wanted } = controlOf(readJsonObject(this.tree.controlState));

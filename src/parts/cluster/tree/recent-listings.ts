@@ -1,10 +1,10 @@
 /**
- * Listings of `processing/`, by id. One serves all questions of a moment: with thousands of tasks, a listing for each would take longer
- * than the tasks. So an answer may be a moment old.
+ * Listings of `processing/`, by id. One listing answers all questions of a moment, so an answer may be a moment old. With thousands
+ * of tasks, one listing for each question would take longer than the tasks.
  */
 import type { Trays } from "../../../mailbox/files/trays.ts";
 
-/** For so long a listing holds (ms). */
+/** A listing is used for this long (ms). */
 const MOMENT_MS = 50;
 
 interface Listing {
@@ -27,13 +27,13 @@ export class RecentListings {
     return last.names.get(id) ?? [];
   }
 
-  /** The same from another listing: one may miss a name that is being renamed, two hardly ever do. */
+  /** The same from another listing. One listing may miss a name that is being renamed; two hardly ever do. */
   ofAnother(id: string): readonly string[] {
     const other = this.isRecent(this.before, 2 * MOMENT_MS) ? this.before : this.take();
     return other.names.get(id) ?? [];
   }
 
-  /** The next answer comes from a new listing. */
+  /** After this the next answer comes from a new listing. */
   forget(): void {
     this.before = this.last;
     this.last = undefined;

@@ -1,11 +1,14 @@
-/** The name of a state tree in a cluster, below that of its machine. A copy of a tree gets another one: its tasks are others, although they have the same ids. */
+/**
+ * The name of a state tree in a cluster: the name of its machine and an own part. A copy of a tree gets another name, because its
+ * tasks are different ones with the same ids.
+ */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { loadDocument, replaceDocument } from "../../../host/documents.ts";
 import { isOtherTree, treeIdOf } from "../../../host/tree-id.ts";
 import { clusterDir } from "./cluster-dir.ts";
 
-/** The part that is kept: see `Dispatch`. */
+/** The own part of the name, which is kept in a file: see `Dispatch`. */
 const OWN = /^[a-z0-9]{8}$/;
 
 interface TreeDocument {
@@ -14,7 +17,7 @@ interface TreeDocument {
   of: string | null;
 }
 
-/** @param machine its name. @throws a system error */
+/** @param machine the name of the machine. @throws a system error */
 export function treeName(stateDir: string, machine: string): string {
   return `${machine}.${ownName(stateDir)}`;
 }

@@ -1,11 +1,11 @@
-/** Tells a bridge that something in its tree has changed. It looks by itself, too: what is told late or never costs time only. */
+/** Wakes a bridge when something in its tree has changed. The bridge also looks by itself, so a missing event only costs time. */
 import { ChangeSignal } from "../../../host/change-signal.ts";
 import type { Trays } from "../../../mailbox/files/trays.ts";
 
-/** A timer cannot wait longer (ms). */
+/** The longest time that a timer can wait (ms). */
 const NEVER_MS = 2 ** 31 - 1;
 
-/** @returns ends it */
+/** @returns a function that ends the watch */
 export function watchTrays(
   { processing, outbox, failed }: Pick<Trays, "processing" | "outbox" | "failed">,
   wake: () => void,

@@ -36,9 +36,9 @@ import { treeName } from "../tree/tree-name.ts";
 import { watchTrays } from "../tree/watch-trays.ts";
 import { type ClusterPlace, connectTo, placeOf } from "./place.ts";
 
-/** The same trouble is told again after this time (ms). */
+/** The same message is printed again only after this time (ms). */
 const TELL_AGAIN_MS = 60_000;
-/** The pause before a server is tried again that did not answer at the start (ms). */
+/** At the start, the pause before it tries again to reach a server (ms). */
 const CONNECT_AGAIN_MS = 1000;
 
 export const command = defineCommand({
@@ -86,7 +86,7 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
   const stopped = new Promise<true>((end) => {
     process.once("SIGINT", () => end(true));
     process.once("SIGTERM", () => end(true));
-    // A supervisor that has started it holds a channel to it, and is gone.
+    // The supervisor that started this bridge is gone: its channel is closed.
     process.once("disconnect", () => end(true));
   });
   const connect = (): Promise<NatsBroker> =>
@@ -148,7 +148,7 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
   telemetry.close();
 }
 
-/** What this machine does for others. */
+/** The half of the tree that works for others. */
 function machineOf({ tree, settings }: ClusterPlace, trays: Trays, runs: LocalRuns): MachineFiles {
   const { cluster, durability, uids } = settings;
   return new MachineFiles({
@@ -160,7 +160,7 @@ function machineOf({ tree, settings }: ClusterPlace, trays: Trays, runs: LocalRu
   });
 }
 
-/** Connects as soon as a server answers. @returns undefined when it is stopped before */
+/** Connects as soon as a server answers. @returns undefined when the bridge is stopped before */
 async function tryAgain(
   connect: () => Promise<NatsBroker>,
   stopped: Promise<true>,
@@ -176,7 +176,7 @@ async function tryAgain(
   }
 }
 
-/** The name at other machines of the agent of a task. */
+/** The name that the agent of a task has at other machines. */
 function agentAbroad({ agents }: Settings, task: Task): string {
   const known = matchAgent(task, agents).agent;
   return known?.as ?? known?.name ?? task.agent ?? "";

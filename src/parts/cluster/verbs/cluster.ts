@@ -1,4 +1,4 @@
-/** `cluster`: shows the machines that work together, and lets one of them take no more tasks. */
+/** `cluster`: shows the machines that work together, drains a machine, and makes the streams at the servers. */
 import { type Context, defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../../cli/shell/options.ts";
@@ -50,7 +50,7 @@ export const command = defineCommand({
   },
 });
 
-/** So many trees that do not answer are named. */
+/** At most this many trees that do not answer are named. */
 const TREES_SHOWN = 5;
 const NO_BRIDGE = "no bridge runs on this state tree: mailchute bridge starts one";
 

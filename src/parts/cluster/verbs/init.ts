@@ -1,4 +1,4 @@
-/** `cluster init`: makes the streams of a cluster, and the users of its servers with the rights of each machine. */
+/** `cluster init`: makes the streams of a cluster, and the users of its servers with the rights of the machines. */
 import fs from "node:fs";
 import { join, relative, resolve } from "node:path";
 import type { Context } from "../../../cli/shell/command-spec.ts";
@@ -17,7 +17,7 @@ import { type ClusterPlace, connectTo, placeOf, rolesOf } from "./place.ts";
 const WORDS = { made: "made", there: "already there", changed: "changed" } as const;
 const NAME_CHARS = 11;
 
-/** @param out where the users go; default: in the state tree */
+/** @param out the folder for keys and server configuration; default: `cluster/keys` in the state tree */
 export async function init(ctx: Context, out: string | undefined): Promise<number> {
   const place = await placeOf(ctx);
   const machines = machinesOf(place);
@@ -34,7 +34,7 @@ export async function init(ctx: Context, out: string | undefined): Promise<numbe
   return EXIT.ok;
 }
 
-/** @throws ErrInvalidConfig when a machine serves the name of another one, or sends where no machine takes */
+/** @throws ErrInvalidConfig when a machine serves the name of another one, or sends to a target that no machine serves */
 function machinesOf({ settings: { cluster }, name, tree }: ClusterPlace): MachineRole[] {
   const machines = rolesOf(cluster);
   if (machines.length === 0) return [];
@@ -52,12 +52,12 @@ function machinesOf({ settings: { cluster }, name, tree }: ClusterPlace): Machin
     if (nowhere !== undefined)
       fail(`${own} sends to ${nowhere}`, `no machine there has ${nowhere} in serves`);
   }
-  // It makes the streams, so it has a user with all rights.
+  // This machine makes the streams, so it needs a user with all rights.
   if (!names.has(name)) machines.push({ name, serves: [], sends: [] });
   return machines;
 }
 
-/** @returns the files it wrote. A key that is there stays. */
+/** Keeps existing keys. @returns the files that it wrote */
 function writeUsers(
   { nats, name: keeper }: ClusterPlace,
   machines: readonly MachineRole[],
@@ -88,7 +88,7 @@ function loadKey(nats: Nats, path: string): { key: string; isNew: boolean } {
     const key = nats.nkeys.fromSeed(Buffer.from(kept, "latin1")).getPublicKey();
     if (key.startsWith("U")) return { key, isNew: false };
   } catch {
-    // Told below, without its text.
+    // The error below does not show the content of the file.
   }
   throw new ErrIo("this file holds no seed of a user", {
     path,
@@ -97,7 +97,7 @@ function loadKey(nats: Nats, path: string): { key: string; isNew: boolean } {
   });
 }
 
-/** @returns false when there is such a file, which stays */
+/** @returns false when the file exists; then it stays as it is */
 function writeNew(path: string, text: string): boolean {
   try {
     fs.writeFileSync(path, text, { mode: 0o600, flag: "wx", flush: true });
@@ -108,7 +108,7 @@ function writeNew(path: string, text: string): boolean {
   }
 }
 
-/** @param dir where the users are; undefined when there are none. @throws ErrIo */
+/** @param dir the folder of the users; undefined when there are none. @throws ErrIo */
 async function make(place: ClusterPlace, dir: string | undefined): Promise<Made[]> {
   const { cluster } = place.settings;
   const fail = (error: unknown): never => {
@@ -131,7 +131,7 @@ async function make(place: ClusterPlace, dir: string | undefined): Promise<Made[
   }
 }
 
-/** As the settings of this tree may name it. */
+/** The path of the own key, in the form in which the settings of this tree may name it. */
 function keyPath({ tree, name }: ClusterPlace, dir: string): string {
   const path = join(dir, `${name}.nk`);
   const near = relative(tree.dir, path);
@@ -142,7 +142,7 @@ function entryOf({ name, is, changed }: Made): Omit<Made, "isStream"> {
   return { name, is, ...(changed === undefined ? {} : { changed }) };
 }
 
-/** A line for each stream, and one for the consumers, of which there are three for each machine. */
+/** A line for each stream, and one line for all consumers, because each machine has three. */
 function linesOf(made: readonly Made[]): string[] {
   const streams = made.filter(({ isStream }) => isStream);
   const consumers = made.filter(({ isStream }) => !isStream);

@@ -1,4 +1,4 @@
-/** What the commands of the cluster work with: the tree, its settings, and the packages that reach the servers. */
+/** What the commands of the cluster need: the tree, its settings, and the packages that reach the servers. */
 import fs from "node:fs";
 import os from "node:os";
 import { dirname, resolve } from "node:path";
@@ -62,7 +62,7 @@ export async function connectTo(
   });
 }
 
-/** The machines that are listed here; none when each may do all at the servers. */
+/** The machines in the settings; empty when each machine may do everything at the servers. */
 export function rolesOf({ machines }: ClusterSettings): MachineRole[] {
   return Object.entries(machines).map(([name, { serves = [], sends = [] }]) => ({
     name,
@@ -71,7 +71,7 @@ export function rolesOf({ machines }: ClusterSettings): MachineRole[] {
   }));
 }
 
-/** @param path of the settings. @throws ErrInvalidConfig */
+/** @param path the file of the settings. @throws ErrInvalidConfig */
 export function nameOf({ name }: ClusterSettings, path: string): string {
   const own = name === "" ? (os.hostname().toLowerCase().split(".")[0] ?? "") : name;
   if (isTarget(own)) return own;
