@@ -190,7 +190,8 @@ function readError(error: JsonMembers, isTriedAgain: boolean): Fact {
 }
 
 /**
- * The ids of our messages in an answer to `thread/items/list`: the thread has read them. `nextCursor` is undefined on the last page.
+ * The ids of our messages in an answer to `thread/items/list`: the thread has read them. `nextCursor` is undefined on the last
+ * page.
  */
 export function messagesIn(result: JsonMembers): { ids: string[]; nextCursor: string | undefined } {
   const ids = listOf(result["data"])

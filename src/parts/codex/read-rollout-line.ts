@@ -1,7 +1,7 @@
 /**
  * Reads the lines of a rollout file, the program's own record of a thread. Pure. It has what `codex exec --json` leaves out: when a
- * quota is free again, tokens while a turn runs, compaction, and refused commands. The rest is in the stream. The program appends to
- * the old file of a resumed thread, so reading begins where that file ended when the run began.
+ * quota is free again, tokens while a turn runs, compaction, and refused commands. The rest is in the stream. The program appends
+ * to the old file of a resumed thread, so reading begins where that file ended when the run began.
  */
 import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
 import { type JsonMembers, membersAt, readObjectLine, textOf } from "./json-values.ts";
