@@ -1,6 +1,6 @@
 /**
- * Knows how soon a rate allows the next start, so that no task is accepted only to be held. Workers charge the rate when a run begins.
- * A task that was accepted counts here until the file shows its charge.
+ * Knows how soon a rate allows the next start, so that no task is accepted only to be held. Workers charge the rate when a run
+ * begins. A task that was accepted counts here until the file shows its charge.
  */
 import { afterStart, allows, emptyUs, type Rate, waitMsOf } from "../../core/rate.ts";
 import { type BucketClock, RateBucket } from "../../host/rate-bucket.ts";

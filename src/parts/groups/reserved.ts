@@ -1,6 +1,6 @@
 /**
- * Keeps heavy tasks from waiting for ever behind light ones of their group: while the first task of a group is heavy and does not fit,
- * no other lane of that group may start. Pure.
+ * Keeps heavy tasks from waiting for ever behind light ones of their group: while the first task of a group is heavy and does not
+ * fit, no other lane of that group may start. Pure.
  */
 import { compareTasks, laneOf, readNeeds, type WaitingTask } from "../../core/waiting-task.ts";
 
