@@ -1,4 +1,4 @@
-/** Takes the landing of an order one step further, in a supervisor: submits the landing when the task of the order has completed. */
+/** Takes the landing of an order one step further, in a supervisor. It submits the landing when the task has completed. */
 import { landingIdOf } from "../../core/landing.ts";
 import { locate } from "../../mailbox/find/locate.ts";
 import { readSettled } from "../../mailbox/find/settled-record.ts";

@@ -122,13 +122,13 @@ async function tellChanges(
   return failed("landing", "ErrLanding", text, { canRetry: false });
 }
 
-/** An earlier run may have used this folder, and its verdict must not count. @returns the offset in stdout.log where this run begins */
+/** Removes the verdict of an earlier run in this folder, which must not count. @returns where this run begins in stdout.log (bytes) */
 function clearReports(runDir: string): number {
   fs.rmSync(join(runDir, "result.json"), { force: true });
   return fs.statSync(join(runDir, "stdout.log"), { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** The last verdict of the run: in the result file or on stdout of a program, at the end of a coding agent, or in a function's result. */
+/** The last verdict of the run: from the result file or stdout of a program, the end of a coding agent, or a function's result. */
 function saidBy(
   outcome: AttemptOutcome,
   runDir: string,
