@@ -14,7 +14,7 @@ import { type SystemLimits, wrapProgram } from "./wrap.ts";
 
 /** A file may exceed `disk_bytes` by this much, so that the watch reports it before the system refuses it (bytes). */
 const FILE_SLACK = 64 * 1024 * 1024;
-/** The limit of the user is higher than that of the run by this many processes, because other programs of the user start some, too. */
+/** The limit of the user is this much higher than that of the run, because other programs of the user start processes, too. */
 const USER_SLACK = 512;
 /** A shell adds this to the number of the signal that ended its program. The sum is its exit code. */
 const SHELL_BASE = 128;

@@ -101,7 +101,8 @@ export class RunTree {
       withChildren += row.ownMs + row.childrenMs;
       written += writtenBytes;
     }
-    // A parent counts the children that it waited for, also those that no look has seen. Only the other sum has the time of orphans.
+    // A parent counts the children that it waited for, also those that no look has seen. Only the other sum has the time of
+    // orphans.
     this.cpuMsMax = Math.max(this.cpuMsMax, own, withChildren);
     this.writtenMax = Math.max(this.writtenMax, written);
   }

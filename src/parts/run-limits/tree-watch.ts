@@ -11,7 +11,7 @@ import { readProc } from "../../host/read-proc.ts";
 import { overLimit, type RunUse, soonestMs } from "./judge.ts";
 import { type Listing, makeListing, RunTree } from "./run-tree.ts";
 
-/** The first look comes soon, because a program may exceed a limit at its start. A short run with large limits needs no look (ms). */
+/** The first look comes soon, because a program may exceed a limit at its start. Short runs with large limits need none (ms). */
 const LOOK_MS = { firstMax: 100, min: 20, max: 500 } as const;
 /** The looks take at most this part of the time. */
 const LOOKING_PART = 1 / 5;
