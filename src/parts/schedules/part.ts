@@ -1,4 +1,4 @@
-/** Submits the tasks of schedules while a supervisor runs. In a tree without schedules it only checks whether their directory exists. */
+/** Submits the tasks of schedules while a supervisor runs. In a tree without schedules it only checks whether there are any. */
 import fs from "node:fs";
 import { messageOf } from "../../core/errors.ts";
 import type { Part, WorkSource } from "../../supervisor/environment/part.ts";

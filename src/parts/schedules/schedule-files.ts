@@ -1,7 +1,7 @@
 /**
  * The files of schedules. People write `schedules/<name>.yaml` or config.yaml. Only the supervisor writes
- * `schedules/.log/<name>.json`, which says what is decided. Only commands write `schedules/.log/<name>.control.json`, which says what
- * a person wants.
+ * `schedules/.log/<name>.json`, which says what is decided. Only commands write `schedules/.log/<name>.control.json`, which says
+ * what a person wants.
  */
 import fs from "node:fs";
 import { join } from "node:path";

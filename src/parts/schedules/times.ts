@@ -1,6 +1,6 @@
 /**
- * Computes the times of a schedule. Pure. The library croner reads the patterns. Changes of daylight saving have the same effect as in
- * Debian's cron. Times are epoch ms.
+ * Computes the times of a schedule. Pure. The library croner reads the patterns. Changes of daylight saving have the same effect as
+ * in Debian's cron. Times are epoch ms.
  */
 import { Cron, CronDate } from "croner";
 import type { Rhythm } from "./schedule.ts";

@@ -1,4 +1,4 @@
-/** Converts between instants and what clocks show in a time zone. A clock reading is the epoch ms of the same reading in UTC. Pure. */
+/** Converts between instants and clock readings in a time zone. A reading is the epoch ms of the same reading in UTC. Pure. */
 import { CronDate } from "croner";
 
 const DAY_MS = 86_400_000;
