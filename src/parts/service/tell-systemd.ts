@@ -1,4 +1,4 @@
-/** Tells systemd the state of the supervisor. It runs systemd-notify, because Node cannot send to a datagram socket. See sd_notify(3). */
+/** Tells systemd the state of the supervisor. Runs systemd-notify, because Node has no datagram sockets of files. See sd_notify(3). */
 import { spawn } from "node:child_process";
 import { UNIT_VARIABLE } from "./unit.ts";
 
@@ -13,7 +13,8 @@ export class SystemdSocket {
 
   /**
    * Takes the variables of systemd out of `env`, so that no task can speak for this process.
-   * @returns undefined when no unit of `mailchute service` started this process. Another program that uses the library speaks for itself
+   * @returns undefined when no unit of `mailchute service` started this process. Another program that uses the library speaks for
+   * itself
    */
   static from(env: NodeJS.ProcessEnv): SystemdSocket | undefined {
     if (env[UNIT_VARIABLE] === undefined) return undefined;

@@ -33,7 +33,7 @@ const HARDENING = [
   "RestrictSUIDSGID=yes",
   "SystemCallArchitectures=native",
 ];
-/** Home directory, /tmp and namespaces stay open, because agents keep files in the first, build in the second and make the third. */
+/** Agents keep files in the home directory, build in /tmp and may make namespaces, so these rules do not restrict that. */
 const HARDENING_OF_SYSTEM = [
   "ProtectSystem=full",
   "ProtectKernelTunables=yes",
