@@ -1,4 +1,4 @@
-/** `stats`: counts the tasks that ended in a period, and how long they waited and ran, in groups. Reads the journal; changes nothing. */
+/** `stats`: counts the tasks that ended in a period, and shows how long they waited and ran. Reads the journal; changes nothing. */
 import { type Context, defineCommand, ErrUsage, textOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree } from "../../cli/shell/options.ts";
