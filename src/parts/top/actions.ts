@@ -1,6 +1,6 @@
 /**
- * Carries out what keys ask for, with the same control files and verbs as the command line. Shows three steps of each action: written,
- * taken up, and its effect. Shows an action as done only when a file says so.
+ * Carries out what keys ask for, with the same control files and verbs as the command line. Shows three steps of each action:
+ * written, taken up, and its effect. Shows an action as done only when a file says so.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
