@@ -1,6 +1,6 @@
 /**
- * Carries out what a page asks for: runs the verb of the command line in this process, and collects its output. So a page has the same
- * checks and the same effects, and writes nothing itself.
+ * Carries out what a page asks for: runs the verb of the command line in this process, and collects its output. So a page has the
+ * same checks and the same effects, and writes nothing itself.
  */
 import type { Context } from "../../cli/shell/command-spec.ts";
 import { describeError, type ErrorReport } from "../../cli/shell/error-text.ts";

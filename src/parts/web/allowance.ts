@@ -5,7 +5,7 @@ export class Allowance {
   private savedMs: number;
   private atMs: number;
 
-  /** @param share part of a core. @param savedMsMax the most time that is saved. @param nowMs time of a clock that is never set back */
+  /** @param share part of a core. @param savedMsMax the most time that is saved. @param nowMs monotonic, also in the methods */
   constructor(share: number, savedMsMax: number, nowMs: number) {
     this.share = share;
     this.savedMsMax = savedMsMax;

@@ -14,7 +14,7 @@ const LEAST_MS = 100;
 /** The share of a core for making pages, and the most time that is saved for when something happens (ms). */
 const SHARE = 0.02;
 const SAVED_MS = 200;
-/** The first page of a stream counts at most this much (ms). A person waits for it, and later pages must not wait long because of it. */
+/** The first page of a stream counts at most this much (ms), so that later pages need not wait long after it. */
 const FIRST_MS = 50;
 /** How often a page is made without a change, because no file shows some changes, such as an old heartbeat (ms). */
 const ROUND_MS = 1000;

@@ -1,6 +1,6 @@
 /**
- * Opens a link in the user's browser. The link holds a secret, and all users of the machine can see the arguments of a command. So the
- * browser opens a file that only its user can read, and the file leads to the link.
+ * Opens a link in the user's browser. The link holds a secret, and all users of the machine can see the arguments of a command. So
+ * the browser opens a file that only its user can read, and the file leads to the link.
  */
 import { spawn } from "node:child_process";
 import fs from "node:fs";

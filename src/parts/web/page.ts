@@ -1,6 +1,6 @@
 /**
- * A page as plain data: types, and a few functions that make cells. The browser makes elements of it, each text as text and never as
- * markup. Texts come from tasks and files, so `shown` makes invisible characters visible.
+ * A page as plain data: types, and a few functions that make cells. The browser makes elements of it, each text as text and never
+ * as markup. Texts come from tasks and files, so `shown` makes invisible characters visible.
  */
 import { safe } from "../../text/render.ts";
 import type { ListedState } from "../../view/page-of-tasks.ts";

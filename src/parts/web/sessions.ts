@@ -1,7 +1,7 @@
 /**
  * Knows which browsers may read the pages. A link holds a code, which works once and for a minute. The browser exchanges it for a
- * session. A session has two secrets: a cookie, and a key that every request for data sends in a header. Browsers send cookies to all
- * ports of a host, so another server on this machine may see the cookie. It does not see the key.
+ * session. A session has two secrets: a cookie, and a key that every request for data sends in a header. Browsers send cookies to
+ * all ports of a host, so another server on this machine may see the cookie. It does not see the key.
  */
 import { randomBytes } from "node:crypto";
 import { isSame, WrongOnes } from "./secrets.ts";

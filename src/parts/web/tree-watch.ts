@@ -1,6 +1,7 @@
 /**
  * Notices changes in a state tree, for all streams together. It compares the times of folders and files. That takes about ten calls
- * each round, however many files change. A watcher of the system would get an event for each file, and none when a folder is replaced.
+ * each round, however many files change. A watcher of the system would get an event for each file, and none when a folder is
+ * replaced.
  */
 import { join } from "node:path";
 import type { StateTree } from "../../core/state-tree.ts";
