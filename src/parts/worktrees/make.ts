@@ -91,8 +91,8 @@ export async function markReady(
 }
 
 /**
- * Removes lock files that a killed git left at the task's own refs and in its worktree, because git would wait for them for ever. Call
- * it in turn and when no program of the task runs, so that no git holds them.
+ * Removes lock files that a killed git left at the task's own refs and in its worktree, because git would wait for them for ever.
+ * Call it in turn and when no program of the task runs, so that no git holds them.
  */
 export function dropStaleLocks({ commonDir }: Repository, id: string, gitDir?: string): void {
   const branch = join(commonDir, "refs", "heads", `${branchOf(id)}.lock`);

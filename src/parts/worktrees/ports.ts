@@ -1,6 +1,6 @@
 /**
- * Gives each worktree of this user its own range of ports, so that servers of two agents never use the same port. A small file holds
- * each range. The range is free again when the worktree that the file names is gone.
+ * Gives each worktree of this user its own range of ports, so that servers of two agents never use the same port. A small file
+ * holds each range. The range is free again when the worktree that the file names is gone.
  */
 import fs from "node:fs";
 import { join } from "node:path";

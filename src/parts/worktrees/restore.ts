@@ -25,7 +25,7 @@ async function newestSave(repository: Repository, id: string): Promise<Newest | 
   return head === undefined ? undefined : { commit: save.commit, head };
 }
 
-/** The commit where a deleted branch of a task begins again; undefined without a save, and when the save is older than the deletion. */
+/** The commit at which a deleted branch of a task begins again; undefined without a save that is newer than the branch's end. */
 export async function headOfSave(repository: Repository, id: string): Promise<string | undefined> {
   const head = (await newestSave(repository, id))?.head;
   const call = atCommonDir(repository);
@@ -35,8 +35,8 @@ export async function headOfSave(repository: Repository, id: string): Promise<st
 }
 
 /**
- * Writes the files of the newest save, if the branch is at the same commit as then. Stages nothing. Call it before the worktree has an
- * index, so that after a kill in the middle it is called again.
+ * Writes the files of the newest save, if the branch is at the same commit as then. Stages nothing. Call it before the worktree has
+ * an index, so that after a kill in the middle it is called again.
  */
 export async function restoreFiles(
   repository: Repository,

@@ -196,7 +196,7 @@ export class TaskWorktrees implements Workspaces {
     });
   }
 
-  /** Commits the work. The caller saves what cannot be committed. @param isLastTry true to report a failure of git instead of throwing it */
+  /** Commits the work. The caller saves what cannot be committed. @param isLastTry true to report a failure of git, not throw it */
   private async commit(order: SaveOrder, task: Task, isLastTry: boolean): Promise<void> {
     const reason = await commitWork(order, task).catch((error: unknown) => {
       if (!isLastTry || hasNoRoom(error)) throw error;

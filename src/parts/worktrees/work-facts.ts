@@ -11,8 +11,8 @@ import { baseOf, type MadeWorktree } from "./make.ts";
 import { branchOf, changedRefOf, refsOf } from "./names.ts";
 
 /**
- * The branch at which the work of a task begins, without `refs/heads/`. A task that builds on other work, such as a node of the plan,
- * begins at the target on which it lands by itself. Undefined when the work begins at the commit of its `cwd`.
+ * The branch at which the work of a task begins, without `refs/heads/`. A task that builds on other work, such as a node of the
+ * plan, begins at the target on which it lands by itself. Undefined when the work begins at the commit of its `cwd`.
  */
 export function branchToBuildOn({
   agent,

@@ -1,4 +1,4 @@
-/** What the runs of a machine say, and of which of them something is new. Pure. */
+/** The progress of the runs of a machine, and which of them have changed. Pure. */
 import type { RunNews } from "./messages.ts";
 
 export class News {
