@@ -29,7 +29,7 @@ export async function main(argv: string[]): Promise<number> {
 }
 
 interface Place {
-  /** The state tree, once it is known which one it is. */
+  /** The state tree, as soon as it is known. */
   state?: StatePlace;
 }
 
@@ -102,7 +102,7 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
   return spec.run(ctx);
 }
 
-/** The current directory. If it was deleted, its old name: commands that do not need it work, and others report that it is missing. */
+/** The current directory. If it was deleted, its old name: then commands that do not need it work, and others report it missing. */
 function currentDir(env: NodeJS.ProcessEnv): string {
   try {
     return process.cwd();
@@ -119,7 +119,7 @@ function currentDir(env: NodeJS.ProcessEnv): string {
  */
 async function splitVerb(argv: string[]): Promise<{ verb: string | undefined; args: string[] }> {
   const [word, ...others] = argv;
-  // Nearly always the verb comes first. The code below handles shared options before the verb, and takes milliseconds.
+  // The verb nearly always comes first. The code below handles shared options before the verb, and takes milliseconds.
   if (word !== undefined && Object.hasOwn(REGISTRY, word)) return { verb: word, args: others };
   const { cac } = await import("cac");
   const end = argv.indexOf("--");
@@ -138,7 +138,7 @@ async function splitVerb(argv: string[]): Promise<{ verb: string | undefined; ar
   const matched = cli.matchedCommandName;
   const first = matched ?? cli.args[0];
   if (first === undefined) return { verb: undefined, args: argv };
-  // The first word that equals the verb and is not the value of --state before it.
+  // Take the first word that equals the verb and is not the value of a --state before it.
   const isValue = (i: number): boolean => ["--state", "-s"].includes(words[i - 1] ?? "");
   const at = words.findIndex((word, i) => word === String(first) && !isValue(i));
   const rest = [...argv.slice(0, at), ...argv.slice(at + 1)];

@@ -1,4 +1,4 @@
-/** `answer`: answers a question, of a budget or of a node of the plan. */
+/** `answer`: answers a question about a budget, or a question of a node of the plan. */
 import { ANSWER_SOURCES } from "../../app/answers.ts";
 import { ErrTaskNotFound } from "../../core/errors.ts";
 import { explainBadAnswer } from "../../questions/question-file.ts";

@@ -105,8 +105,8 @@ async function sessionOf(tree: StateTree, id: string): Promise<Session> {
 type InWorktree = Pick<Task, "worktree" | "cwd" | "metadata" | "setup">;
 
 /**
- * The fields with which the new task gets the worktree of the ended one, where its session was. It is made again if it is gone.
- * @returns undefined when that task had none
+ * The fields that give the new task the worktree of the ended task, where its session was. A worktree that is gone is made again.
+ * @returns undefined when the ended task had no worktree
  */
 async function worktreeOf(
   tree: StateTree,
@@ -150,7 +150,7 @@ function refuseChanged(
   if (why !== undefined) throw new ErrInvalidTransition(why, { id, phase: "continue" });
 }
 
-/** Assigns the session to the new task. @throws ErrInvalidTransition when another task has it */
+/** Gives the session to the new task. @throws ErrInvalidTransition when another task has it */
 async function take(
   tree: StateTree,
   id: string,
@@ -168,7 +168,7 @@ async function take(
     const name = giveSession(tree.dir, given, last, isDurable);
     if (name === undefined) continue;
     try {
-      // A retry may have put one of the tasks back into the inbox in between. From here on its run would be refused.
+      // A retry may have put one of the tasks back into the inbox by then. After this point, its run would be refused.
       await sessionOf(tree, id);
       if (holder !== undefined) await refuseHeld(tree, holder, id);
       return { name, session };
@@ -181,7 +181,7 @@ async function take(
 
 async function refuseHeld(tree: StateTree, holder: string, id: string): Promise<void> {
   const place = await findTask(tree, holder);
-  // Undefined: the task was never submitted, or its record is past its retention.
+  // Undefined: the task was never submitted, or its record was removed after its retention.
   if (place === undefined || place.state === "done" || place.state === "failed") return;
   throw new ErrInvalidTransition(
     `the session of ${JSON.stringify(id)} has gone on in ${JSON.stringify(holder)}, which is ${place.state}`,

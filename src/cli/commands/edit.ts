@@ -1,4 +1,4 @@
-/** `edit` and `urgent`: change tasks that wait. A supervisor carries it out; without one the command line does. */
+/** `edit` and `urgent`: change tasks that wait. The supervisor makes the change; without a supervisor, this command does. */
 import { inLines, withMembers } from "../../codec/json-members.ts";
 import { decodeTask } from "../../codec/task-codec.ts";
 import { ErrInvalidTransition, MailchuteError, messageOf } from "../../core/errors.ts";
@@ -24,7 +24,7 @@ import { EXIT, exitCodeOf } from "../shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../shell/options.ts";
 
 const ACK_TIMEOUT_MS = 30_000;
-/** Before all others: the largest priority of a task. */
+/** The largest priority of a task, so that it runs before all others. */
 const PRIORITY_MAX = 1_000_000_000;
 const GONE =
   "Exit code 4: the task has started, has settled, or was changed in between, and nothing was changed.";
@@ -121,7 +121,7 @@ async function editByHand(
   }
 }
 
-/** @returns whether it is another text than before */
+/** @returns whether the text has changed */
 async function change(
   ctx: EditContext,
   trays: Trays,

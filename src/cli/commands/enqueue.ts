@@ -123,7 +123,7 @@ async function enqueueOne(ctx: EnqueueContext): Promise<number> {
   return settled?.status === "completed" ? EXIT.ok : EXIT.failed;
 }
 
-/** Inside the run of an agent, which may be unable to write into the mailbox: the worker outside takes the task from there. */
+/** Used inside the run of an agent, which may not be able to write into the mailbox. The worker outside takes the task from the folder. */
 async function enqueueInRun(ctx: EnqueueContext, drop: string): Promise<number> {
   const { dropTask, insideRun } = await import("../shell/inside-run.ts");
   const { file, each, batch: isBatch } = ctx.options;
@@ -205,7 +205,7 @@ function mtimeMsOf(path: string): number | undefined {
   return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs;
 }
 
-/** The options that fit a batch. Everything else is given in its lines. */
+/** The options that may be used with a batch. The lines of the batch give everything else. */
 const BATCH_OPTIONS: ReadonlySet<string> = new Set(["id", "file", "batch", "wait"]);
 
 async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
@@ -246,9 +246,9 @@ async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
   return waited.isAllCompleted ? EXIT.ok : EXIT.failed;
 }
 
-/** Undefined when the file is for no part: then each of its lines is a task. */
+/** Undefined when no part handles the file. Then each of its lines is a task. */
 async function enqueueByPart(ctx: EnqueueContext, file: string): Promise<number | undefined> {
-  // Most files need no part, and the list of parts is then not loaded.
+  // Most files need no part. Do not load the list of parts for them.
   if (file === "-" || /\.(?:nd)?jsonl?$/i.test(file)) return undefined;
   const { TASK_FILES } = await import("../../app/task-files.ts");
   return TASK_FILES.find((one) => one.fits(ctx, file))?.enqueue(ctx, file);

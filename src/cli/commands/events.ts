@@ -19,7 +19,7 @@ import { readPast } from "../shell/past-time.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 
-/** Events are printed when so many are there. */
+/** Events are printed in groups of this size. */
 const GROUP = 256;
 
 const OPTIONS = {
@@ -93,7 +93,7 @@ async function follow(
   }
 }
 
-/** Rotated files only when a time is asked for. */
+/** The journal files to read. Rotated files are only read when a time is given. */
 function filesOf({ options: { since, until } }: EventsContext, { events }: StateTree): string[] {
   return since === undefined && until === undefined ? [events] : [...rotatedOf(events), events];
 }
@@ -113,7 +113,7 @@ function filterOf({ options }: EventsContext): (line: Line) => boolean {
     (toMs === undefined || Number(line["t"]) < toMs);
 }
 
-/** Prints events in groups; with `--last` only the last ones of those that are there at the first flush. */
+/** Prints events in groups. With `--last`, it prints only the last events of those that exist at the first flush. */
 class Printer {
   private readonly out: EventsContext["out"];
   private keep: number | undefined;

@@ -1,4 +1,4 @@
-/** `init`: makes a state tree with a sample roadmap and a commented config. It overwrites only the schemas, which are made for editors. */
+/** `init`: makes a state tree with a sample roadmap and a commented config. It overwrites only the schemas, which editors use. */
 import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { mailboxDirFrom } from "../../config/environment.ts";
@@ -94,7 +94,7 @@ function findAgents(env: NodeJS.ProcessEnv): FoundAgent[] {
   });
 }
 
-/** Those that a config which was there before does not have. */
+/** The agents that are missing in a config that existed before. */
 async function missing(
   found: readonly FoundAgent[],
   stateDir: string,
@@ -106,7 +106,7 @@ async function missing(
   );
 }
 
-/** @param wanted those that a person has to add to the config */
+/** @param wanted the agents that a person has to add to the config */
 function reportAgents(
   ctx: Pick<Context, "out">,
   found: readonly FoundAgent[],
@@ -120,7 +120,7 @@ function reportAgents(
     );
 }
 
-/** For editors: the first line of config.yaml and of roadmap.yaml names them. */
+/** Writes the schemas for editors. The first lines of config.yaml and roadmap.yaml name them. */
 async function writeSchemas(dir: string): Promise<void> {
   const folder = join(dir, "schemas");
   makeStateDir(folder);
@@ -134,7 +134,7 @@ async function writeSchemas(dir: string): Promise<void> {
   }
 }
 
-/** False when a file exists already. Writes the whole file or nothing: the next init would leave an incomplete one as it is. */
+/** False when the file exists. Writes the whole file or nothing, because the next init would not repair an incomplete file. */
 function writeNew(path: string, text: string): boolean {
   if (fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined) return false;
   const staged = `${path}.${process.pid}.tmp`;

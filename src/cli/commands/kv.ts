@@ -1,4 +1,4 @@
-/** `kv`: the values that nodes leave for each other. Inside a task only its own keys and those of the run may be written. */
+/** `kv`: the values that nodes leave for each other. Inside a task, a program may write only the task's own keys and those of the run. */
 import fs from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { ErrForeignKey, ErrInvalidKv, ErrLeaseLost } from "../../core/errors.ts";
@@ -19,7 +19,7 @@ function shown(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** The task whose process calls, when it uses its own state tree; undefined outside of tasks. */
+/** The task that runs this command, if the command uses the task's own state tree; undefined outside of tasks. */
 function callingTask(
   ctx: Pick<Context, "env" | "stateDir">,
 ): (KvSource & { id: string }) | undefined {
@@ -37,7 +37,7 @@ function callingTask(
   };
 }
 
-/** The path below `runs/`; for a line of a batch its number. */
+/** The path of a run below `runs/`; for a line of a batch, the number of the line. */
 function runAt(stateDir: string, dir: string): string {
   return cleanRun(relative(stateTree(stateDir).runs, dir)) ?? basename(dir);
 }

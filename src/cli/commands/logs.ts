@@ -19,7 +19,7 @@ import type { RemoteLog } from "../shell/remote-log.ts";
 import { ConversationReader } from "../text/conversation-reader.ts";
 
 const CHUNK_BYTES = 64 * 1024;
-/** Longest time between two reads of a log that is followed. */
+/** The longest time between two reads of a log that is followed (ms). */
 const FOLLOW_MS = 200;
 /** The pause between two questions to another machine (ms). */
 const FOLLOW_ELSEWHERE_MS = 500;
@@ -74,7 +74,7 @@ export const command = defineCommand({
 
 type LogsContext = Context & { options: { follow: boolean; stderr: boolean } };
 
-/** The id that is named, or that of the task of an agent of this name. Undefined when that agent has not run yet, which is told. */
+/** The given id, or the id of the task of an agent with this name. Undefined when that agent has not run yet; a note says so. */
 async function idOf(ctx: LogsContext, named: string): Promise<string | undefined> {
   const tree = existingTree(ctx);
   const log = await findLog(tree, named);
@@ -132,7 +132,7 @@ async function follow(
   return EXIT.ok;
 }
 
-/** Shows the log of the newest run, which another machine has or had; with --follow, until the task has settled. @returns the exit code */
+/** Shows the log of the newest run, if that ran on another machine. With --follow, until the task has settled. @returns the exit code */
 async function showElsewhere(
   ctx: LogsContext,
   tree: StateTree,
@@ -160,7 +160,7 @@ async function showElsewhere(
         }
         const state = await copy?.pull().catch((error: unknown) => {
           if (isOver) throw error;
-          // It is asked again: what runs there goes on.
+          // Ask that machine again later, because the run there goes on.
           if (!isTold) ctx.out.note(safe(messageOf(error)));
           isTold = true;
           return "silent" as const;
@@ -218,7 +218,7 @@ class TaskLog {
     }
   }
 
-  /** Opens the log of this run. A run shows its kind only after it has begun; until then this is called again. */
+  /** Opens the log of this run. A run shows its kind only after it has begun, so the caller calls this again. */
   async open(run: string): Promise<void> {
     if (this.run === run && this.isConversation) return;
     const conversation = await this.conversationOf(run);
@@ -254,7 +254,7 @@ class TaskLog {
     await this.ctx.out.raw(`${paint(colour, "bold", `== ${safe(text)}`)}\n`);
   }
 
-  /** Undefined when no coding agent ran there, or another view is wanted. */
+  /** Undefined when no coding agent ran there, or the options ask for another view. */
   private async conversationOf(run: string): Promise<ConversationReader | undefined> {
     const { ctx } = this;
     if (this.isStderr || this.isRaw || ctx.json) return undefined;

@@ -23,7 +23,7 @@ type ShownState = (typeof STATES)[number];
 const SORTS = ["time", "priority", "id", "group", "title"] as const;
 type Sort = (typeof SORTS)[number];
 const LIMIT = 50;
-/** So many rows are read to choose among them. */
+/** How many rows it reads to choose from. */
 const READ_MAX = 10_000;
 
 export const command = defineCommand({
@@ -91,7 +91,7 @@ interface Wanted {
   sort: Sort | undefined;
 }
 
-/** Reads as many rows of each state as may be read, and chooses among them. */
+/** Reads rows of each state, at most `READ_MAX` of each, and chooses from all of them. */
 async function chooseAmongAll(
   tree: StateTree,
   { wanted, sinceMs = Number.NEGATIVE_INFINITY, group, sort }: Wanted,
@@ -114,7 +114,7 @@ const byText =
   (a: TaskRow, b: TaskRow): number =>
     of(a) < of(b) ? -1 : Number(of(a) > of(b));
 
-/** What has no time is at work now. */
+/** A task without a time is running now, so it counts as the latest. */
 const ORDERS: Readonly<Record<Sort, (a: TaskRow, b: TaskRow) => number>> = {
   time: (a, b) =>
     compareNumbers(b.time_ms ?? Number.POSITIVE_INFINITY, a.time_ms ?? Number.POSITIVE_INFINITY),

@@ -49,7 +49,7 @@ export const command = defineCommand({
       const files = trays.storage.list(trays.processing);
       steps = findRecoverable(recoverer, files, loaded.settings.lease_ttl_ms);
       const dueCount = steps.filter((step) => step.kind === "finish").length;
-      // Another process may be in the middle of one. Then the file is gone in a moment; otherwise it is due in a second.
+      // Another process may be in the middle of a refusal or retry. Then its file is soon gone. Otherwise it is due in a second.
       isPending = files.filter(isHalfDone).length > dueCount;
       if (isPending) await pause(LOOK_AGAIN_MS);
     } while (isPending);
@@ -65,7 +65,7 @@ export const command = defineCommand({
   },
 });
 
-/** Whether this file is an unfinished refusal or retry. Its name does not show which process began it. */
+/** Whether this file is an unfinished refusal or retry. Its name does not tell which process began it. */
 function isHalfDone(file: string): boolean {
   const stage = parseName(file)?.stage;
   return stage === "bad" || stage === "again";

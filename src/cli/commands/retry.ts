@@ -56,7 +56,7 @@ export const command = defineCommand({
     for (const id of ids) {
       try {
         if (isRerun) refuseNode(trays, id);
-        // It was skipped because of one that was retried just now.
+        // The retry of another task has just put this skipped task back.
         if (reopened.has(id)) continue;
         const also = await retry(trays, id, { isRerun, leavesDuplicates: failed, ...options });
         for (const one of also) reopened.add(one);
@@ -67,7 +67,7 @@ export const command = defineCommand({
           ctx.out.note(`${counted(also.length, "skipped task")} put back with ${safe(id)}`);
       } catch (error) {
         const code = exitCodeOf(error);
-        // `--failed` asks for all that can run again: a task that cannot is no error.
+        // `--failed` means all tasks that can run again, so a task that cannot is no error.
         if (failed && (code === EXIT.notFound || code === EXIT.conflict)) {
           refused.push({ id, error: describeError(error) });
           continue;
@@ -87,21 +87,21 @@ export const command = defineCommand({
   },
 });
 
-/** Tasks that were skipped while the others were put back. */
+/** Retries tasks that were skipped while the other tasks were put back. */
 async function retryLate(trays: Trays, reopened: Set<string>): Promise<void> {
   const late = [...(await readSkipped(trays)).values()].flat();
   for (const { id } of late) {
     try {
       for (const one of [id, ...(await retry(trays, id))]) reopened.add(one);
     } catch (error) {
-      // What it depends on has failed still, or it was put back with another one.
+      // Its dependency is still failed, or it was put back together with another task.
       const code = exitCodeOf(error);
       if (code !== EXIT.notFound && code !== EXIT.conflict) throw error;
     }
   }
 }
 
-/** A completed node is run again through the plan, not by its task alone. @throws ErrInvalidTransition */
+/** Refuses a completed node: only the plan can run it again, not its task alone. @throws ErrInvalidTransition */
 function refuseNode(trays: Trays, id: string): void {
   const settled = readSettled(trays, id)?.record;
   if (settled?.status === "completed" && isNodeTask(settled.task, id))
@@ -112,7 +112,7 @@ function refuseNode(trays: Trays, id: string): void {
     });
 }
 
-/** Ids with an error record, under its final name or a longer one. Skipped tasks are last, those nearest to what failed first. */
+/** Ids with an error record, under its usual name or a longer one. Skipped tasks come last; of these, the nearest to the failure first. */
 function failedIds(trays: Trays, skipped: SkippedTasks): string[] {
   const ids = new Set<string>();
   eachName(trays.failed, (name) => {

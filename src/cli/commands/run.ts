@@ -23,7 +23,7 @@ import { watchTerminals } from "../shell/terminals.ts";
 import { callAt, readUntil } from "../shell/until.ts";
 import { RunLines } from "../wait/run-lines.ts";
 
-/** How many tasks, and how many nodes, that do not start are named. */
+/** It names at most this many tasks that do not start, and as many nodes. */
 const NAMED_MAX = 5;
 
 export const command = defineCommand({
@@ -144,7 +144,7 @@ export const command = defineCommand({
   },
 });
 
-/** Handles `--until` and `--keep-awake`. @returns a function that ends both */
+/** Starts `--until` and `--keep-awake`. @returns a function that ends both */
 function watchTheNight(
   supervisor: Supervisor,
   untilMs: number | undefined,
@@ -227,7 +227,7 @@ function describeStart(
   return lines;
 }
 
-/** How many nodes of the plan this run leaves undone. With a limit on the number of tasks this is no failure. */
+/** How many nodes of the plan make this run a failure. Open nodes count only when the run ended because all work was done. */
 function unfinished({ roadmap, endedBy }: RunSummary): number {
   if (roadmap === undefined) return 0;
   const { failed, blocked, needs_human, open, in_progress } = roadmap;
@@ -268,7 +268,7 @@ function describe(summary: RunSummary, isDryRun: boolean): string[] {
   return lines;
 }
 
-/** One line for each task that is named, and one line for the others. */
+/** One line for each named task, and one line for all others. */
 function nameHeld(held: readonly { id: string; why: string }[], total: number): string[] {
   const shown = held.slice(0, NAMED_MAX).map(({ id, why }) => safe(`  ${id}: ${why}`));
   const more = total - shown.length;

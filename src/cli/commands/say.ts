@@ -1,6 +1,6 @@
 /**
- * `say`: leaves a message for the coding agent of a task, and reports how far the message has come. With --to the message is mail for
- * agents by their names, which a part keeps.
+ * `say`: leaves a message for the coding agent of a task, and reports the state of the message. With --to, the message is mail for
+ * agents by their names. A part delivers mail.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import {
@@ -148,7 +148,7 @@ async function takesMessages({ id, path }: TaskPlace, settings: Settings): Promi
   );
 }
 
-/** @returns how far the message came; `isOver`: the task ended, so the message goes no further */
+/** @returns the last state of the message; `isOver`: the task has ended, so the state will not change any more */
 async function waitFor(
   tree: StateTree,
   id: string,

@@ -55,7 +55,7 @@ async function explainUnknown(tree: StateTree, id: string): Promise<ErrTaskNotFo
 
 type ShowContext = Pick<Context, "colour" | "columns" | "isTerminal">;
 
-/** The facts as lines. On a terminal they are wrapped to its width, and a long value is cut, with a note where to find all of it. */
+/** The facts as lines. On a terminal, lines are wrapped to its width, and a long value is cut, with a note where to find all of it. */
 export function renderTask(known: Knowledge, ctx: ShowContext): string[] {
   const columns = ctx.isTerminal ? ctx.columns : Number.POSITIVE_INFINITY;
   const room = Math.max(20, columns - MARGIN);
@@ -180,7 +180,7 @@ function stateText({ state, failed_lines: failedLines }: Knowledge): string {
 }
 
 function runFiles(id: string, run: string): string[] {
-  // A program of a batch's line has its own directory, named by the line number.
+  // Each program of a line of a batch has its own directory, named after the number of the line.
   const isOfLine = (name: string): boolean => /^\d+$/.test(name);
   const { files } = findFiles(run, (name) => !isOfLine(name), RUN_FILES_MAX);
   const lines = files.map((file) => `${safe(file.name)} (${file.size} bytes)`);

@@ -31,7 +31,7 @@ import { LiveScreen } from "../text/live-screen.ts";
 import { TerminalWriter } from "../text/terminal-writer.ts";
 import { workCounts, workLines } from "../text/work-lines.ts";
 
-/** How many running tasks are listed; the rest is counted. */
+/** It lists at most this many running tasks, and counts the rest. */
 const RUNNING_SHOWN = 20;
 const INTERVAL_MS = 1000;
 /** How many lines of an error are shown; `show` prints all of it. */
@@ -218,7 +218,7 @@ function failureLines(
   ];
 }
 
-/** People copy ids, so only a terminal that is too narrow cuts them. */
+/** The column of ids. It is only cut on a terminal that is too narrow, because people copy ids. */
 export function idColumn(ctx: Pick<Context, "isTerminal">): { title: string; min?: number } {
   return ctx.isTerminal ? { title: "ID", min: 16 } : { title: "ID" };
 }

@@ -36,7 +36,7 @@ export const command = defineCommand({
       }
       await pause(20);
     }
-    // The supervisor may have ended without taking the command, which must not stop the next one.
+    // The supervisor may have ended without taking the command. Withdraw it, so that it does not stop the next supervisor.
     withdraw(openControl(ctx.stateDir), id, () => true);
     if (ctx.json) ctx.out.json({ id, stopped: true, pid: supervisor.pid });
     else ctx.out.line(`stopped (pid ${supervisor.pid})`);

@@ -11,7 +11,7 @@ import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree } from "../shell/options.ts";
 import { waitForQuiet, waitForTasks } from "../wait/wait-for-tasks.ts";
 
-/** How many failures are looked at after waiting for everything. */
+/** After waiting for everything, it looks at no more failures than this. */
 const FAILURES_MAX = 100_000;
 
 export const command = defineCommand({
@@ -75,7 +75,7 @@ export const command = defineCommand({
 });
 
 function endOf({ status, error = "", skipped, failed_lines: bad, lines }: Settled): string {
-  // The error says that it was skipped, and why.
+  // The error already says that the task was skipped, and why.
   if (skipped === true) return safe(error);
   if (status === "failed") return `failed: ${safe(error)}`;
   return bad === undefined ? "completed" : `completed, but ${bad} of its ${lines} lines failed`;

@@ -14,9 +14,9 @@ export type TaskSource = Pick<EnqueueContext, "options" | "rest" | "cwd" | "env"
 
 /**
  * The task's id and its JSON text.
- * @param createdAt in unix seconds; undefined: the time of its file is meant
+ * @param createdAt unix seconds; undefined: the time of the file counts
  * @param known the id; left out: the options give it
- * @param shellArgs what the command line of `--shell` finds in "$1" and on
+ * @param shellArgs the arguments "$1", "$2" and so on of the command line of `--shell`
  * @throws ErrUsage, ErrInvalidTask
  */
 export function buildTask(
@@ -62,7 +62,7 @@ export function buildTask(
   };
 }
 
-/** Checks the payload as strictly as a dropped file, and keeps it as it was typed. */
+/** Checks the payload as strictly as that of a dropped file, and returns it as it was typed. */
 function readPayload(text: string): string {
   try {
     parseObject(Buffer.from(`{"payload":${text}}`, "utf8"), new Set(["payload"]));
@@ -75,7 +75,7 @@ function readPayload(text: string): string {
   return text.trim();
 }
 
-/** The same key always gives the same id. */
+/** The id for a key. The same key always gives the same id. */
 function idOfKey(key: string): string {
   return `d-${createHash("sha256").update(key, "utf8").digest("hex").slice(0, 24)}`;
 }

@@ -1,4 +1,4 @@
-/** `enqueue --each`: a task of each line. All lines are checked before the first task goes in. */
+/** `enqueue --each`: makes a task from each line. It checks all lines before it submits the first task. */
 import fs from "node:fs";
 import { buffer } from "node:stream/consumers";
 import { ErrIo, messageOf } from "../../core/errors.ts";
@@ -8,14 +8,14 @@ import { type NumberedSubmission, SubmitGroups } from "./submit-groups.ts";
 import type { EnqueueContext } from "./task-options.ts";
 import { tellAll } from "./tell-all.ts";
 
-/** More lines than this belong into a batch. */
+/** For more lines than this, a batch is the right form. */
 const ITEMS_MAX = 100_000;
 
 interface Item {
   text: string;
   /** Counted from 1; lines that are blank have no item. */
   number: number;
-  /** Where it is in the file, counted from 1. */
+  /** The number of its line in the file, counted from 1. Blank lines count. */
   line: number;
 }
 
@@ -44,7 +44,7 @@ function refuseMisuse({ options, rest }: EnqueueContext): void {
   if (other !== undefined) throw new ErrUsage(`--each and --${other} exclude each other`);
   if (options.shell !== undefined && rest !== undefined)
     throw new ErrUsage("--shell and -- CMD exclude each other");
-  // A shell would run what is in a line.
+  // The shell would run commands from the text of a line.
   if (options.shell?.includes("{}") === true)
     throw new ErrUsage(
       "--shell holds {}, and a line could then be a command of its own",
@@ -57,7 +57,7 @@ function refuseMisuse({ options, rest }: EnqueueContext): void {
     );
 }
 
-/** As xargs does: the line is the last argument of a program that has no place for it. A coding agent without a prompt is asked the line. */
+/** Without a placeholder, the line becomes the last argument of the program, as with xargs, or the prompt of an agent without one. */
 function withPlaceholder({ options, rest, cwd, env }: EnqueueContext): TaskSource {
   if (rest !== undefined && options.shell === undefined)
     return {
@@ -87,7 +87,7 @@ function hasPlace({ options, rest = [] }: TaskSource): boolean {
 /** @throws ErrUsage naming the line */
 function submissionOf({ options, rest, cwd, env }: TaskSource, item: Item): NumberedSubmission {
   const { number, line } = item;
-  // By a function: `$&` in a line is no pattern.
+  // Replace by a function, because `$&` in a line must not act as a pattern.
   const fill = (text: string): string =>
     text.replace(/\{(#?)\}/g, (_, sign) => (sign === "" ? item.text : String(number)));
   const filled = (text: string | undefined): string | undefined =>
@@ -107,7 +107,7 @@ function submissionOf({ options, rest, cwd, env }: TaskSource, item: Item): Numb
     },
   };
   try {
-    // Without a time of creation, so that the same line sent again is the same task.
+    // Leave out the time of creation, so that the same line makes the same task again.
     const { id, text } = buildTask(own, undefined, undefined, [item.text, String(number)]);
     return { id, bytes: Buffer.from(text, "utf8"), line };
   } catch (error) {
@@ -155,7 +155,7 @@ function itemsOf(bytes: Buffer, isByNull: boolean): Item[] {
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 function decode(bytes: Buffer, where: string): string {
-  // No program can be given a zero byte.
+  // An argument of a program cannot hold a zero byte.
   if (bytes.includes(0))
     throw new ErrUsage(
       `${where} holds a zero byte; nothing was submitted`,

@@ -35,7 +35,7 @@ export async function enqueueFile(
       }
       if (groups.isFull) await groups.flush();
     }
-    // The next read overwrites these bytes. And a sender that writes line by line waits for each line.
+    // The next read overwrites these bytes. Also, a sender that writes line by line waits for each line.
     await groups.flush();
   }
   return groups.counts;
@@ -57,7 +57,7 @@ interface Line {
   number: number;
 }
 
-/** Lines that are not blank, in groups as large as what was read at once. */
+/** Lines that are not blank. Each group holds the lines of one read. */
 async function* linesOf(file: string): AsyncGenerator<Line[]> {
   const source: AsyncIterable<Buffer> | Iterable<Buffer> =
     file === "-" ? process.stdin : piecesOf(file);
@@ -98,8 +98,8 @@ async function* linesOf(file: string): AsyncGenerator<Line[]> {
 }
 
 /**
- * Pieces of whole lines. Only the last line, and lines that are too long, may be cut. A piece is valid until the next one is read.
- * A stream is not used: its first read would start all the threads that wait for the disk with `power`.
+ * Pieces of whole lines. Only the last line and too long lines may be cut. A piece is valid until the next one is read.
+ * It uses no stream, because the first read of a stream would start all the threads that wait for the disk with `power`.
  */
 function* piecesOf(file: string): Generator<Buffer> {
   const fd = fs.openSync(file, "r");
@@ -127,7 +127,7 @@ function* piecesOf(file: string): Generator<Buffer> {
 }
 
 function isBlank(line: Buffer): boolean {
-  // This is nearly always true.
+  // Nearly all lines begin with a brace.
   if (line[0] === BRACE) return false;
   return line.toString("latin1").trim() === "";
 }

@@ -1,4 +1,4 @@
-/** `enqueue --like ID`: submits a task again under a new id, as it is or was, with changes by options or in an editor. */
+/** `enqueue --like ID`: submits a copy of a task under a new id. Options or an editor can change it. */
 import { inLines, withMembers } from "../../codec/json-members.ts";
 import { decodeTask } from "../../codec/task-codec.ts";
 import { wallSeconds } from "../../core/clock.ts";
@@ -16,7 +16,7 @@ import { dropOf, insideRun } from "../shell/inside-run.ts";
 import { waitForTasks } from "../wait/wait-for-tasks.ts";
 import { type EnqueueContext, fieldsOf, openInbox } from "./task-options.ts";
 
-/** What a task has gone through, or when it was made, is not for another one. */
+/** Fields that a copy does not get: they tell the history of the task, or when it was made. */
 const OWN_FIELDS = [
   "id",
   "created_at",

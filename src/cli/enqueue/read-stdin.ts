@@ -1,4 +1,4 @@
-/** Reads what `enqueue` takes from its standard input in place of an option's value. */
+/** Reads the value of an option of `enqueue` from standard input. */
 import { text } from "node:stream/consumers";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { ErrUsage } from "../shell/command-spec.ts";
@@ -9,7 +9,7 @@ const TEXTS = ["prompt", "payload"] as const;
 /** Options that read stdin themselves when their value is `-`. */
 const FILES = ["file", "each"] as const;
 
-/** @returns the context with the text of stdin in place of `-`. @throws ErrUsage when two options want it, or it is too long */
+/** @returns the context with the text of stdin in place of `-`. @throws ErrUsage when two options read stdin, or the text is too long */
 export async function withStdin(ctx: EnqueueContext): Promise<EnqueueContext> {
   const wanted = [...TEXTS, ...FILES].filter((name) => ctx.options[name] === "-");
   const [first, second] = wanted;

@@ -1,4 +1,4 @@
-/** Submits tasks in groups that share a durability barrier. Refused ones are reported by their line, and counted. */
+/** Submits tasks in groups that share a durability barrier. Reports refused tasks by their line, and counts them. */
 
 import type { Trays } from "../../mailbox/files/trays.ts";
 import { SettledNames } from "../../mailbox/find/settled-names.ts";
@@ -9,7 +9,7 @@ import { EXIT, exitCodeOf } from "../shell/exit-codes.ts";
 
 /** The largest number of tasks that share one durability barrier. */
 const GROUP_MAX = 256;
-/** How many complaints are printed; the rest is counted. */
+/** It prints at most this many complaints, and counts the rest. */
 const COMPLAINTS_MAX = 20;
 
 export interface SubmitCounts {
@@ -24,7 +24,7 @@ export interface SubmitCounts {
 }
 
 export interface NumberedSubmission extends Submission {
-  /** The line that it comes from, counted from 1. */
+  /** The line that the task comes from, counted from 1. */
   line: number;
 }
 

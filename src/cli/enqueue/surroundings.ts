@@ -1,11 +1,11 @@
-/** The environment that a task takes along: from a file, or from the one who calls, without what looks like a secret. */
+/** The environment that a task gets: from a file, or from the caller, without variables that look like secrets. */
 import fs from "node:fs";
 import { messageOf } from "../../core/errors.ts";
 import { ErrUsage } from "../shell/command-spec.ts";
 
 /** Names of variables that may hold a secret. */
 const SECRET = /TOKEN|SECRET|PASSW|CREDENTIAL|(?:^|_)(?:API_?)?KEY$/i;
-/** They lead to sockets and sessions that are gone when the task runs, or belong to the shell that calls. */
+/** Variables that name sockets and sessions, which are gone when the task runs, or that belong to the calling shell. */
 const OF_NOW =
   /^(?:SSH_.*|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|DBUS_.*|XDG_(?:RUNTIME_DIR|SESSION_.*)|GPG_AGENT_INFO|TMUX.*|STY|TERM.*|WINDOWID|COLUMNS|LINES|PWD|OLDPWD|SHLVL|_|PS\d|MAILCHUTE_.*|DROVER_.*|UV_THREADPOOL_SIZE)$/;
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -16,7 +16,7 @@ export interface Inherited {
   leftOut: string[];
 }
 
-/** Functions of a shell, and names that no shell can set, are left out without a word. */
+/** Leaves out functions of a shell, and names that no shell can set, without reporting them. */
 export function inheritedFrom(ours: NodeJS.ProcessEnv): Inherited {
   const env: Record<string, string> = {};
   const leftOut: string[] = [];
@@ -29,7 +29,7 @@ export function inheritedFrom(ours: NodeJS.ProcessEnv): Inherited {
 }
 
 /**
- * Reads lines `NAME=value`; blank ones, `# …` and `export` in front are allowed, and quotes around a value.
+ * Reads lines `NAME=value`. Blank lines, comments `# …`, `export` before a name and quotes around a value are allowed.
  * @throws ErrUsage with the number of the bad line
  */
 export function readEnvFile(path: string): Record<string, string> {
@@ -66,7 +66,7 @@ export function readReferences(pairs: readonly string[]): Record<string, string>
   );
 }
 
-/** Linux starts no program with a larger environment for sure (bytes). */
+/** With an environment up to this size (bytes), Linux surely starts a program. */
 const BYTES_MAX = 128 * 1024;
 
 /** @throws ErrUsage */

@@ -1,4 +1,4 @@
-/** The options of `enqueue`, and the fields of a task that they give. */
+/** The options of `enqueue`, and the task fields that they set. */
 import { resolve } from "node:path";
 import { compact } from "../../core/compact.ts";
 import { LAND_MODES } from "../../core/landing.ts";
@@ -69,7 +69,7 @@ const TASK_OPTIONS = {
   cap: { type: "text", value: "NAME", many: true, help: "a capability that the agent must have" },
   cwd: textOption("DIR", "where the program runs (default with -- CMD: here)"),
   env: { type: "text", value: "K=V", many: true, help: "a variable for the program" },
-  // Not `--env-file`: Node 20 looks for that in all arguments, and takes it for its own.
+  // It is not called `--env-file`: Node 20 searches all arguments for that name, and takes it as its own option.
   vars: textOption("FILE", "variables for the program, one NAME=value a line"),
   "inherit-env": {
     type: "flag",
@@ -135,8 +135,8 @@ export async function openInbox(ctx: EnqueueContext): Promise<OpenMailbox> {
 }
 
 /**
- * The fields that the options give, without the id and the payload.
- * @param shellArgs what the command line of `--shell` finds in "$1" and on
+ * The fields that the options set, without the id and the payload.
+ * @param shellArgs the arguments "$1", "$2" and so on of the command line of `--shell`
  * @throws ErrUsage
  */
 export function fieldsOf(
@@ -197,12 +197,12 @@ function runLimitsOf(options: EnqueueContext["options"]): RunLimits | undefined 
   return Object.keys(limits).length === 0 ? undefined : limits;
 }
 
-/** The first argument after a command line is the name of the shell for its messages. */
+/** The first argument after the command line is the name that the shell uses in its messages. */
 function shellOf(line: string, args: readonly string[] = []): string[] {
   return ["/bin/sh", "-c", line, ...(args.length === 0 ? [] : ["sh", ...args])];
 }
 
-/** What is said by itself wins over the file, and that over what is inherited. */
+/** A variable of `--env` overrides the file, and the file overrides inherited variables. */
 function environmentOf(
   options: EnqueueContext["options"],
   ours: NodeJS.ProcessEnv,

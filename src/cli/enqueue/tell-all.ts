@@ -1,4 +1,4 @@
-/** Submits many tasks, prints their ids while they go in, waits for them when asked to, and counts what was refused. */
+/** Submits many tasks. Prints their ids as they are submitted, waits for them if asked to, and counts refused tasks. */
 import { compact } from "../../core/compact.ts";
 import { countText } from "../../text/render.ts";
 import { EXIT } from "../shell/exit-codes.ts";

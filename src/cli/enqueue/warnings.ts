@@ -1,4 +1,4 @@
-/** Warns of possible mistakes in a task. A warning is printed beside the task's id and is never a reason to refuse it. */
+/** Warns of possible mistakes in a task. A warning is printed in addition to the task's id, and never refuses the task. */
 import fs from "node:fs";
 import { delimiter, resolve } from "node:path";
 import { openIdReaders } from "../../app/id-readers.ts";
@@ -11,12 +11,12 @@ import { type LimitSource, TaskLimits } from "../../core/task-limits.ts";
 import { idsIn, lookInAnyCase, processingPlaces } from "../../view/find-task.ts";
 import { inheritedFrom } from "./surroundings.ts";
 
-/** Characters that a shell would act on, and that a program's name hardly ever has. */
+/** Characters that mean something to a shell, and that a program's name rarely has. */
 const FOR_A_SHELL = /[\s;&|<>$`*?()]/;
 /** How many ids of a tray are compared to find a similar one. */
 const COMPARED_MAX = 10_000;
 
-/** Warns when a whole command line is given as one word: it would be started as a program with that name. */
+/** Warns when a whole command line is given as one word: mailchute would look for a program with that name. */
 export function warnOfShell(
   argv: readonly string[] | undefined,
   cwd: string,

@@ -2,7 +2,7 @@
 import type { Context } from "./command-spec.ts";
 
 export interface Answered {
-  /** The id as the question has it: people may type it in another case. */
+  /** The id as the question spells it. People may type it in another case. */
   id: string;
   question: string;
   /** What happens next, for people. */
@@ -11,6 +11,6 @@ export interface Answered {
 
 /**
  * Answers a question with this id.
- * @throws ErrTaskNotFound when it knows no such id, ErrInvalidTransition when the id waits for no answer
+ * @throws ErrTaskNotFound when the part does not know the id, ErrInvalidTransition when the id waits for no answer
  */
 export type AnswerSource = (ctx: Context, id: string, text: string) => Promise<Answered>;

@@ -1,5 +1,5 @@
 /**
- * What a command module declares, so that parsing, checking, `--help` and completion are made from it and never by hand.
+ * The declaration of a command. Parsing, checking, `--help` and completion all come from it, never by hand.
  *
  * A file in `commands/` exports `command` (one verb) or `commands` (several verbs by name):
  *
@@ -19,7 +19,7 @@
  *       },
  *     });
  *
- * The name and the summary of each verb stand in `registry.ts`, because listing them must not load the modules.
+ * The name and the summary of each verb are in `registry.ts`, because a list of them must not load the modules.
  * Every command also understands --state, --json, --no-color and --help. Errors are thrown: `main` reports them and
  * maps their code to an exit code; `ErrUsage` becomes 2. With --json, print one document by `ctx.out.json`.
  */
@@ -31,7 +31,7 @@ interface OptionBase {
   help: string;
   /** One letter. */
   short?: string;
-  /** Other names that people type for it: an error then suggests this option, and not one with a similar spelling. */
+  /** Other names that people type for it. The error then suggests this option, not one with a similar spelling. */
   alsoCalled?: readonly string[];
   /** Left out of --help. */
   hidden?: boolean;
@@ -73,7 +73,7 @@ interface DurationOption extends OptionBase {
 }
 
 interface SizeOption extends OptionBase {
-  /** Bytes | undefined. Typed as 500M, 2G or a bare number of bytes; a unit is 1024 of the one before it. */
+  /** Bytes | undefined. Typed as 500M, 2G or a bare number of bytes. Each unit is 1024 times the unit before it. */
   type: "size";
   value: string;
 }
@@ -128,7 +128,7 @@ export interface Context<O extends OptionTable = OptionTable> {
   cwd: string;
   env: NodeJS.ProcessEnv;
   options: OptionValues<O>;
-  /** Without the verb and the second word; exactly as typed. */
+  /** The words without the verb and the second word, exactly as typed. */
   positionals: readonly string[];
   /** The second word of a two-word command; "" when the command has none. */
   subcommand: string;

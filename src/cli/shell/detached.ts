@@ -1,4 +1,4 @@
-/** Starts `run` as a process of its own, which outlives the terminal, with a log in the state tree that does not grow for ever. */
+/** Starts `run` as its own process, which outlives the terminal. Its log is in the state tree, and has a bounded size. */
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
@@ -12,16 +12,16 @@ import { EXIT } from "./exit-codes.ts";
 import { shortPath } from "./options.ts";
 
 const LOG = "run.log";
-/** A log above this is moved to `run.log.1` (bytes), so both together stay below twice of it. */
+/** A log above this size is copied to `run.log.1` and emptied (bytes). So both together stay below about twice this size. */
 const LOG_MAX = 5 * 1024 * 1024;
 const LOG_LOOK_MS = 60_000;
 const LOOK_MS = 50;
-/** Set for the process in the background: its log. */
+/** Tells the process in the background where its log is. */
 const LOG_VARIABLE = "MAILCHUTE_RUN_LOG";
-/** How much of the log is shown when the run has ended at once (characters). */
+/** How much of the log is shown when the run ends right after its start (characters). */
 const SHOWN_MAX = 2000;
 
-/** @param argv the words of this command line, with `--detach`. @returns the exit code, when the pool runs or its process has ended */
+/** Waits until the pool runs or its process has ended. @param argv this command line, with `--detach` @returns the exit code */
 export async function startDetached(
   ctx: Pick<Context, "cwd" | "env" | "json" | "out">,
   tree: StateTree,
@@ -62,7 +62,7 @@ export async function startDetached(
   return EXIT.ok;
 }
 
-/** Keeps the log of a process in the background small, as long as it runs. Does nothing in other processes. */
+/** Keeps the log of a background process small while it runs. Does nothing in other processes. */
 export function watchLog(env: NodeJS.ProcessEnv): void {
   const path = env[LOG_VARIABLE];
   if (path === undefined) return;
@@ -70,13 +70,13 @@ export function watchLog(env: NodeJS.ProcessEnv): void {
   setInterval(() => boundLog(path), LOG_LOOK_MS).unref();
 }
 
-/** The file stays the same one, because the streams of a process hold it open; what is written goes to its end. */
+/** Empties the file and does not replace it, because the streams of the process have it open and append to it. */
 function boundLog(path: string): void {
   try {
     if (fs.statSync(path).size <= LOG_MAX) return;
     fs.copyFileSync(path, `${path}.1`);
     fs.truncateSync(path);
   } catch {
-    // It is not there yet, or the disk is full: the next look tries again.
+    // The log does not exist yet, or the disk is full. The next look tries again.
   }
 }

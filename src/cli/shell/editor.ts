@@ -8,14 +8,14 @@ import { ErrUsage } from "./command-spec.ts";
 
 export interface Edited {
   text: string;
-  /** The file of the text. It stays when the text could not be used. */
+  /** The file of the text. It is kept when the text cannot be used. */
   path: string;
   /** Removes the file. */
   done(): void;
 }
 
 /**
- * @param name of the file, so that the editor knows what is in it
+ * @param name the name of the file, which tells the editor what kind of text it is
  * @throws ErrUsage without a terminal or an editor, ErrIo when the editor reports a failure
  */
 export async function editText(
@@ -31,7 +31,7 @@ export async function editText(
   const done = (): void => fs.rmSync(dir, { recursive: true, force: true });
   fs.writeFileSync(path, text, { mode: 0o600, flag: "wx" });
   const command = editor ?? "vi";
-  // A shell, because the variable may hold arguments.
+  // Use a shell, because the variable may hold arguments.
   const child = spawn("/bin/sh", ["-c", `${command} "$1"`, command, path], {
     stdio: "inherit",
     env,

@@ -42,7 +42,7 @@ const MORE_ADVICE = "check the path, its rights and the disk";
 export function describeError(error: unknown, where?: string): ErrorReport {
   if (error instanceof MailchuteError) {
     const { code, message, id, path, phase } = error;
-    // Of a read-only disk neither rights nor owners are the reason, whatever was tried.
+    // On a read-only disk, rights and owners are never the reason.
     const isReadOnly = systemCode(error.cause) === "EROFS";
     const hint = isReadOnly
       ? ADVICE["EROFS"]
@@ -69,7 +69,7 @@ function adviceFor(error: unknown): string {
 
 /**
  * Writes the report and returns the exit code.
- * @param write one chunk to stderr
+ * @param write writes one chunk to stderr
  * @param state the state tree of the command
  */
 export function reportError(

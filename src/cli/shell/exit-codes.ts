@@ -42,7 +42,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   ErrInvalidRoadmap: EXIT.config,
 };
 
-/** Errors that may be gone at the next try. */
+/** Errors that the next try may not meet. */
 const TEMPORARY: ReadonlySet<string> = new Set([
   "EMFILE",
   "ENFILE",
@@ -54,8 +54,8 @@ const TEMPORARY: ReadonlySet<string> = new Set([
 /** The exit code for any thrown value. An error that is neither ours nor the system's is a bug. */
 export function exitCodeOf(error: unknown): number {
   const code = systemCode(error);
-  // The cause is checked before the error itself: a task may run mailchute and end with its exit code. With 75 the task is tried
-  // again, with 78 it would fail for good.
+  // Check the cause before the error itself: a task may run mailchute and end with its exit code. With 75, the task is tried again.
+  // With 78, it would fail for good.
   const cause = (error as { cause?: unknown } | null)?.cause;
   if (TEMPORARY.has(code) || TEMPORARY.has(systemCode(cause))) return EXIT.temporary;
   const known = BY_CODE[code];

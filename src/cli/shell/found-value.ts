@@ -10,7 +10,7 @@ export function isDebugging(env: NodeJS.ProcessEnv): boolean {
   return env["MAILCHUTE_DEBUG"] === "1";
 }
 
-/** The value as JSON on one line; undefined without a request, or the error is of another kind. */
+/** The value as JSON on one line; undefined when no person asked for it, or the error holds no value. */
 export function foundValue(error: unknown, env: NodeJS.ProcessEnv): string | undefined {
   if (!isDebugging(env) || !(error instanceof MailchuteError)) return undefined;
   if (error.found === undefined) return undefined;

@@ -43,7 +43,7 @@ export function timeoutOf(ctx: Context<OptionTable>): number {
   return (ctx.options["timeout"] as number | undefined) ?? ACK_TIMEOUT_MS;
 }
 
-/** Says when no supervisor is there to carry the command out. */
+/** Prints a note when no supervisor runs that could carry out the command. */
 export function noteIfAlone(ctx: Context<OptionTable>): void {
   if (findSupervisor(ctx.stateDir) === undefined)
     ctx.out.note("no supervisor runs here; the command waits for the next one");

@@ -1,4 +1,4 @@
-/** Commands inside the run of an agent: it speaks through its own folder, and steers nothing. */
+/** Commands inside the run of an agent. A run may drop files into its own folder, but cannot steer the pool. */
 import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -7,11 +7,11 @@ import { readDocument, syncDir } from "../../host/documents.ts";
 import { DROP_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
 import type { Context } from "./command-spec.ts";
 
-/** So long a command waits until the worker outside has carried out what it asks for (ms); the worker looks each 200 ms. */
+/** How long a command waits for the worker outside to carry out its request (ms). The worker looks every 200 ms. */
 const ANSWER_MS = 30_000;
 const LOOK_MS = 20;
 
-/** The folder of the run that calls, when it uses its own state tree; undefined outside of a run. */
+/** The folder of the run that calls this command, if it uses the run's own state tree; undefined outside of a run. */
 export function dropOf({ env, stateDir }: Pick<Context, "env" | "stateDir">): string | undefined {
   const drop = env[DROP_VARIABLE];
   const state = env[STATE_VARIABLE];
@@ -19,7 +19,7 @@ export function dropOf({ env, stateDir }: Pick<Context, "env" | "stateDir">): st
   return resolve(state) === stateDir ? drop : undefined;
 }
 
-/** A verb that is for people and their programs was called inside a run. */
+/** The error for a verb that a run may not use: it is for people and their programs. */
 export function insideRun(verb: string, hint: string): MailchuteError {
   return new MailchuteError("ErrInsideRun", `a run of an agent may not use \`mailchute ${verb}\``, {
     phase: verb,
@@ -29,7 +29,7 @@ export function insideRun(verb: string, hint: string): MailchuteError {
 
 /**
  * Leaves a task in the folder of the run; the worker outside submits it.
- * @returns "unchanged" when the same task is there already
+ * @returns "unchanged" when the same task is already there
  * @throws ErrTaskExists, ErrIo
  */
 export function dropTask(drop: string, id: string, text: string): "submitted" | "unchanged" {
@@ -38,9 +38,9 @@ export function dropTask(drop: string, id: string, text: string): "submitted" | 
 
 /**
  * Asks the worker outside for something that a run cannot do itself, and waits for its answer.
- * @param id a new one
- * @param request the file's ending says which part takes it
- * @returns undefined when no answer came in time; the file is there, and will be taken
+ * @param id a new id
+ * @param request its `ending` says which part takes the file
+ * @returns undefined when no answer came in time. The file stays, and the worker will take it
  * @throws MailchuteError when it is refused, ErrIo
  */
 export async function askOutside(
@@ -109,7 +109,7 @@ function leave(
   }
 }
 
-/** When the run has ended just now, its folder was moved with the file in it, which is taken. */
+/** If the run has just ended, its folder was moved away with the file in it. The worker takes the file from there. */
 function syncLeft(drop: string): void {
   try {
     syncDir(drop);

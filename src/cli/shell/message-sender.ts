@@ -1,7 +1,7 @@
-/** The port for the part that keeps mail: `say` to a name instead of a task. Types only. */
+/** The port for the part that delivers mail: `say` to a name instead of a task. Types only. */
 import type { Context } from "./command-spec.ts";
 
-/** What `say` was told. A type, because a context takes no interface. */
+/** The options of `say`. This is a type, because a context accepts no interface. */
 export type SayOptions = Readonly<{
   to: string[];
   scope: string | undefined;
@@ -10,9 +10,9 @@ export type SayOptions = Readonly<{
   thread: string | undefined;
   "reply-to": string | undefined;
   "needs-human": boolean;
-  /** When an agent that runs gets it: at once, at its next step, or after its run. */
+  /** When a running agent gets the message: at once, at its next step, or after its run. */
   when: string | undefined;
-  /** How far it has to come before the command ends, and for how long that waits (ms). */
+  /** The state of the message that the command waits for, and how long it waits (ms). */
   wait: string | undefined;
   timeout: number | undefined;
 }>;

@@ -59,7 +59,7 @@ export function existingTree(
   );
 }
 
-/** What else may have been meant, for the end of a hint. */
+/** The name of a tree that was perhaps meant, for the end of a hint. */
 function nearName(dir: string, env: NodeJS.ProcessEnv): string {
   const near = suggest(
     basename(dir),
@@ -72,7 +72,7 @@ export function existsTree(tree: StateTree): boolean {
   return isTree(tree.dir) || fs.existsSync(join(tree.mailbox, "inbox"));
 }
 
-/** For commands that create what is missing: a note which tree they use, when that may surprise. Call it before the tree is created. */
+/** For commands that may create a tree: a note that names the tree, when that may surprise. Call this before the tree is created. */
 export function describeTree(
   ctx: Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd">,
 ): string | undefined {

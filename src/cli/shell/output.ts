@@ -9,7 +9,7 @@ import { EXIT } from "./exit-codes.ts";
 const STDOUT = 1;
 
 /**
- * Standard output. A file or pipe is written to directly, because Node's own stream takes longer to load than most commands take to
+ * Standard output. It writes to a file or pipe directly, because Node's own stream takes longer to load than most commands take to
  * run. Like that stream, such a write waits for a slow reader.
  */
 export class Stdout {
@@ -32,7 +32,7 @@ export class Stdout {
     this.onError = () => {};
   }
 
-  /** A command that only streams has nothing to finish: `mailchute events | head` ends when head has read enough. */
+  /** Ends the process when its reader is gone. A command that only streams has nothing to finish, as in `mailchute events | head`. */
   endWithReader(): void {
     this.onError = endOrFail;
   }

@@ -1,4 +1,4 @@
-/** Reads a command's arguments by its option table. Every value stays text, as typed, until its type is known. */
+/** Reads a command's arguments by its option table. A value stays text, as it was typed, until its type is known. */
 import { parseArgs } from "node:util";
 import { suggest } from "../../core/suggest.ts";
 import { ErrUsage, type OptionSpec, type OptionTable } from "./command-spec.ts";
@@ -177,7 +177,7 @@ function unknownOption(
   return new ErrUsage(`${verb} has no option ${rawName}`, hint);
 }
 
-/** What the value of an option may be: its name in --help, or the allowed words. */
+/** The text for the value of an option: its name in --help, or the allowed words. */
 function valueText(spec: Exclude<OptionSpec, { type: "flag" | "toggle" }>): string {
   return choicesText(spec) || spec.value;
 }

@@ -5,7 +5,7 @@ import { readDuration } from "./parse.ts";
 const TIME_OF_DAY = /^(\d{1,2}):(\d{2})$/;
 
 /**
- * Epoch ms of `22:00` (local; the last time that the clock showed it), `12h` (so long ago) or an ISO 8601 time.
+ * Epoch ms of `22:00` (local; the last time that the clock showed it), `12h` (12 hours ago) or an ISO 8601 time.
  * @param option its name, for the error
  * @throws ErrUsage
  */
@@ -26,7 +26,7 @@ export function readPast(text: string, nowMs: number, option: string): number {
 function lastTimeOfDay(hours: number, minutes: number, nowMs: number): number {
   const at = new Date(nowMs);
   at.setHours(hours, minutes, 0, 0);
-  // A day on which clocks change does not have 24 hours, so a calendar day is taken away.
+  // Go back a calendar day: a day on which clocks change does not have 24 hours.
   if (at.getTime() > nowMs) at.setDate(at.getDate() - 1);
   return at.getTime();
 }

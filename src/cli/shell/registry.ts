@@ -1,4 +1,4 @@
-/** Every verb with its summary and the place of its module. The list is made without loading any module. */
+/** Every verb with its summary and a function that loads its module. The list itself loads no module. */
 import { suggest } from "../../core/suggest.ts";
 import { type CommandModule, type CommandSpec, ErrUsage } from "./command-spec.ts";
 
@@ -6,7 +6,7 @@ export interface RegistryEntry {
   group: string;
   summary: string;
   load(): Promise<CommandModule>;
-  /** What a run of an agent, which may not use it, does instead. */
+  /** Set when a run of an agent may not use the verb: what the run should do instead. */
   insteadInRun?: string;
   /** Left out of the overview. */
   hidden?: boolean;

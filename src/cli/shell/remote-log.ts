@@ -1,20 +1,20 @@
-/** The port for a part that reads the log of a run at another machine. Types only. */
+/** The port for a part that reads the log of a run on another machine. Types only. */
 import type { Context } from "./command-spec.ts";
 
-/** A run that another machine has, or had. */
+/** A run on another machine. It may have ended. */
 export interface RunElsewhere {
-  /** Of the task. */
+  /** The id of the task. */
   id: string;
   machine: string;
   submission: string;
   attempt: number;
 }
 
-/** A copy of what the run has written, in a folder like that of a run here. */
+/** A local copy of what the run has written, in a folder like that of a local run. */
 export interface RemoteLog {
   readonly dir: string;
   /**
-   * Fetches what is new. `gone`: the machine has nothing of the run.
+   * Fetches what is new. `gone`: the machine has no files of the run.
    * @throws ErrIo when the machine does not answer
    */
   pull(): Promise<"is on" | "has ended" | "gone">;

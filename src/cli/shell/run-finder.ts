@@ -1,10 +1,10 @@
-/** The port for a part that knows agents by their names: which task an agent runs. Types only. */
+/** The port for a part that knows which task an agent runs, by the name of the agent. Types only. */
 import type { Context } from "./command-spec.ts";
 
 export interface NamedRuns {
   /** The ids of the tasks that it runs now. */
   running: string[];
-  /** The task that it ran last, as far as that is known. */
+  /** The last task that it ran, if that is known. */
   last: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Finds the state tree of a command line: the one it names, or `state` in this directory or the nearest one above. Reads only. */
+/** Finds the state tree of a command line: the tree that it names, or `state` in this directory or the nearest one above. Reads only. */
 import fs from "node:fs";
 import os from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -12,7 +12,7 @@ export interface StatePlace {
 }
 
 const NAME = "state";
-/** One of these makes a directory a state tree: many projects have a directory with that name. */
+/** A directory with one of these is a state tree. The name alone is not enough, because many projects have a directory named `state`. */
 const MARKS = [
   ...["inbox", "processing", "outbox", "failed"].map((tray) => join("mailbox", tray)),
   join("control", "inbox"),
@@ -24,8 +24,8 @@ const MARKS = [
 ];
 
 /**
- * Searches as git does for its directory: not above the home directory, and not on another file system. A tree in a directory above
- * counts only when we own it: a user who can write into its inbox can run programs as us.
+ * Searches upwards as git does, but not above the home directory, and not on another file system. A tree in a directory above counts
+ * only when we own it: a user who can write into its inbox can run programs as us.
  * @throws ErrUsage for `--state ""`: an unset shell variable must not select another tree
  */
 export function findStateDir(
@@ -47,13 +47,13 @@ export function findStateDir(
   return above === undefined ? { dir: here, from: "here" } : { dir: above, from: "above" };
 }
 
-/** A tree that is here comes before the name of another one, so that a new name changes no old script. */
+/** A tree at this path comes before a tree with this name, so that a new name breaks no old script. */
 function namedTree(text: string, env: NodeJS.ProcessEnv, cwd: string): string {
   const here = resolve(cwd, text);
   return isTree(here) ? here : (treeOfName(text, env) ?? here);
 }
 
-/** Whether a directory is a state tree. One that cannot be looked at may be a tree. */
+/** Whether a directory is a state tree. True also for a directory that cannot be read. */
 export function isTree(dir: string): boolean {
   return MARKS.some((mark) => isThere(join(dir, mark)));
 }

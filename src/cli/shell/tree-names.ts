@@ -1,4 +1,4 @@
-/** Names of state trees for `--state NAME`: links in the user's own configuration directory, which `ln -s` can make, too. */
+/** Names of state trees for `--state NAME`: links in the user's configuration directory. `ln -s` can make them, too. */
 import fs from "node:fs";
 import os from "node:os";
 import { isAbsolute, join } from "node:path";
@@ -17,7 +17,7 @@ export function treeNamesDir(env: NodeJS.ProcessEnv): string {
   return join(base, "mailchute", "trees");
 }
 
-/** The tree that has this name, as the link says, which need not exist; undefined: no tree has it. */
+/** The directory that the link of this name points to. It need not exist. Undefined when there is no such name. */
 export function treeOfName(name: string, env: NodeJS.ProcessEnv): string | undefined {
   if (!isTreeName(name)) return undefined;
   const dir = treeNamesDir(env);
@@ -29,7 +29,7 @@ export function treeOfName(name: string, env: NodeJS.ProcessEnv): string | undef
   }
 }
 
-/** All names with their trees, in the order of the names. What is no link is left out. @throws system errors */
+/** All names with their trees, sorted by name. Leaves out files that are no links. @throws system errors */
 export function listTreeNames(env: NodeJS.ProcessEnv): { name: string; dir: string }[] {
   let names: string[];
   try {

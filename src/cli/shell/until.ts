@@ -26,7 +26,7 @@ function nextTimeOfDay(hours: number, minutes: number, nowMs: number): number {
   return at.getTime();
 }
 
-/** The clock is read at least this often (ms): a timer does not count the time while the machine sleeps. */
+/** It reads the clock at least this often (ms), because a timer does not count the time while the machine sleeps. */
 const LOOK_MS = 10_000;
 
 /** Calls `onTime` once, when the wall clock has reached that time. @returns a function that ends the wait */

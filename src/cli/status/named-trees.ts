@@ -11,7 +11,7 @@ import type { StatusContext, StatusView } from "./status-view.ts";
 interface NamedTree {
   name: string;
   dir: string;
-  /** Undefined: there is no state tree at this place, or it cannot be read. */
+  /** Undefined when there is no state tree at this path, or it cannot be read. */
   snapshot?: Snapshot;
   fault?: string;
 }
@@ -19,7 +19,7 @@ interface NamedTree {
 /** How many lines of a reason are shown. */
 const REASON_LINES_MAX = 2;
 
-/** Trees that get a name later are not looked at. @throws an error with code ErrNoState when no tree has a name */
+/** Looks only at trees that have a name now. @throws an error with code ErrNoState when no tree has a name */
 export function viewNamedTrees(env: NodeJS.ProcessEnv): StatusView {
   const named = listTreeNames(env);
   if (named.length === 0)

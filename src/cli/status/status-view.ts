@@ -1,4 +1,4 @@
-/** What `status` looks at again and again: one state tree, or all that have names. */
+/** What `status` reads repeatedly: one state tree, or all trees that have names. */
 import type { Context } from "../shell/command-spec.ts";
 
 export type StatusContext = Pick<Context, "colour" | "columns" | "isTerminal" | "stateFrom">;
@@ -10,6 +10,6 @@ export interface StatusView {
 
 export interface StatusLook {
   json(): object;
-  /** Of at most `columns` cells. */
+  /** The lines, each at most `columns` cells wide. */
   lines(ctx: StatusContext): string[];
 }

@@ -9,9 +9,9 @@ import { readEnd } from "../../host/regular-file.ts";
 import { entryLines } from "./conversation-lines.ts";
 
 const END_BYTES = 32 * 1024;
-/** What says where an agent is. */
+/** The kinds of entries that show what an agent is doing. */
 const TELLING: ReadonlySet<EntryKind> = new Set(["said", "call", "change", "failure"]);
-/** For lines that are not broken. */
+/** The width of lines that are not wrapped. */
 const UNBROKEN = undefined;
 
 export class AgentLines {
@@ -19,7 +19,7 @@ export class AgentLines {
   private readonly kinds = new Map<string, string | undefined>();
   private readonly last = new Map<string, { size: number; line: string | null }>();
 
-  /** How the lines of `events.jsonl` of this run are read; undefined: no coding agent ran there, or its reader is not loaded yet. */
+  /** The reader for `events.jsonl` of this run; undefined when no coding agent ran there, or the reader is not loaded yet. */
   readerOf(runDir: string): ReadLine | undefined {
     if (!this.kinds.has(runDir)) this.kinds.set(runDir, sessionOfRun(runDir)?.kind);
     const kind = this.kinds.get(runDir);
@@ -33,7 +33,7 @@ export class AgentLines {
     return reader === "loading" ? undefined : reader;
   }
 
-  /** What it said or did last. */
+  /** What the agent last said or did. */
   lastLineOf(runDir: string): string | null {
     const path = join(runDir, "events.jsonl");
     const size = fs.statSync(path, { throwIfNoEntry: false })?.size;
@@ -65,13 +65,13 @@ export class AgentLines {
         if (read !== undefined) this.readers.set(kind, read);
       },
       () => {
-        // Its stream is then shown as a plain log.
+        // Without a reader, its stream is shown as a plain log.
       },
     );
   }
 }
 
-/** A line of the stream as people read it. @param width cells; infinite: not broken @param atMs when it came (epoch ms) */
+/** A line of the stream as lines for people. @param width cells; infinite: no line is wrapped @param atMs when it came (epoch ms) */
 export function conversationLines(
   read: ReadLine,
   raw: string,
@@ -84,7 +84,7 @@ export function conversationLines(
     .flatMap((entry) => entryLines(entry, atMs, page));
 }
 
-/** The first line of a page may have lost its beginning. */
+/** Reads a line that may be cut: the first line of a page may have lost its beginning. */
 function readSafely(read: ReadLine, line: string): ReturnType<ReadLine> {
   try {
     return read(line);

@@ -39,7 +39,7 @@ export function entryLines(entry: Entry, atMs: number | undefined, page: Page): 
   const lines = entry.text
     .split("\n")
     .flatMap((line) => broken(safe(line.replaceAll("\t", "    ").trimEnd()), room));
-  // A call is shown in one line; only spoken text is shown in full.
+  // Show a call in one line. Only spoken text is shown in full.
   const shown = entry.kind === "call" && lines.length > 1 ? [shortened(lines[0] ?? "")] : lines;
   return shown.map((line, index) => {
     const text = how === undefined ? line : paint(page.colour, how, line);

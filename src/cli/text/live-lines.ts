@@ -1,6 +1,6 @@
 /**
- * Prints one line for each event of a pool, for the person who runs it. The lines come from the journal of events as it grows, so
- * the supervisor and its workers do no extra work. Failures are left out, because the supervisor reports them itself.
+ * Prints one line for each event of a pool, for the person who runs it. It follows the journal of events, so the supervisor and its
+ * workers do no extra work. It leaves out failures, because the supervisor reports them itself.
  */
 import fs from "node:fs";
 import { parseObject } from "../../core/json-object.ts";
@@ -91,7 +91,7 @@ function describeEvent(event: Told, record: Record<string, unknown>): string | u
     typeof record[field] === "number" ? record[field] : undefined;
   switch (event) {
     case "started": {
-      // It ran at another machine, and has ended by now.
+      // The run was on another machine, and has ended by now.
       if (record["machine"] !== undefined) return undefined;
       const attempt = number("attempt") ?? 1;
       return attempt > 1 ? `${id} started, run ${attempt}` : `${id} started`;

@@ -1,14 +1,14 @@
 /**
- * A view that is drawn again and again on a terminal, for `--watch` and `top`. It uses the terminal's alternate screen: nothing of a
- * frame gets into the scrollback, even when the width changes, and at the end, also by a signal or a crash, the terminal shows what
- * it showed before. A frame writes only the lines that have changed, all at once.
+ * Draws a view repeatedly on a terminal, for `--watch` and `top`. It uses the terminal's alternate screen. So no frame gets into the
+ * scrollback, even when the width changes. At the end, even after a signal or a crash, the terminal shows what it showed before. A
+ * frame writes only the lines that have changed, in one write.
  */
 import { cutPainted, safePainted, widthOf } from "../../text/render.ts";
 
-/** Without line wrap: a character that is wider than we think must not move the lines below. */
+/** Enters the screen. Switches line wrap off: a character that is wider than we think must not move the lines below. */
 const ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
-/** Between these a terminal shows nothing half drawn. One that does not know them ignores them. */
+/** Between these two, a terminal shows no half-drawn frame. A terminal that does not know them ignores them. */
 const BEGIN = "\x1b[?2026h";
 const END = "\x1b[?2026l";
 const ERASE_LINE_END = "\x1b[K";
@@ -20,7 +20,7 @@ const ENDING = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export interface Terminal {
   columns: number;
   rows: number;
-  /** It has not taken all of the last frame. */
+  /** True while the terminal has not taken all of the last frame. */
   isBusy: boolean;
   write(text: string): unknown;
   on(event: "resize", listener: () => void): unknown;
@@ -29,11 +29,11 @@ export interface Terminal {
   finish(): void;
 }
 
-/** Who reads keys changes the terminal's mode, too. */
+/** Code that reads keys while the screen is shown. It also changes the terminal's mode. */
 export interface ScreenUser {
-  /** The terminal is ours, from now on or again. */
+  /** Called each time that we take the terminal. */
   taken(): void;
-  /** It belongs to others, until it is taken again or for ever. Must not throw. */
+  /** Called when we give the terminal back. Must not throw. */
   left(): void;
 }
 
@@ -43,7 +43,7 @@ export class LiveScreen {
   private readonly terminal: Terminal;
   private readonly user: ScreenUser | undefined;
   private linesFor: LinesFor = () => [];
-  /** What the terminal shows; undefined: not known. */
+  /** The lines that the terminal shows; undefined when not known. */
   private shown: readonly string[] | undefined;
   private isOpen = false;
 
@@ -60,7 +60,7 @@ export class LiveScreen {
     process.on("SIGTSTP", this.suspend);
     process.on("SIGCONT", this.resume);
     process.on("exit", this.close);
-    // It comes before Node prints the error, which must not be printed on a screen that vanishes.
+    // Close the screen before Node prints the error. Otherwise the error would vanish with the screen.
     process.on("uncaughtExceptionMonitor", this.close);
   }
 
@@ -119,7 +119,7 @@ export class LiveScreen {
   }
 
   private draw(): void {
-    // A frame that the terminal has no room for is left out: the next one shows what is true then.
+    // Leave out a frame while the terminal is busy. The next frame shows the newer state.
     if (!this.isOpen || this.terminal.isBusy) return;
     const { columns, rows } = this.terminal;
     const lines = fitRows(this.linesFor(columns, rows), rows);
@@ -129,7 +129,7 @@ export class LiveScreen {
   }
 }
 
-/** Lines at the end are left out when they do not fit: they would scroll. */
+/** Leaves out lines at the end that do not fit, because they would make the terminal scroll. */
 export function fitRows(lines: readonly string[], rows: number): readonly string[] {
   const room = Math.max(2, rows);
   if (lines.length <= room) return lines;
@@ -138,9 +138,9 @@ export function fitRows(lines: readonly string[], rows: number): readonly string
 }
 
 /**
- * What turns one frame into the next; "" when nothing has changed. Text that does not fit is cut, and whatever is in a line, only
- * colours steer the terminal.
- * @param before undefined: the terminal may show anything
+ * The text that turns one frame into the next; "" when nothing has changed. It cuts text that does not fit. Of the control sequences in
+ * a line, only colours reach the terminal.
+ * @param before the last frame; undefined when the terminal may show anything
  */
 export function frameOf(
   before: readonly string[] | undefined,

@@ -1,9 +1,9 @@
-/** What `init --agents` writes into config.yaml for coding agents that are installed. */
+/** The text that `init --agents` writes into config.yaml for installed coding agents. */
 import type { CODING_AGENTS } from "../../core/settings.ts";
 
 export interface FoundAgent {
   kind: (typeof CODING_AGENTS)[number];
-  /** The path at which its program was found. */
+  /** The path of its program. */
   path: string;
 }
 

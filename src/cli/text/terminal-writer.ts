@@ -1,6 +1,6 @@
 /**
- * Writes to the terminal without waiting for it: over a slow or stopped line this process can still be asked to end. While the
- * terminal has not taken everything, it is busy, and a caller leaves out frames.
+ * Writes to the terminal without waiting for it. So signals can end this process even when the line is slow or stopped. While the
+ * terminal has not taken everything, it is busy, and callers leave out frames.
  */
 import fs from "node:fs";
 import { systemCode } from "../../core/errors.ts";
@@ -15,7 +15,7 @@ type Stream = Pick<NodeJS.WriteStream, "columns" | "rows" | "write" | "on" | "of
 
 export class TerminalWriter {
   private readonly stream: Stream;
-  /** Opened anew, so that the other users of the terminal still wait for it; undefined where that is not possible. */
+  /** A new descriptor of the terminal, so that other users of the terminal still get blocking writes; undefined if it cannot be opened. */
   private readonly fd: number | undefined;
   private rest: Buffer = Buffer.alloc(0);
   private timer: NodeJS.Timeout | undefined;
@@ -71,7 +71,7 @@ export class TerminalWriter {
     try {
       while (this.rest.length > 0) this.rest = this.rest.subarray(fs.writeSync(this.fd, this.rest));
     } catch (error) {
-      // Any other error: the terminal is gone, and the process hears of that by a signal or the end of its input.
+      // After any other error, the terminal is gone. A signal or the end of its input tells the process.
       if (systemCode(error) !== "EAGAIN") this.rest = Buffer.alloc(0);
     }
     if (this.isBusy)

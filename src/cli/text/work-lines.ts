@@ -1,8 +1,8 @@
-/** What `status` says of the work that tasks have left on their branches. Pure. */
+/** What `status` says about the work that tasks have left on their branches. Pure. */
 import { counted, describeCounts, paint, safe, table } from "../../text/render.ts";
 import { changeText, type Work } from "../../view/landing.ts";
 
-/** How many are listed; the rest is counted. */
+/** It lists at most this many, and counts the rest. */
 const SHOWN_MAX = 10;
 
 const WORDS: Readonly<Record<Work["state"], string>> = {
@@ -22,7 +22,7 @@ export function workCounts(work: readonly Work[]): string | undefined {
   return work.length === 0 ? undefined : describeCounts(Object.fromEntries(counts));
 }
 
-/** What has not landed, those for a person first. */
+/** The work that has not landed. Work that needs a person comes first. */
 export function workLines(
   work: readonly Work[],
   { colour, columns }: { colour: boolean; columns: number },

@@ -1,6 +1,6 @@
 /**
- * Shows a waiting person which tasks are open, and why. A task that does not start is reported as soon as that is sure; all open
- * tasks are listed at the end.
+ * Shows a waiting person which tasks are open, and why. It reports a task that does not start as soon as this is sure, and lists open
+ * tasks at the end.
  */
 import { openIdReaders } from "../../app/id-readers.ts";
 import { isUnclaimed } from "../../core/names.ts";
@@ -19,7 +19,7 @@ export interface OpenTask {
 
 export type WaitContext = Pick<Context, "out" | "json" | "stateDir" | "env">;
 
-/** Nothing is reported earlier: a task that was just dropped, or is being moved, may start at once. */
+/** It reports nothing before this time (ms): a task that was just dropped, or is being moved, may start at once. */
 const FIRST_MS = 500;
 const AGAIN_MS = 1000;
 /** How many tasks each look examines. */
@@ -45,7 +45,7 @@ export class OpenTasks {
     this.untilMs = Date.now() + timeoutMs;
   }
 
-  /** When it wants to look again (ms from now). */
+  /** When `tell` will look again (ms from now). */
   get inMs(): number {
     return this.told.size >= TOLD_MAX ? Number.POSITIVE_INFINITY : this.atMs - performance.now();
   }
@@ -68,7 +68,7 @@ export class OpenTasks {
     this.before = now;
   }
 
-  /** The first of the tasks that are open when the time is over. */
+  /** The first of the tasks that are still open when the time is over, with reasons. */
   async list(ids: Iterable<string>): Promise<OpenTask[]> {
     const why = await this.look();
     return first(ids, NAMED_MAX).map((id) => ({ id, why: why.explain(id)?.text ?? null }));

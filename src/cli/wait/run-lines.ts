@@ -1,13 +1,13 @@
-/** What a person at the terminal sees of a run: a line for each event, and below them how far it is. */
+/** What a person at the terminal sees of a run: a line for each event, and below them the progress. */
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Context } from "../shell/command-spec.ts";
 import { LiveLines } from "../text/live-lines.ts";
 import { openWaitLine, type Standing, type WaitLine } from "./wait-line.ts";
 
-/** With more tasks at work none is asked what it says. */
+/** With more tasks in work than this, it does not read what they say. */
 const LOOKED_AT_MAX = 200;
 
-/** As the supervisor tells it: numbers of tasks. */
+/** Numbers of tasks, from the supervisor. */
 interface Progress {
   completed: number;
   failed: number;
@@ -18,12 +18,12 @@ interface Progress {
 }
 
 export class RunLines {
-  /** For all else that is printed while it runs. */
+  /** The output for everything else that is printed during the run. */
   readonly out: Context["out"];
   private readonly line: WaitLine | undefined;
   private live: LiveLines | undefined;
 
-  /** @param hasEnd it ends by itself, so that it can be said how far it is */
+  /** @param hasEnd true when the run ends by itself. Only then it can show its progress */
   constructor(ctx: Context, tree: StateTree, hasEnd: boolean) {
     this.line = hasEnd ? openWaitLine(ctx, tree) : undefined;
     this.out = this.line?.beside(ctx.out) ?? ctx.out;
@@ -41,7 +41,7 @@ export class RunLines {
   }
 }
 
-/** Undefined before there is anything to do. Pure. */
+/** The progress of a run; undefined before there is any task. Pure. */
 export function standingOf(progress: Progress): Standing | undefined {
   const { completed, failed, skipped, left, accepted, isAllKnown } = progress;
   const ended = completed + failed + skipped;

@@ -1,4 +1,4 @@
-/** Reports on stderr why a command waits for long: no supervisor runs, or nothing new starts. */
+/** Reports on stderr why a command waits for a long time: no supervisor runs, or nothing new starts. */
 import { explainShortage } from "../../core/free-space.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { safe } from "../../text/render.ts";

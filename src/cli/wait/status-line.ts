@@ -1,4 +1,4 @@
-/** One line at the end of what a command prints on a terminal, drawn again and again on stderr while it waits. Leaves nothing behind. */
+/** A line below the output of a command on a terminal. It is redrawn on stderr while the command waits, and removed at the end. */
 import { cut, safe } from "../../text/render.ts";
 import type { Output } from "../shell/command-spec.ts";
 
@@ -16,7 +16,7 @@ export class StatusLine {
 
   /** Nothing is written when the text is the same. */
   show(text: string): void {
-    // In the last cell the cursor would be at the begin of the next line.
+    // Leave the last cell free: after it, the cursor would be at the beginning of the next line.
     const line = cut(safe(text), Math.max(1, (this.stream.columns || 80) - 1));
     if (line === this.shown) return;
     this.shown = line;
@@ -29,7 +29,7 @@ export class StatusLine {
     this.stream.write(TO_BEGIN);
   }
 
-  /** The same output, which takes the line away before it prints. */
+  /** The same output, but it removes the line before it prints. */
   beside(out: Output): Output {
     const after = <A extends unknown[], R>(print: (...args: A) => R) => {
       return (...args: A): R => {

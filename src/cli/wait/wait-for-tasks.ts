@@ -1,4 +1,4 @@
-/** Waits until tasks have settled, by looking into the trays. Changes nothing and needs no supervisor to answer. */
+/** Waits until tasks have settled. It looks into the trays, changes nothing, and needs no supervisor. */
 import fs from "node:fs";
 import { join } from "node:path";
 import type { SupervisorDocument } from "../../core/documents.ts";
@@ -15,7 +15,7 @@ import { openWaitLine, type Standing } from "./wait-line.ts";
 
 export interface WaitResult {
   settled: Settled[];
-  /** Tasks that still waited or ran when the time was over. */
+  /** Tasks that were still waiting or running when the time was over. */
   pending: string[];
   /** The first pending tasks, with the reasons why they are open. */
   open: OpenTask[];
@@ -94,7 +94,7 @@ function standingOf(
   };
 }
 
-/** Waits until nothing waits or runs, in the mailbox or in the plan. @returns what was open when the time was over */
+/** Waits until no task waits or runs, in the mailbox or in the plan. @returns the tasks that were open when the time was over */
 export async function waitForQuiet(
   ctx: WaitContext,
   tree: StateTree,
@@ -116,7 +116,7 @@ export async function waitForQuiet(
   let quietLooks = 0;
   try {
     for (;;) {
-      // A task that moves between two trays can be missed by one look, but not by two in this order.
+      // One look can miss a task that moves between two trays, but two looks in this order cannot.
       quietLooks = isQuiet(tree) ? quietLooks + 1 : 0;
       if (quietLooks >= 2) return { isQuiet: true, open: [] };
       if (quietLooks === 1) continue;

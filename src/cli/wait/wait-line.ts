@@ -1,4 +1,4 @@
-/** What a person who waits for tasks sees on a terminal: how many have ended, and how far one is that runs. Reads only. */
+/** What a person who waits for tasks sees on a terminal: how many have ended, and the progress of a running one. Reads only. */
 import { join } from "node:path";
 import { isatty } from "node:tty";
 import { runOf } from "../../core/names.ts";
@@ -14,20 +14,20 @@ import { StatusLine } from "./status-line.ts";
 const STDERR = 2;
 const LOOK_MS = 250;
 
-/** How the wait stands. */
+/** The progress of the wait. */
 export interface Standing {
   ended: number;
   failed: number;
   /** Left out: none. */
   skipped?: number;
   all: number;
-  /** Whether this task is waited for. Left out: too many run for a look at each. */
+  /** Whether the command waits for this task. Left out when too many tasks run to look at each. */
   isWanted?: (id: string) => boolean;
-  /** False while there may be more. */
+  /** False while there may be more tasks. */
   isAllKnown?: boolean;
 }
 
-/** Undefined when no person looks, or one who reads a log. */
+/** Undefined when stderr is no terminal that can redraw a line, or with --json. */
 export function openWaitLine(
   { json, env }: Pick<Context, "json" | "env">,
   tree: StateTree,
@@ -47,7 +47,7 @@ export class WaitLine {
     this.tree = tree;
   }
 
-  /** @param standing asked a few times a second; undefined: there is nothing to show */
+  /** @param standing called a few times a second; it returns undefined when there is nothing to show */
   follow(standing: () => Standing | undefined): void {
     this.timer = setInterval(() => this.draw(standing()), LOOK_MS).unref();
     // A second Ctrl-C ends the process at once.
@@ -71,7 +71,7 @@ export class WaitLine {
       this.line.show(waitText(standing, this.saying(standing), performance.now() - this.beganMs));
   }
 
-  /** What the task says that runs; of several the first one that says anything. */
+  /** What a running task says; of several, the first one that says something. */
   private saying(standing: Standing): string | undefined {
     const { isWanted } = standing;
     if (isWanted === undefined) return "";
@@ -104,7 +104,7 @@ function linesOf(runDir: string, hasBar: boolean): string {
   return progress === undefined ? "" : batchBar(progress, hasBar);
 }
 
-/** Of one task that is waited for its own bar is shown. */
+/** Whether the command waits for one task only. Then that task's own progress bar is shown. */
 function isOne({ all, isAllKnown = true }: Standing): boolean {
   return all === 1 && isAllKnown;
 }
