@@ -1,4 +1,4 @@
-/** What runs when a task has settled: the words that tasks, groups and settings share. Pure. */
+/** Callbacks, which run when a task has settled: the words that tasks, groups and settings share. Pure. */
 
 /** `on_settled` runs in addition to one of the other two. */
 export const CALLBACK_EVENTS = ["on_success", "on_failure", "on_settled"] as const;

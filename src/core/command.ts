@@ -73,7 +73,7 @@ export function subjectOf({
   }
 }
 
-/** The newest command on a subject that ran while older ones waited. Older commands on this subject then change nothing. */
+/** The newest command on a subject that ran before older ones. Those older commands change nothing when they run later. */
 export interface LastWord {
   /** When its file arrived, by the file system's clock (epoch ms). If two arrived at the same time, the file names decide. */
   arrivedMs: number;

@@ -1,7 +1,7 @@
 /** The tasks and nodes of the plan that a task waits for, and how far each must be. Pure. */
 import { foldId } from "./names.ts";
 
-/** An id, or an id with how far it must be. */
+/** An id, or an id with the status that the task must have reached. */
 export type DependencyField = string | { id: string; required_status?: RequiredStatus };
 
 /** `done`: it has completed. `terminal`: it has ended, well or not. */

@@ -85,7 +85,7 @@ export interface RemoteRun {
   /** The progress that the run itself reports. */
   progress: { pct: number | null; text: string } | null;
   last_line: string | null;
-  /** So far. */
+  /** The cost so far (millionths of a US dollar). */
   cost_usd_micro: number | null;
 }
 

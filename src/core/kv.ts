@@ -2,7 +2,7 @@
 import { isId } from "./names.ts";
 import { RUN_SCOPE } from "./roadmap.ts";
 
-/** Who put a value. */
+/** The run, person or program that put a value. */
 export interface KvSource {
   /** Name of the run's directory under `runs/`; null when no run put the value. */
   run: string | null;

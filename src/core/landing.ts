@@ -64,7 +64,7 @@ export function landingIdOf(id: string): string {
   return withEnding(id, ".land");
 }
 
-/** The id of the task in which an agent mends work that could not land. @param n from 1 */
+/** The id of the task that has an agent mend work that could not land. @param n from 1 */
 export function fixIdOf(id: string, n: number): string {
   return withEnding(id, `.fix-${n}`);
 }

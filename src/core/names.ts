@@ -103,7 +103,7 @@ export function isUnclaimed(name: Pick<ProcessingName, "stage"> | undefined): bo
   return name?.stage === "ready" || name?.stage === "hold";
 }
 
-/** How the gate of a task begins that runs on another machine. Such a task is in work, although no local process has it. */
+/** The prefix of the gate of a task that runs on another machine. Such a task is in work, although no local process has it. */
 export const CLUSTER_GATE = "cluster-";
 
 /** True if this file in `processing/` takes up slots of its group, its agent and its limits. */

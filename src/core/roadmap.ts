@@ -58,7 +58,7 @@ export interface RoadmapNode {
   type: NodeType;
   title: string;
   status: NodeStatus;
-  /** The list of the file in which the node is written. */
+  /** The list in the file that holds the node. */
   section: "nodes" | "epics";
   /** Id of the node it belongs to: a field of items under `nodes`; the milestone or epic around an item under `epics`. */
   parent?: string;

@@ -61,7 +61,7 @@ export interface AgentSettings extends LandFields {
   worktree?: "auto" | "none";
   /** Programs that make a new worktree ready: one with its arguments, or a list of them. */
   setup?: string[] | string[][];
-  /** Checks of its tasks that have none of their own: programs that must exit with 0, and files that must be there. */
+  /** Checks for tasks without checks of their own: programs that must exit with 0, and files that must exist. */
   verify?: string[] | string[][];
   expect_files?: string[];
   /** How long it may wait for a background task after its work (ms). */
@@ -114,7 +114,7 @@ export interface AccountSettings {
   reserve_pct?: number;
 }
 
-/** The callbacks of tasks that have none of their own, and whose group has none. */
+/** All settings. Its callbacks are for tasks without callbacks of their own and of their group. */
 export interface Settings extends Required<CallbackFields> {
   /** Slots in all worker processes of this supervisor together. */
   workers: number;
@@ -130,7 +130,7 @@ export interface Settings extends Required<CallbackFields> {
     journal_bytes_max: number;
     /** For evidence of nodes that are no longer in the plan, and of earlier runs of nodes that are. */
     evidence_days: number;
-    /** For what is left of work that has landed: its commits before they were rebased, saves, and files in `landings/`. */
+    /** For the remains of landed work: its commits from before the rebase, saves, and files in `landings/`. */
     landed_days: number;
     /** For saves of worktrees, which may hold work that is nowhere else. */
     saves_days: number;
@@ -197,7 +197,7 @@ export interface Settings extends Required<CallbackFields> {
   accounts: Record<string, AccountSettings>;
   /** By name. */
   groups: Record<string, GroupSettings>;
-  /** By name; a number stands for slots. */
+  /** By name. A number means this many slots. */
   limits: Record<string, number | LimitSettings>;
   /** By name: the fields of a schedule. */
   schedules: Record<string, unknown>;
@@ -243,7 +243,7 @@ export interface ClusterSettings {
 export interface ClusterMachine {
   /** The targets whose tasks it runs. */
   serves?: string[];
-  /** The targets to which it sends tasks. */
+  /** The targets that it sends tasks to. */
   sends?: string[];
 }
 

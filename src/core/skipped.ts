@@ -11,7 +11,7 @@ export function isSkippedKind(kind: unknown): boolean {
   return KINDS.some((one) => one === kind);
 }
 
-/** `not run: nightly-1 has the same dedup_key`. @param of the task that has the key */
+/** `not run: nightly-1 has the same dedup_key`. @param of the id of the task that has the key */
 export function duplicateText(of: string): string {
   return `not run: ${of} has the same dedup_key`;
 }

@@ -13,7 +13,7 @@ export interface GroupSettings extends CallbackFields {
   limits?: string[];
 }
 
-/** A limit that tasks and groups name in `limits`. A number stands for `slots`. */
+/** A limit that tasks and groups name in `limits`. A bare number means `slots`. */
 export interface LimitSettings {
   slots?: number;
   /** Starts of runs: `60/min`. */

@@ -92,7 +92,7 @@ export interface Task extends CallbackFields {
   setup?: string[][];
   /** What becomes of its branch: see `LandMode`. */
   land?: LandMode;
-  /** The branch into which its work is brought. */
+  /** The branch that gets its work. */
   target?: string;
   land_command?: string[];
   land_into_checkout?: boolean;

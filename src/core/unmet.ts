@@ -26,7 +26,7 @@ export interface Unmet {
 
 /** At most this many dependencies are named. */
 const NAMED_MAX = 3;
-/** At most this many dependencies are looked at: of one task, and in all for one explanation. */
+/** One explanation looks at no more dependencies than this: of one task, and in all. */
 const LOOKED_AT_MAX = 50;
 const LOOKS_MAX = 300;
 
