@@ -63,8 +63,8 @@ export interface Assignment {
   attempt: number;
   lease: string;
   /**
-   * The file whose name is the lease; "" when it runs no task. Programs must not touch it: a run without this file has lost its
-   * task.
+   * The claimed file, whose name is the lease; "" when the agent runs no task. Programs must not touch it: a run without this file has
+   * lost its task.
    */
   claimFile: string;
   /** `runs/<run>`. The directory is made when the first file is put into it. */
@@ -84,7 +84,7 @@ export interface Assignment {
   secrets?: readonly string[];
   /** What its programs have used is added here. */
   usage: RunUsage;
-  /** Keeps its programs within limits; left out: there are none. */
+  /** Keeps its programs within their limits. Left out without limits. */
   limiter?: RunLimiter | undefined;
   /** The size of the packets in the run's folder (bytes). */
   packetBytes?: number;

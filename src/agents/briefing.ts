@@ -14,7 +14,7 @@ export interface Briefing {
 }
 
 export type BriefingNote =
-  /** The session in which it works. */
+  /** The session that the agent works in. */
   | { session_id: string }
   /** The program has shortened its context, so the model may have lost its standing instructions. */
   | "compacted"

@@ -34,7 +34,7 @@ export function hasUsed(record: CostRecord): boolean {
   return record.input_tokens + record.output_tokens + (record.cost_usd_micro ?? 0) > 0;
 }
 
-/** The same for two lines about one run in one session. */
+/** A key that is the same in all lines about one run in one session. */
 export function costKeyOf(record: CostRecord): string {
   return `${record.lease ?? record.run} ${record.session_id}`;
 }

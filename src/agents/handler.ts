@@ -1,4 +1,4 @@
-/** What a function that runs tasks is given, and what it may throw. */
+/** The arguments of a function that runs tasks, and the errors that it may throw. */
 import type { Task } from "../core/task.ts";
 
 /** What a handler gets besides the task. */

@@ -117,7 +117,7 @@ export function enterGate(
   };
 }
 
-/** A window whose rest is reserved for the owner of the account. Of several, the one that ends last. */
+/** The window that has only its reserve for the account's owner left. Of several, the one that ends last. */
 function reservedWindow(
   { windows = {} }: GateDocument,
   reservePct: number,

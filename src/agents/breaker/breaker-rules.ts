@@ -25,7 +25,7 @@ const AT_ONCE: ReadonlySet<string> = new Set(["ErrAuth", "ErrAgentConfig"]);
 
 /**
  * Called when a run has failed.
- * @param before what is known of the runs before it
+ * @param before the document before this run; undefined when no failure is known
  * @param nowMs epoch ms
  */
 export function noteFailure(

@@ -30,7 +30,7 @@ export interface Scope {
   key: string;
   /** The name for people, such as `task a`. */
   what: string;
-  /** Who waits, in words for people. */
+  /** A text for people that says who waits for an answer. */
   who: string;
   /** See `Question`. */
   agents: readonly string[];
@@ -56,7 +56,7 @@ export interface Budgets {
   day: DayBudget;
 }
 
-/** Who waits for the answer to a question about the budget of a plan. */
+/** The text for `who` in a question about the budget of a plan. */
 export const NODES_OF_PLAN = "every node of the plan that a coding agent works on";
 export const NOTHING_SPENT: Spent = { usd: 0, tokens: 0, turns: 0, time: 0, runs: 0 };
 const DAY_MS = 24 * 60 * 60 * 1000;

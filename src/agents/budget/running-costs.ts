@@ -15,7 +15,7 @@ export interface RunningCost {
   /** The owner of the run's lease. */
   owner: string;
   record: CostRecord;
-  /** The name of its session's document, and what will be booked for the session, this run included. */
+  /** The name of its session's document, and what will be booked for the session, including this run. */
   session_key: string;
   booked: Usage;
 }

@@ -1,4 +1,4 @@
-/** The environment and arguments with which claude and codex use the mock API instead of their service. */
+/** The environment and arguments that make claude and codex use the mock API instead of their service. */
 
 interface Against {
   env: Record<string, string>;

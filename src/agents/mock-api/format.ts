@@ -46,7 +46,7 @@ const USAGE: Required<Usage> = {
 
 export const usageOf = (step: Step): Required<Usage> => ({ ...USAGE, ...step.usage });
 
-/** The text of a step; "ok" when it does nothing else. */
+/** The text of a step; "ok" when the step does nothing at all. */
 export function textOf(step: Step): string | undefined {
   const isSilent = step.run !== undefined || step.tool !== undefined;
   return step.say ?? (isSilent ? undefined : "ok");

@@ -73,10 +73,10 @@ export interface Conversation {
   steps: readonly Step[];
 }
 
-/** A list of steps is shared by all requests, in the order in which they come. */
+/** All requests share a list of steps, and use it in the order of their arrival. */
 export type Scenario = readonly Step[] | { conversations: readonly Conversation[] };
 
-/** The facts of a request by which its step is chosen. */
+/** The facts of a request that decide which step answers it. */
 interface Asker {
   texts: readonly string[];
   key: string;

@@ -54,7 +54,7 @@ export interface AgentProgram {
   isForeignVariable(name: string): boolean;
   /** Why it did not begin, by the end of its stderr. Undefined when the stderr does not say why. */
   faultOfLastWords(lastWords: string): TurnFault | undefined;
-  /** Other folders to which its sandbox lets it write. Empty when it has no sandbox. */
+  /** Other folders that its sandbox lets it write to. Empty when it has no sandbox. */
   writableFolders(settings: AgentSettings): string[];
   /** The settings with which its sandbox lets it write to this folder, too. Left out: it has no sandbox. */
   withWritable?(settings: AgentSettings, folder: string): AgentSettings;

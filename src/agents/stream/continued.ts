@@ -79,7 +79,7 @@ export function takeBackSession(stateDir: string, name: string): void {
 }
 
 /**
- * The session with which the first run of a task begins.
+ * The session that the first run of a task continues.
  * @param named the task's field `session`
  * @returns the refusal when yet another task has continued the session; undefined when the run begins as usual
  */

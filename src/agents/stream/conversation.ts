@@ -24,7 +24,7 @@ export type EntryKind =
   | "notice"
   | "limit"
   | "end"
-  /** A line that is not of its protocol. */
+  /** A line that does not belong to the program's protocol. */
   | "other";
 
 /** How many lines are shown: the last lines of a result, the first lines of a text that is no answer. */

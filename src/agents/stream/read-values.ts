@@ -27,7 +27,7 @@ export function readEpochMs(value: unknown): number | null {
   return isTime ? value * 1000 : null;
 }
 
-/** The id of a session with which it can be resumed. */
+/** The id of a session, if a program can resume the session with it. */
 export function readSessionId(value: unknown): string | undefined {
   return typeof value === "string" && SESSION_ID.test(value) ? value : undefined;
 }

@@ -25,7 +25,7 @@ import { keepInRun, type SessionDocument, type SessionFile } from "./session-fil
 
 /** How much of its last text is kept for the next run (characters). */
 const HAND_OFF_MAX = 4000;
-/** Why a run ended whose process was killed. */
+/** The reason for the end of a run whose process was killed. */
 const CUT_OFF = "It was cut off: the process that ran it was killed.";
 /** The shortest time between two copies of that text while it runs, in case its process is killed (ms). */
 const KEEP_MS = 5000;

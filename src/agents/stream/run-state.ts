@@ -153,7 +153,7 @@ function endTurn(state: RunState, end: TurnEnd): void {
   state.denied.push(...end.denied);
   // A program may print the error of its turn as if the model had said it.
   if (end.fault !== undefined && state.lastText === end.text) state.lastText = state.textBefore;
-  // A program that does not say what it answers has had one message.
+  // A program that does not say which messages it answers has got only one.
   if (end.answers === undefined) state.unanswered.clear();
   else for (const uuid of end.answers) state.unanswered.delete(uuid);
 }

@@ -16,7 +16,7 @@ export interface SessionDocument {
   account: string;
   /** Null until the program has reported it. */
   session_id: string | null;
-  /** The directory in which it was started. A session is resumed only there. */
+  /** The directory where the session was started. It is only resumed there. */
   cwd: string;
   /** How much of the session's usage was booked so far, if the program reports sums. */
   booked: Usage;
