@@ -1,4 +1,4 @@
-/** Lists the parts to which the command `answer` can pass an answer. */
+/** Lists the parts that the command `answer` can pass an answer to. */
 import type { AnswerSource } from "../cli/shell/answer-source.ts";
 import { planAnswers } from "../parts/plan/verbs/answer.ts";
 

@@ -17,7 +17,7 @@ const PARTS: LibraryParts = {
 
 /**
  * Opens a state tree, and makes it if it is missing. Nothing runs in it before a pool is started.
- * @param dir left out: `MAILCHUTE_STATE`, or `state` in the working directory
+ * @param dir default: `MAILCHUTE_STATE`, or `state` in the working directory
  * @throws ErrMailboxDir when it cannot be used safely, or needs a newer program; ErrInvalidConfig
  */
 export function open(dir: string = process.env["MAILCHUTE_STATE"] || "state"): Promise<Mailchute> {

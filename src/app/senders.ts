@@ -1,4 +1,4 @@
-/** Lists the parts to which the command `say` can pass a message for a name. */
+/** Lists the parts that the command `say` can pass a message for a name to. */
 import type { MessageSender } from "../cli/shell/message-sender.ts";
 import { sayTo } from "../parts/mail/verbs/say-to.ts";
 
