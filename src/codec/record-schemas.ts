@@ -1,4 +1,4 @@
-/** The JSON Schemas of result and error records, on which other programs may rely. This file checks nothing. */
+/** The JSON Schemas of result and error records. Other programs may rely on them. This file checks nothing. */
 
 import type { ErrorRecord, FailureKind, ResultRecord } from "../core/task.ts";
 import { optional } from "./schema.ts";
