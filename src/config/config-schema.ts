@@ -46,7 +46,7 @@ const Text = Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" });
 const Texts = (description?: string) =>
   Type.Array(Text, description === undefined ? {} : { description });
 const Strict = { additionalProperties: false } as const;
-/** An object of settings, all of which are optional. */
+/** An object of settings. All of them are optional. */
 const Settings = (properties: TProperties, options: SchemaOptions = {}) =>
   Type.Object(optional(properties), { ...options, ...Strict });
 

@@ -1,4 +1,4 @@
-/** The JSON Schemas of all files that people and programs write or read, by name. Each is loaded when it is asked for. */
+/** The JSON Schemas of all files that people and programs write or read, by name. Each is loaded at its first use. */
 import { type TSchema, Type } from "../codec/typebox.ts";
 
 interface Entry {
