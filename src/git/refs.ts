@@ -26,7 +26,7 @@ export async function branchesWith(repository: Repository, commit: string): Prom
   return gitLines(atCommonDir(repository), ...asked, "refs/heads/", "refs/remotes/");
 }
 
-/** Makes a ref. @returns false when it is there already */
+/** Makes a ref. @returns false when it exists */
 export async function makeRef(repository: Repository, { name, commit }: Ref): Promise<boolean> {
   const call = { ...atCommonDir(repository), answers: [128] };
   const { code } = await askGit(call, "update-ref", name, commit, NONE);

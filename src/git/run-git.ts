@@ -39,7 +39,7 @@ const ALWAYS = [
   // What we save must be on the disk before we remove anything.
   "core.fsync=committed,reference",
 ];
-/** Variables of git that say where it is and what it reads, not what a session works on. */
+/** Variables of git that say where its files are. They do not say what a git session works on, so they are kept. */
 const KEPT = /^GIT_(?:EXEC_PATH|TEMPLATE_DIR|CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM)|SSL_\w+)$/;
 /** How long it waits for a lock file of another git (ms). */
 const LOCK_WAIT_MS = 10_000;
@@ -81,7 +81,7 @@ export function splitNul(text: string): string[] {
   return text.split("\0").filter((part) => part !== "");
 }
 
-/** Whether the error says that a disk takes no more. For a file of a worktree git only says that it cannot write it. */
+/** Whether the error says that a disk is full. For a file of a worktree, git only says that it cannot write the file. */
 export function isDiskFull(error: unknown): boolean {
   return /No space left|quota exceeded|\bENOSPC\b|\bEDQUOT\b|unable to write|write error/i.test(
     messageOf(error),

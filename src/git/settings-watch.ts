@@ -1,5 +1,5 @@
 /**
- * Notices what a run changed in the settings of its repository: `.git/config`, hooks, filters. git obeys them in every worktree, also in
+ * Notices what a run changed in the settings of its repository: `.git/config`, hooks, filters. git obeys them in every worktree, even in
  * that of a person. All processes of one user can write there, so this can only report a change, not prevent it.
  */
 import { createHash } from "node:crypto";

@@ -1,6 +1,6 @@
 /**
- * Puts all that only a worktree holds into one commit: its files, also untracked ones, its index, commits that no branch has, and
- * stash entries of its branch. Changes neither the worktree nor its index.
+ * Puts everything that only a worktree holds into one commit: its files, including untracked ones, its index, commits that no branch
+ * contains, and stash entries of its branch. Changes neither the worktree nor its index.
  */
 import fs from "node:fs";
 import { join } from "node:path";
