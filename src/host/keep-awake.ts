@@ -11,7 +11,7 @@ const STDERR_LENGTH_MAX = 200;
  * @returns a function that lets the machine sleep again
  */
 export function keepAwake(why: string, onCannot: (reason: string) => void): () => void {
-  // The lock is held until cat ends. cat ends when its input ends, also when this process is killed.
+  // The lock is held until cat ends. cat ends when its input ends, so also when this process is killed.
   const wish = IS_MACOS
     ? ["-im"]
     : ["--what=sleep:idle:handle-lid-switch", "--who=mailchute", `--why=${why}`];

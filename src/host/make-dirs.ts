@@ -8,7 +8,7 @@ import { dirname } from "node:path";
 import { systemCode } from "../core/errors.ts";
 
 /**
- * Makes a directory with mode 0700, and its missing parents; does nothing when it is there.
+ * Makes a directory with mode 0700, and its missing parents. Does nothing when it exists.
  * @param missingMax the largest number of directories that are made, counting the directory itself. Infinity: no limit
  * @throws ENOENT when more are missing, EEXIST when something else is there, and other system errors
  */

@@ -20,7 +20,7 @@ const GROUP_FILES = [
     cached: ["total_inactive_file", "total_active_file"],
   },
 ];
-/** Files in which the kernel counts the processes of a group that it killed. */
+/** Files with the kernel's count of the processes of a group that it killed. */
 const KILL_FILES = ["memory.events", "memory.oom_control"];
 /** Version 1 shows "no limit" as a number larger than all memory. */
 const NO_LIMIT = 2 ** 60;

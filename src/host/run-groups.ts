@@ -170,7 +170,7 @@ function hasFirst(base: string): boolean {
 
 function pidsIn(dir: string): number[] {
   const words = wordsIn(join(dir, "cgroup.procs")) ?? [];
-  // 0 stands for a process that cannot be seen from here.
+  // 0 means a process that is not visible from here.
   return words.map(Number);
 }
 

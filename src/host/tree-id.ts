@@ -7,11 +7,11 @@ export interface Resident {
   place: string;
   pid: number;
   start_ticks: number;
-  /** The tree into which it wrote the document; missing or null when unknown. */
+  /** The tree that it wrote the document into; missing or null when unknown. */
   tree?: string | null;
 }
 
-/** Device and inode of a state directory; null when it cannot be looked at. */
+/** Device and inode of a state directory; null when they cannot be read. */
 export function treeIdOf(dir: string): string | null {
   try {
     const { dev, ino } = fs.statSync(dir, { bigint: true });

@@ -19,7 +19,7 @@ export interface ProcessSource {
   readonly restMs: number;
   /** Names the time since the last start of the machine. @throws the system's error when it cannot be read now */
   bootId(): string;
-  /** Names the space in which pids mean the same, such as a pid namespace. @throws like `bootId` */
+  /** Names the space in which a pid means the same process, such as a pid namespace. @throws like `bootId` */
   pidSpace(): string;
   /** The start time of a live process (zombies are dead), or undefined. @throws the system's error when it cannot be read now */
   startOf(pid: number): number | undefined;

@@ -65,7 +65,7 @@ class Texts {
     this.notes = notes;
   }
 
-  /** With the variables of processes that this user may look at. */
+  /** The commands, with the variables of processes that this user may read. */
   get full(): ReadonlyMap<number, string> {
     this.fullTexts ??= parseCommands(this.run(true).text);
     return this.fullTexts;
@@ -108,7 +108,7 @@ class Texts {
     return this.plainTexts;
   }
 
-  /** The variables of groups in which some processes have ours, all with the same lease. A program of ours leads a group. */
+  /** The variables of groups with processes that have ours, all with the same lease. A program of ours leads a group. */
   private get groups(): ReadonlyMap<number, string> {
     this.ofGroups ??= this.findGroups();
     return this.ofGroups;
