@@ -93,7 +93,7 @@ function indented(line: string): string {
   return " ".repeat(MARGIN) + line;
 }
 
-/** Names and values in the order in which they are shown; missing values are left out later. */
+/** Names and values in the order of the output. Missing values are left out later. */
 function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown][] {
   const { task, record, owner } = known;
   const created = numberIn(task, "created_at");
@@ -190,7 +190,7 @@ function runFiles(id: string, run: string): string[] {
   return lines;
 }
 
-/** One row for each event, with its details beside it, or below when there is no room. */
+/** One row for each event. Its details are in the same row, or below it when there is no room. */
 function eventLines(events: Knowledge["events"], width: number, colour: boolean): string[] {
   const rows = events.map((event) => [
     typeof event["t"] === "number"

@@ -1,4 +1,4 @@
-/** `status`: shows who runs the tree, what it holds, and why nothing moves. Reads files only. */
+/** `status`: shows the supervisor of the tree, what the tree holds, and why tasks do not start. Reads files only. */
 import { setTimeout as pause } from "node:timers/promises";
 import { lackText } from "../../core/free-space.ts";
 import { headlineOf } from "../../core/outcome.ts";

@@ -15,7 +15,7 @@ export type TaskSource = Pick<EnqueueContext, "options" | "rest" | "cwd" | "env"
 /**
  * The task's id and its JSON text.
  * @param createdAt unix seconds; undefined: the time of the file counts
- * @param known the id; left out: the options give it
+ * @param known the id; default: the id of the options
  * @param shellArgs the arguments "$1", "$2" and so on of the command line of `--shell`
  * @throws ErrUsage, ErrInvalidTask
  */

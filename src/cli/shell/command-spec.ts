@@ -140,7 +140,7 @@ export interface Context<O extends OptionTable = OptionTable> {
 export interface CommandSpec<O extends OptionTable = OptionTable> {
   /** The text after the verb on the usage line. */
   usage: string;
-  /** How many positionals; left out = none. The second word does not count. */
+  /** How many positionals are allowed. Default: none. The second word does not count. */
   args?: { min: number; max: number };
   /** True when `-- CMD ARGS…` may follow. */
   takesRest?: boolean;

@@ -1,4 +1,4 @@
-/** Writes the answers of a command. Control and invisible characters are made visible here, whatever their source. */
+/** Writes the answers of a command. It makes all control and invisible characters visible, from any source. */
 import fs from "node:fs";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { visibleJson } from "../../core/visible.ts";

@@ -58,7 +58,7 @@ export function isTree(dir: string): boolean {
   return MARKS.some((mark) => isThere(join(dir, mark)));
 }
 
-/** The text after the path of a tree, saying how it was found; empty when it is in this directory, or was named. */
+/** A text after the path of a tree that says how the tree was found; empty when it is in this directory, or was named. */
 export function whereFrom({ from }: Pick<StatePlace, "from">): string {
   return from === "above" ? " (found above this directory)" : "";
 }

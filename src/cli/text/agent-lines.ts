@@ -1,4 +1,4 @@
-/** Shows the stream of a coding agent as text: what it says and does. The readers of the kinds are loaded when first needed. */
+/** Shows the stream of a coding agent as text: what it says and does. The reader of a kind is loaded at its first use. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { Conversation, type EntryKind } from "../../agents/stream/conversation.ts";

@@ -27,7 +27,7 @@ export class ConversationReader {
     this.tail = new LineTail(this.path, 0, (line, end) => this.lines.push({ line, end }));
   }
 
-  /** Prints the new entries. @param isLive the run is in progress: an entry without a time came just now */
+  /** Prints the new entries. @param isLive true while the run goes on: then an entry without a time came just now */
   async drain(isLive = false): Promise<void> {
     while (this.tail.read(SLICE_BYTES) > 0) await this.flush(isLive);
   }
