@@ -11,7 +11,7 @@ const MODES: Readonly<Record<Permissions["mode"], readonly string[]>> = {
   edit: ["--permission-mode", "acceptEdits"],
   full: ["--permission-mode", "bypassPermissions"],
 };
-/** What `edit` may do beside changing files. */
+/** The tools that the mode `edit` allows in addition to changes of files. */
 const EDIT_TOOLS = ["Bash"];
 
 export function claudeArgv(settings: AgentSettings, sessionId: string | undefined): string[] {

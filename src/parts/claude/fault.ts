@@ -1,4 +1,4 @@
-/** Why a turn of Claude Code ended badly, from numbers and names in its stream. A turn with the `subtype` "success" may be an error. */
+/** Why a turn of Claude Code ended badly, from numbers and names in its stream. A `subtype` of "success" may still be an error. */
 import type { TurnFault } from "../../agents/stream/facts.ts";
 import { type Json, numberAt, textAt, textsAt } from "./fields.ts";
 
