@@ -1,6 +1,6 @@
 /**
- * Lets only as many tasks of remote agents start as machines have room for, so that the others keep their order here. Keeps tasks
- * that were sent at their gates. Without a remote agent or group in the settings it does nothing.
+ * Lets only as many tasks of remote agents start as machines have room for, so that the others keep their order here. Tasks that were
+ * sent stay at their gates until their results come. Without a remote agent or group in the settings it does nothing.
  */
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
