@@ -122,7 +122,7 @@ async function tellChanges(
   return failed("landing", "ErrLanding", text, { canRetry: false });
 }
 
-/** Removes the verdict of an earlier run in this folder, which must not count. @returns where this run begins in stdout.log (bytes) */
+/** Removes the verdict of an earlier run, because it must not count. @returns where this run begins in stdout.log (bytes) */
 function clearReports(runDir: string): number {
   fs.rmSync(join(runDir, "result.json"), { force: true });
   return fs.statSync(join(runDir, "stdout.log"), { throwIfNoEntry: false })?.size ?? 0;

@@ -64,7 +64,7 @@ export const command = defineCommand({
   },
 });
 
-/** Runs a failed review again. @returns the commit that the person lands without the review, if so */
+/** Runs a failed review again. @returns the commit, as `accepted`, if the person lands it without a review */
 async function reviewAgain(
   trays: Trays,
   { task_id, branch, repository, review_by: reviewer }: LandingOrder,
