@@ -148,8 +148,8 @@ export class Scheduler {
   }
 
   /**
-   * The time up to which all is decided. A new or changed schedule counts from now, also after the clock was set far back. A
-   * resumed one counts from its resume.
+   * The time up to which all is decided. A new or changed schedule counts from now, and so does each one after the clock was set
+   * far back. A resumed schedule counts from its resume.
    */
   private decidedTo(one: Known, nowMs: number): number {
     const { schedule, control, log } = one;
