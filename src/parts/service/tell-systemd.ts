@@ -1,4 +1,4 @@
-/** Tells systemd the state of the supervisor. Runs systemd-notify, because Node has no datagram sockets of files. See sd_notify(3). */
+/** Tells systemd the state of the supervisor. Runs systemd-notify, because Node has no Unix datagram sockets. See sd_notify(3). */
 import { spawn } from "node:child_process";
 import { UNIT_VARIABLE } from "./unit.ts";
 
