@@ -53,7 +53,7 @@ export function layout(frame: Frame, { columns, rows }: Size): Drawn {
   return { lines: frame.look.signs === ASCII_SIGNS ? lines.map(toAscii) : lines, log };
 }
 
-/** For a terminal that would show other characters as several wrong ones. Each replacement takes as many cells. */
+/** For a terminal that cannot show other characters. Each replacement takes as many cells as its character. */
 function toAscii(line: string): string {
   return line.replace(BEYOND_ASCII, (c) => ASCII_FOR[c] ?? "?".repeat(widthOf(c)));
 }
