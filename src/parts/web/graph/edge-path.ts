@@ -49,7 +49,7 @@ function pathOf(a: Place, b: Place, { xs, ends }: Columns): string {
 function laneAt(y: number, [first, last]: readonly [number, number]): number {
   const whole = Math.round(y);
   if (whole < first || whole > last + BOX.height) return whole;
-  // The lanes have the same distance as the boxes of a column.
+  // Lanes are as far apart as the boxes of a column.
   return first - GAP.y / 2 + Math.round((y - first + GAP.y / 2) / PITCH) * PITCH;
 }
 
