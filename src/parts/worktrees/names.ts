@@ -42,7 +42,7 @@ export function endedRefOf(id: string): string {
   return `${refsOf(id)}ended`;
 }
 
-/** The ref of a save. @param repeat from 1, because a task that is submitted again counts its runs from 1 again */
+/** The ref of a save. @param repeat from 1; a task that is submitted again counts its runs from 1 again */
 export function saveRefOf(id: string, attempt: number, repeat: number): string {
   return `${refsOf(id)}${attempt}${repeat === 1 ? "" : `.${repeat}`}`;
 }

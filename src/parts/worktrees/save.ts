@@ -1,4 +1,4 @@
-/** Saves what only a worktree holds under a ref, so that it outlives the worktree. */
+/** Saves under a ref what only a worktree holds, so that it outlives the worktree. */
 import { listRefs, makeRef } from "../../git/refs.ts";
 import { atCommonDir, type Repository } from "../../git/repository.ts";
 import { gitText } from "../../git/run-git.ts";

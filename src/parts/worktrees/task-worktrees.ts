@@ -165,7 +165,7 @@ export class TaskWorktrees implements Workspaces {
     const order: SaveOrder = { repository, worktree, id, attempt, withoutFilters };
     // A node that asks a person goes on in its worktree after the answer.
     const isCompleted = outcome.kind === "completed" && outcome.verdict !== "checkpoint";
-    // With changed settings a filter of the run could change what is committed.
+    // A run that has changed settings of the repository could have added a filter, which would change the committed contents.
     if (isCompleted && !withoutFilters) await this.commit(order, task, isLastTry);
     const { snapshot } = await saveWork(order);
     const work = isLast && isCompleted ? await noteWork(assigned, made, snapshot) : undefined;
