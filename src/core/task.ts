@@ -173,7 +173,7 @@ export interface ResultRecord extends Partial<WorkFacts>, RunUsage {
   run: string | null;
   /** For a batch: how many lines completed and failed. */
   batch?: BatchCounts;
-  /** The other machine at which the last run was. */
+  /** The other machine that had the last run. Left out when it was here. */
   machine?: string;
 }
 
@@ -209,6 +209,6 @@ export interface ErrorRecord extends RunUsage {
   chain?: string[];
   /** Set when another task had its `dedup_key`: the id of that one. */
   of?: string;
-  /** The other machine at which the last run was. */
+  /** The other machine that had the last run. Left out when it was here. */
   machine?: string;
 }
