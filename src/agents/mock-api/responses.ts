@@ -18,7 +18,7 @@ interface Item {
   output?: unknown;
 }
 
-/** How codex asks for a summary of the conversation: by a prompt, or by an item of its own. */
+/** How codex asks for a summary of the conversation: by a prompt, or by a special item. */
 const COMPACTION = /CONTEXT CHECKPOINT COMPACTION/;
 
 function read(path: string, body: Record<string, unknown>): Asked {

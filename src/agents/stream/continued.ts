@@ -16,7 +16,7 @@ import type { Usage } from "./facts.ts";
 import type { SessionDocument } from "./session-file.ts";
 
 export interface ContinuedSession extends SessionDocument {
-  /** The task whose session it was. */
+  /** The task that had the session before. */
   continues: string;
 }
 

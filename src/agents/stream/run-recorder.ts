@@ -55,7 +55,7 @@ export class RunRecorder {
   private readonly assignment: Assignment;
   private readonly startedMs = performance.now();
   private model: string | null;
-  /** When the session was last written (monotonic ms), and what it then said. */
+  /** When the session was last written (monotonic ms), and the agent's last text at that time. */
   private kept = { atMs: Number.NEGATIVE_INFINITY, text: undefined as string | undefined };
 
   constructor(assignment: Assignment, session: SessionDocument, parts: RecorderParts) {
