@@ -15,7 +15,7 @@ import { processes } from "./processes/processes.ts";
 export interface BucketClock {
   nowUs(): number;
   wallMs(): number;
-  /** Names the time since the last start of the machine. */
+  /** Identifies the current boot of the machine. */
   boot: string;
 }
 

@@ -12,7 +12,7 @@ const POOL = "mailchute-pool";
 /** The controllers that limit a run. */
 const CONTROLLERS: readonly string[] = ["memory", "pids"];
 
-/** What this process knows of its place among the groups. */
+/** The place of this process among the groups. */
 export interface GroupPlace {
   /** The directory of the group that contains the groups of the runs. */
   base: string;

@@ -4,9 +4,9 @@ export interface ProcessRow {
   pid: number;
   parent: number;
   group: number;
-  /** 0 when it is not told. */
+  /** 0 when the system does not report it. */
   session: number;
-  /** 0 when it is not told. */
+  /** 0 when the system does not report it. */
   threads: number;
   /** By `/proc`: clock ticks after boot. By `ps`: seconds since 1970. */
   startTicks: number;
@@ -17,7 +17,7 @@ export type Verdict = "alive" | "dead" | "unknown";
 export interface ProcessSource {
   /** How long to wait after a look, in addition to the usual pause, so that looks do not take most of the time (ms). */
   readonly restMs: number;
-  /** Names the time since the last start of the machine. @throws the system's error when it cannot be read now */
+  /** Identifies the current boot of the machine. @throws the system's error when it cannot be read now */
   bootId(): string;
   /** Names the space in which a pid means the same process, such as a pid namespace. @throws like `bootId` */
   pidSpace(): string;
