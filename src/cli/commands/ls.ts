@@ -91,7 +91,7 @@ interface Wanted {
   sort: Sort | undefined;
 }
 
-/** Reads rows of each state, at most `READ_MAX` of each, and chooses from all of them. */
+/** Reads rows of the wanted state or of all states, at most `READ_MAX` in all, and chooses from them. */
 async function chooseAmongAll(
   tree: StateTree,
   { wanted, sinceMs = Number.NEGATIVE_INFINITY, group, sort }: Wanted,

@@ -92,7 +92,7 @@ export const command = defineCommand({
     if (options.detach) return startDetached(ctx, tree, process.argv.slice(2));
     const { Supervisor } = await import("../../app/supervisor.ts");
     const isQuiet = options.live === false;
-    // A person at the terminal sees what happens; for a log or a pipe the journal has it.
+    // Show events to a person at a terminal. A log or a pipe does not need them, because the journal has them.
     const isLive =
       (options.live ?? (process.stderr.isTTY === true && !ctx.json)) && !options["dry-run"];
     const lines = isLive ? new RunLines(ctx, tree, options.drain || options.once) : undefined;
