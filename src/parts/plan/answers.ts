@@ -14,7 +14,7 @@ const OPENED_KEY = "ctx.opened";
 const ANSWERS_MAX = 20;
 
 interface KeptAnswer extends Answer {
-  /** Wall ms at which the question was asked. It identifies the question, even if the clock was set since. Null: no question. */
+  /** Wall ms at which the question was asked. It identifies the question, even if the clock was set later. Null: no question. */
   asked_at: number | null;
 }
 
@@ -39,7 +39,7 @@ export function openedAtMs(kv: KvStore, id: string): number | undefined {
   return kv.get(id, OPENED_KEY)?.t;
 }
 
-/** Wall ms since which the node's question waits for an answer; undefined when the node has no open question. */
+/** Wall ms at which the node asked its open question; undefined when it has none. */
 export function askedAtMs(kv: KvStore, id: string): number | undefined {
   const askedAt = kv.get(id, QUESTION_KEY)?.t;
   return keptOf(kv, id).at(-1)?.asked_at === askedAt ? undefined : askedAt;

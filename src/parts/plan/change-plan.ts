@@ -1,4 +1,4 @@
-/** Changes the plan in its file, for processes that are no supervisor: a command, the run of a reset. People and a supervisor may do so, too. */
+/** Lets a command or the run of a reset change the plan's file. People and a supervisor may change it at the same time. */
 import { applyEdits, type RoadmapEdit } from "./edit/edit.ts";
 import { withRoadmapLock } from "./file/lock.ts";
 import { RoadmapFile } from "./file/roadmap-file.ts";
@@ -12,9 +12,9 @@ export interface ChangedPlan {
 }
 
 /**
- * Makes edits in the file, all or none. If a person saves it at the same time, they are made in that text.
+ * Makes edits in the file, all or none. If a person saves it at the same time, the edits are made in that person's text.
  * @param path of the plan
- * @param plan returns the edits for a text; called again if a person saved in between. Its errors are passed on
+ * @param plan returns the edits for a text; called again if a person saved another text in between. Its errors are passed on
  * @throws the errors of `applyEdits`, ErrIo
  */
 export async function changePlan(

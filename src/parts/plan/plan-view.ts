@@ -1,4 +1,4 @@
-/** Reads the plan for commands that show it: when a node is asked for, and again when the file has changed. Writes nothing. */
+/** Reads the plan for commands that show it. Reads it again when the file has changed. Writes nothing. */
 import fs from "node:fs";
 import { type RestRule, restAfter } from "../../core/rest.ts";
 import type { RoadmapNode } from "../../core/roadmap.ts";

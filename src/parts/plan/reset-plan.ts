@@ -20,7 +20,7 @@ const NAMED_MAX = 5;
 export type ResetDone = Pick<Reset, "open" | "left"> & Pick<ChangedPlan, "after" | "conflicts">;
 
 /**
- * @param key of a run that may be repeated after a crash: nodes that have run since it was noted stay as they are then
+ * @param key names a run that may be repeated after a crash. The repetition leaves out nodes that have run since the first try
  * @param check refuses a plan that cannot be read
  * @throws ErrInvalidTransition one of the nodes is in flight · ErrTaskNotFound no such node · the errors of `changePlan`
  */
@@ -46,7 +46,7 @@ export async function resetPlan(
     const chosen = chooseReset(doc.nodes, find, choice);
     refuseInFlight(tree, trays, chosen);
     reset = chosen;
-    // A text that a person saved in between is judged anew, and the note replaced.
+    // If a person saves the plan in between, this runs again for the new text and replaces the note.
     const ids = chosen.open.map(({ id }) => id);
     if (ids.length > 0) noteReset(tree.dir, { key: noteKey, at_ms: Date.now(), ids }, isDurable);
     return chosen.edits;
@@ -54,7 +54,7 @@ export async function resetPlan(
   return { ...reset, after: changed.after, conflicts: changed.conflicts };
 }
 
-/** The nodes of a reset that died before the plan changed: those that have run since then are left out. */
+/** The nodes that an earlier try, cut off by a crash, still has to open. Nodes that have run since then are left out. */
 function stillClosed(
   tree: StateTree,
   { ids, at_ms: atMs }: ResetNote,
@@ -67,7 +67,7 @@ function stillClosed(
   });
 }
 
-/** A task of the node may be there while the plan says that it has ended: a retry, or work on its way into its target. */
+/** Throws if a chosen node is in flight. The plan may say that a node has ended while its task is retried or its work lands. */
 function refuseInFlight(tree: StateTree, trays: Trays, { open, inFlight }: Reset): void {
   const live = liveIds(trays);
   const unlanded = readUnlanded(tree);

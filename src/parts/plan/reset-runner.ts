@@ -1,4 +1,4 @@
-/** Lets a worker run the task of a schedule that runs the plan once more. Loads its code for the first one. */
+/** Lets a worker run a schedule's task that opens nodes of the plan again. Loads the code when the first such task runs. */
 import { isObject } from "../../core/json-object.ts";
 import type { Task } from "../../core/task.ts";
 import type { MakeRunner } from "../../worker/runner.ts";

@@ -1,6 +1,6 @@
 /**
- * Remembers what resets have opened, in `roadmap.resets.json`. A reset is noted before the plan changes: so a supervisor does not take
- * the plan with its open nodes for an old copy, and a run of a reset that is repeated after a crash opens nothing twice.
+ * Remembers in `roadmap.resets.json` which nodes resets have opened. A reset is noted before the plan changes. So a supervisor does
+ * not take the plan with the opened nodes for an old copy, and a reset that is repeated after a crash opens no node twice.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -9,23 +9,23 @@ import { foldId } from "../../core/names.ts";
 import { readDocument, replaceDocument } from "../../host/documents.ts";
 
 export interface ResetNote {
-  /** A run of a reset that is repeated has the same key. */
+  /** A reset that is repeated after a crash has the same key. */
   key: string;
   /** Epoch ms. */
   at_ms: number;
   ids: readonly string[];
 }
 
-/** A run of a reset may be repeated for as long (ms). */
+/** How long a reset may be repeated after a crash (ms). */
 const KEPT_MS = 24 * 3_600_000;
-/** Of older resets no more are kept than name so many nodes together. */
+/** The kept notes of older resets name at most this many nodes in all. */
 const IDS_MAX = 100_000;
 
 export function resetsFileOf(stateDir: string): string {
   return join(stateDir, "roadmap.resets.json");
 }
 
-/** The newest last. None when the document is missing or broken. */
+/** The newest last. Empty when the document is missing or broken. */
 export function readResets(stateDir: string): ResetNote[] {
   const resets = readDocument<{ resets?: unknown }>(resetsFileOf(stateDir))?.resets;
   return Array.isArray(resets) ? resets.filter(isNote) : [];
@@ -51,7 +51,7 @@ export function noteReset(stateDir: string, note: ResetNote, isDurable: boolean)
   replaceDocument(resetsFileOf(stateDir), { resets }, { isDurable });
 }
 
-/** Says when a node was last opened by a reset. It reads the document again when that has changed. */
+/** Says when a reset last opened a node. Reads the document again after it has changed. */
 export class OpenedByReset {
   private readonly stateDir: string;
   private stamp = "";
@@ -61,7 +61,7 @@ export class OpenedByReset {
     this.stateDir = stateDir;
   }
 
-  /** Epoch ms; undefined when no reset has opened it. */
+  /** Epoch ms; undefined when no reset has opened the node. */
   of(id: string): number | undefined {
     const stats = fs.statSync(resetsFileOf(this.stateDir), { throwIfNoEntry: false });
     const stamp = stats === undefined ? "" : `${stats.ino} ${stats.mtimeMs} ${stats.size}`;

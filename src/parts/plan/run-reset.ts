@@ -1,4 +1,4 @@
-/** Runs the task of a schedule that runs the plan once more. A run that is repeated after a crash opens nothing twice. */
+/** Runs a schedule's task that opens nodes of the plan again. A run that is repeated after a crash opens no node twice. */
 import { ErrInvalidRoadmap, MailchuteError } from "../../core/errors.ts";
 import type { ProcessingName } from "../../core/names.ts";
 import { type AttemptOutcome, failed } from "../../core/outcome.ts";
@@ -6,7 +6,7 @@ import type { AttemptTools } from "../../worker/runner.ts";
 import { resetPlan } from "./reset-plan.ts";
 import type { ResetChoice } from "./rules/reset.ts";
 
-/** So many nodes are named in the record. */
+/** The record names at most this many nodes. */
 const NAMED_MAX = 100;
 
 export async function runReset(
@@ -16,7 +16,7 @@ export async function runReset(
 ): Promise<AttemptOutcome> {
   try {
     const { open, left } = await resetPlan({ tree, trays }, choice, {
-      // A person who retries the task wants it once more.
+      // A retry by hand is a new submission, so it resets the plan again.
       key: `${id}@${submission}`,
       check({ problems: [first] }) {
         if (first !== undefined)

@@ -1,4 +1,4 @@
-/** Lets a worker run the task of a node phase by phase instead of with one call of its agent. Loads its code for the first one. */
+/** Lets a worker run a node's task phase by phase, not with one call of its agent. Loads the code when the first such task runs. */
 import { readBrief } from "../../codec/node-brief.ts";
 import { retryPolicyOf } from "../../core/outcome.ts";
 import type { KvStore } from "../../kv/store.ts";

@@ -24,9 +24,9 @@ export type RoadmapEdit =
   | { kind: "add"; node: NewNode }
   /** Sets one key of an item to a plain value. Status and dependencies have edits of their own; the id cannot be changed. */
   | { kind: "set"; id: string; field: SettableField; value: unknown }
-  /** Adds a dependency, or changes its requirement. No change if it is there with the same requirement. */
+  /** Adds a dependency, or changes its requirement. No change if the node has it with the same requirement. */
   | { kind: "add-dep"; id: string; on: string; required?: NodeDependency["required"] }
-  /** No change if the dependency is not there. */
+  /** No change if the node does not have the dependency. */
   | { kind: "remove-dep"; id: string; on: string };
 
 /**
@@ -45,7 +45,7 @@ export function applyEdits(doc: RoadmapDocument, edits: readonly RoadmapEdit[]):
       );
 }
 
-/** The statuses that the edits set, by id, when there are many and nothing else is set before them; undefined otherwise. */
+/** The statuses that the edits set, by id. Undefined when they are few, when another edit comes before one, or when a node is added. */
 function manyStatuses(edits: readonly RoadmapEdit[]): Map<string, NodeStatus> | undefined {
   if (edits.length < MANY) return undefined;
   const statuses = new Map<string, NodeStatus>();
@@ -75,7 +75,7 @@ function applyOneByOne(doc: RoadmapDocument, edits: readonly RoadmapEdit[]): Roa
   return refuseNewProblems(doc, draft.finish(checkPlan(draft.nodes, find)));
 }
 
-/** So many statuses are set together, because one by one each costs as much as the plan is long. */
+/** From this number on, statuses are set together: setting a single one takes time in proportion to the length of the plan. */
 const MANY = 50;
 /** Finds a YAML anchor: `&name`, but not the `&&` of a shell. */
 const ANCHOR = /(?:^|[\s[{,])&[^\s,&[\]{}]/m;
@@ -86,7 +86,7 @@ function isOfOneNode({ kind }: RoadmapEdit): boolean {
   return kind === "set" || kind === "add-dep" || kind === "remove-dep";
 }
 
-/** Refuses edits that change other nodes, too: those may copy from an item with an anchor, by `<<` or an alias. */
+/** Refuses edits that also change other nodes, which may copy from an item with an anchor by `<<` or an alias. */
 function refuseSpread(
   before: RoadmapDocument,
   after: RoadmapDocument,

@@ -1,4 +1,4 @@
-/** Sets a key that a person may set, in the text and in the node. */
+/** Sets one of the keys that commands may set, in the text and in the node. */
 import { ErrInvalidRoadmap } from "../../../core/errors.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import type { Draft } from "./draft.ts";

@@ -1,6 +1,6 @@
 /**
- * Sets the statuses of many nodes at once. Each edit of a draft moves the places of all items behind it, so thousands of edits take
- * minutes. Here each item is edited by itself, with the lines that it stands on, and the text is then put together once.
+ * Sets the statuses of many nodes at once. Each edit of a draft moves the places of all later items, so thousands of edits take
+ * minutes. Here each item is edited by itself, together with its lines, and the whole text is then joined once.
  */
 import { isDeepStrictEqual } from "node:util";
 import { foldId } from "../../../core/names.ts";
@@ -42,7 +42,7 @@ function setEach(
   const held: [string, NodeStatus][] = [];
   for (const [id, status] of statuses) {
     const node = findNode(doc, id) ?? getNode(new Draft(doc), id);
-    // What holds others is edited at the end, in the whole text.
+    // A container is edited at the end, in the whole text.
     if (doc.places.holes.has(node.order)) held.push([id, status]);
     else pieces.push(edit(node, status));
   }
@@ -63,11 +63,11 @@ function setEach(
   return draft.finish(after.problems);
 }
 
-/** A status in an item as nearly all are written. Other text may look the same: `isMeant` finds out. */
+/** The usual spelling of a status in an item. Other text may look the same, so `isMeant` checks the result. */
 const WORD =
   /(?<=(?:^|[\s{,])status:[ \t]+)(?:open|pending|in_progress|blocked|needs_human|done|failed)(?=[\s,}]|$)/;
 
-/** Replaces the word behind the only `status` of the item; where there are more, as in a comment, or none, the item is read. */
+/** Replaces the word after the only `status` of the item. With no such word, or several, for example in a comment, parses the item. */
 function replaceWord(doc: RoadmapDocument, node: RoadmapNode, status: NodeStatus): Piece {
   const { spans } = doc.places;
   const itemStart = spans[2 * node.order] ?? 0;

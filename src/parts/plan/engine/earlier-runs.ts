@@ -1,6 +1,6 @@
 /**
- * Finds out which tasks ended under earlier supervisors, from the end of the journal. A supervisor remembers in memory what it
- * changed in the plan; without these runs, the next one would take an old copy of the plan for a wish to run its nodes again.
+ * Reads from the end of the journal which tasks ended under earlier supervisors. A supervisor keeps only in memory what it changed
+ * in the plan. Without these runs, the next one would take an old copy of the plan for a wish to run its nodes again.
  */
 import { isDeepStrictEqual } from "node:util";
 import { systemCode } from "../../../core/errors.ts";
@@ -29,9 +29,9 @@ export interface EarlierRun {
 }
 
 export interface EarlierRuns {
-  /** The earliest first. */
+  /** Sorted by start, the earliest first. */
   runs: readonly EarlierRun[];
-  /** True if the last supervisor died. Where it ended in order, a person may have set nodes open since then. */
+  /** True if the last supervisor died. After an orderly end, a person may have opened nodes since then. */
   wasKilled: boolean;
 }
 
@@ -83,10 +83,10 @@ function* lastEvents(path: string, sinceMs: number): Generator<Record<string, un
 }
 
 /**
- * The status of a node that an old copy opened and whose last run completed. While its record is there it is "in_progress": what
- * follows from the run is then written again, because the old copy may lack that, too.
+ * The status of a node that an old copy opened and whose last run completed. While its record exists the status is "in_progress":
+ * then the changes that follow from the run are written again, because the old copy may lack them, too.
  * @returns undefined when the node has to run: its run asked a question or failed, or its text has changed since
- * @throws a system error: then the record cannot be read
+ * @throws a system error if the record cannot be read
  */
 export function statusAfterRun(
   { trays, tree }: Pick<Environment, "trays" | "tree">,
@@ -99,8 +99,8 @@ export function statusAfterRun(
 }
 
 /**
- * True if this record ended the node, and the plan never said so: the evidence is written before the plan, and is not of this run. Then
- * no person can have wished another run. In a plan that was saved during the run the node may still be open.
+ * True if this record ended the node and the plan never said so. The evidence is written before the plan, so it shows this: it does
+ * not come from this run. Then no person can have wanted another run. A plan saved during the run may still have the node open.
  * @param openedAtMs when a command last set the node open (wall ms)
  */
 export function isEndUntold(

@@ -17,7 +17,7 @@ export interface PlanParts {
   openedAtMs(id: string): number | undefined;
   /** Reads the new lines of the journal. */
   readJournal(): void;
-  /** Which tasks wait, which agents may start, and which completed work others have to wait for. */
+  /** Says which tasks wait, which agents may start, and which completed work has not landed. */
   limits: Pick<StartLimits, "isPutOff" | "mayStart" | "unlanded">;
 }
 

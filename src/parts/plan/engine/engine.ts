@@ -34,7 +34,7 @@ export class PlanEngine {
   private readonly launcher: NodeLauncher;
   private readonly finisher: NodeFinisher;
   private readonly reconciler: Reconciler;
-  /** Nodes whose tasks are to be removed from the mailbox: see `takeUnwanted`. */
+  /** Nodes whose tasks must be removed from the mailbox: see `takeUnwanted`. */
   private readonly unwanted = new Set<string>();
   readonly status: PlanStatus;
   isStarted = false;
@@ -74,7 +74,7 @@ export class PlanEngine {
     this.surveyNow();
   }
 
-  /** Nodes in progress that no worker has claimed yet. They may still begin during a pause. */
+  /** Nodes in progress that no worker has claimed yet. */
   unbegun(): string[] {
     return this.active.listUnbegun();
   }
@@ -94,7 +94,7 @@ export class PlanEngine {
       this.p.store.setStatus(id, "in_progress");
   }
 
-  /** Called when the first run of a node's task has begun, or the task is being taken back. A pause then stops its next run. */
+  /** Called when the first run of a node's task has begun, or the task is being taken back. From then on a pause stops its next run. */
   noteBegun(id: string): void {
     this.active.noteBegun(id);
   }
@@ -136,7 +136,7 @@ export class PlanEngine {
     this.p.env.wake();
   }
 
-  /** Called when the changes that follow from a node's end have become impossible. */
+  /** Called when a person's save has made the changes that follow from a node's end impossible. */
   onEndRefused(id: string, why: string): void {
     this.finisher.fail(id, why);
   }
@@ -148,8 +148,8 @@ export class PlanEngine {
   }
 
   /**
-   * A node that a person marked blocked or done does not run again, not even for a retry, but a run that has begun goes on to its
-   * end. While the pool is paused, a node that has not begun and is not in `launched` of control.json does not begin: it is opened again.
+   * A node that a person marked blocked or done does not run again, not even for a retry. A run that has begun goes on to its end.
+   * While the pool is paused, a node begins only if `launched` of control.json names it. Any other node that has not begun is opened again.
    */
   private findUnwanted(): void {
     const { paused, launched } = this.p.control.current;
@@ -162,7 +162,7 @@ export class PlanEngine {
     }
   }
 
-  /** Returns the nodes whose tasks are to be removed from the mailbox. Each `survey` finds the remaining ones again. */
+  /** Returns the nodes whose tasks must be removed from the mailbox. Each `survey` finds the remaining ones again. */
   takeUnwanted(): string[] {
     const ids = [...this.unwanted];
     this.unwanted.clear();
@@ -192,7 +192,7 @@ export class PlanEngine {
     );
   }
 
-  /** True if no node is in flight that will go on, none could be launched, and no question has a time limit. */
+  /** True if no node in flight will go on, no node could be launched, and no question has a time limit. */
   isIdle(onlyPlanners: boolean): boolean {
     return (
       this.active.countBut((id) => this.launcher.isStuck(id)) === 0 &&
@@ -212,7 +212,7 @@ export class PlanEngine {
     return isBusy || this.p.store.hasPending;
   }
 
-  /** Writes the results of the nodes that settled last into the plan, for at most this long. */
+  /** Called at shutdown: writes the results of the nodes that settled last into the plan. Gives up after `limitMs`. */
   async finish(limitMs: number): Promise<void> {
     const untilMs = this.nowMs() + limitMs;
     try {
@@ -296,7 +296,7 @@ export class PlanEngine {
     return planner?.status === "open" && !this.launcher.isReady(planner.id);
   }
 
-  /** Removes a stopped task, which was put back, from the mailbox, and opens its node again. */
+  /** Removes a task that was stopped and put back from the mailbox, and opens its node again. */
   async withdraw(id: string): Promise<boolean> {
     const { store } = this.p;
     const { trays } = this.p.env;
@@ -332,7 +332,7 @@ export class PlanEngine {
     );
   }
 
-  /** Compares with `processing/`. If it cannot be listed, the next poll compares again. */
+  /** Compares the nodes in flight with `processing/`. If it cannot be listed, the next poll compares again. */
   private surveyNow(): void {
     const { storage, processing } = this.p.env.trays;
     let files: string[] = [];

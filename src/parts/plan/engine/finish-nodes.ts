@@ -1,6 +1,6 @@
 /**
  * Writes the result of a node's task: outputs, evidence, escalation, and all edits of the plan as one replacement of the
- * roadmap. After a crash, a node in progress with a settled task still needs this; the next start finds it.
+ * roadmap. A crash before the replacement leaves a node in progress with a settled task. The next start finds it and repeats this.
  */
 import type { Checkpoint } from "../../../core/envelope.ts";
 import { ErrLeaseLost, messageOf, systemCode } from "../../../core/errors.ts";
@@ -34,7 +34,7 @@ interface SettledNode {
 export class NodeFinisher {
   private readonly p: EngineParts;
   private readonly launcher: NodeLauncher;
-  /** Nodes whose task is reported as settled, by folded id. */
+  /** Nodes whose task was reported as settled, by folded id. */
   private readonly settled = new Map<string, SettledNode>();
   private readonly applying = new Set<string>();
 
@@ -103,7 +103,7 @@ export class NodeFinisher {
     }
   }
 
-  /** The settled record; "settling" while its marker is there, because journal lines may be missing until then. */
+  /** The settled record; "settling" while its marker exists, because journal lines may be missing until the marker is removed. */
   private settledRecord(id: string): SettledRecord["record"] | "settling" | undefined {
     const { trays } = this.p.env;
     const settled = readSettled(trays, id);
@@ -206,7 +206,7 @@ export class NodeFinisher {
     writeEvidence(tree.evidence, facts, settings.durability === "power");
   }
 
-  /** Writes the outputs. The worker has written the same unless it died first. A task that never ran has no outputs. */
+  /** Writes the outputs. The worker has written the same ones already, unless it died first. A task that never ran has no outputs. */
   private async writeOutputs(record: SettledRecord["record"]): Promise<void> {
     if (parseLease(record.lease) === undefined || record.attempts === 0) return;
     try {
@@ -239,7 +239,7 @@ export class NodeFinisher {
 
 /**
  * Reads a settled record for the plan, with the checkpoint of a run that ended with a question. The worker has checked the
- * envelope of the run. Another program may have written the record with any content; then its envelope counts as empty.
+ * envelope of its run. If another program wrote the record and its envelope is not valid, the envelope counts as empty.
  */
 function readRun(record: SettledRecord["record"]): { run: SettledRun; checkpoint?: Checkpoint } {
   if (record.status === "failed") {

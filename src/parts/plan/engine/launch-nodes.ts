@@ -34,7 +34,7 @@ const TAKEN_AGAIN_MS = 5000;
 
 export class NodeLauncher {
   private readonly p: EngineParts;
-  /** Called for a node that an earlier supervisor launched. */
+  /** Called for an open node that an earlier supervisor launched. */
   private readonly takeUp: (id: string) => void;
   private readonly chooser = new Planner();
   /** The nodes of the plan `readyOf` that may run, best first. */
@@ -59,7 +59,7 @@ export class NodeLauncher {
     this.takeUp = takeUp;
   }
 
-  /** From now on only nodes that are ready at this moment may be launched. */
+  /** After this call only nodes that are ready now may be launched. */
   beginPass(): void {
     this.pass = new Set(this.launchable().map((node) => node.id));
   }
@@ -78,7 +78,7 @@ export class NodeLauncher {
     return this.toSubmit.size > 0 ? this.submitAtMs : Number.POSITIVE_INFINITY;
   }
 
-  /** Allows launching nodes whose pause is over: their ids may be free now. */
+  /** Allows nodes whose pause is over to be launched again: their ids may be free now. */
   forgetForeign(): void {
     const nowMs = this.p.env.trays.clock.monotonicMs();
     for (const [id, untilMs] of this.foreign) if (untilMs <= nowMs) this.foreign.delete(id);
@@ -99,20 +99,20 @@ export class NodeLauncher {
     return this.launchable().some((node) => isFit(node) && this.mayStart(node));
   }
 
-  /** A node whose agent has to wait would be in progress, and only wait. */
+  /** False while the node's agent has to wait: the node would be in progress without running. */
   private mayStart(node: RoadmapNode): boolean {
     const { agent } = resolveAgent(node, this.p.env.settings.agents);
     return agent === undefined || (this.p.limits.mayStart(agent.name) && this.hasSlot(agent));
   }
 
-  /** True if the task of this node waits for an agent that has 0 slots since it was launched. */
+  /** True if the node's agent got 0 slots after the launch: its task waits without end. */
   isStuck(id: string): boolean {
     const node = this.p.store.find(id);
     if (node === undefined || !this.p.limits.isPutOff(id)) return false;
     return resolveAgent(node, this.p.env.settings.agents).agent?.slots === 0;
   }
 
-  /** Nodes in progress whose tasks are not accepted yet have their places, too. */
+  /** Each node of the agent in flight takes a slot, even if its task is not accepted yet. */
   private hasSlot({ name, slots }: AgentSettings): boolean {
     if (slots === undefined) return true;
     const { active, store, env } = this.p;
@@ -167,7 +167,7 @@ export class NodeLauncher {
     return this.waiting;
   }
 
-  /** Completed nodes whose work has not landed: the same map as long as nothing has changed. */
+  /** Completed nodes whose work has not landed. Returns the same map until something changes. */
   get unlanded(): Unlanded {
     return this.p.limits.unlanded();
   }
@@ -224,7 +224,7 @@ export class NodeLauncher {
     return false;
   }
 
-  /** Makes the node one in flight, so that the next comparison with the mailbox finds its record. */
+  /** Counts the node as in flight, so that the next comparison with the mailbox finds its record. */
   private takeEnd(id: string): void {
     if (!this.p.store.setStatus(id, "in_progress")) {
       this.unwritable.add(id);
@@ -237,7 +237,7 @@ export class NodeLauncher {
     );
   }
 
-  /** Whose task of this id is in the inbox or in `processing/`. "unsure": it is being moved or unreadable. Undefined: no task. */
+  /** Who owns the task of this id in the inbox or in `processing/`. "unsure": it is being moved or unreadable. Undefined: no task. */
   liveTask(id: string): "own" | "foreign" | "unsure" | undefined {
     const { trays } = this.p.env;
     const waiting = join(trays.inbox, `${id}.json`);
@@ -307,7 +307,7 @@ export class NodeLauncher {
       return;
     }
     this.p.active.leave(id);
-    // Another task took the id first, or the task was refused, for example as too large: then a person must act.
+    // If another task took the id first, the node waits. A task that was refused, for example as too large, needs a person.
     this.p.store.setStatus(id, code === "ErrTaskExists" ? "open" : "blocked");
     if (code === "ErrTaskExists") this.noteForeign(id, TAKEN_AGAIN_MS);
   }

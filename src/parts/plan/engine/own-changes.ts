@@ -21,11 +21,11 @@ export interface OwnChangesHooks {
   report(key: string, message: string): void;
 }
 
-/** What in a saved text is of us. */
+/** What the supervisor has written or will write into a saved text. */
 export interface OurPart {
-  /** Our edits that will be made in it in any case. */
+  /** Our pending edits. They will be made in the text in any case. */
   wanted: readonly RoadmapEdit[];
-  /** The nodes, by folded id, whose edits were written into it before it was read: how they stand says nothing about its age. */
+  /** Folded ids of nodes whose edits we wrote into the text before it was read. Their statuses do not tell how old the text is. */
   carried: ReadonlySet<string>;
 }
 
@@ -38,7 +38,7 @@ export class OwnChanges {
   private readonly monotonicMs: () => number;
   private readonly hooks: OwnChangesHooks;
   private readonly history = new StatusHistory();
-  /** How the last runs of an earlier supervisor ended, by folded id, when that supervisor was killed. */
+  /** If the previous supervisor was killed: how the last run of each node ended, by folded id. */
   private readonly endsBeforeKill = new Map<string, NodeStatus>();
   private readonly added = new Map<string, { node: NewNode; atMs: number }>();
 
@@ -82,7 +82,7 @@ export class OwnChanges {
    * Returns the edits that restore what an old copy has undone, and reports them to people.
    * @param before the plan until now
    * @param theirs the plan that another writer saved
-   * @param savedMs it was saved at this time or later
+   * @param savedMs the other writer saved at this time or later
    */
   corrections(
     before: RoadmapDocument,
@@ -168,7 +168,7 @@ export class OwnChanges {
     }
   }
 
-  /** True if a command set the node open after our last change of its status. Then it is not an old copy. */
+  /** True if a command set the node open after our last change of its status. Then the open status is not from an old copy. */
   private isOpened({ id, status }: RoadmapNode): boolean {
     if (status !== "open") return false;
     try {
@@ -200,7 +200,7 @@ export class OwnChanges {
   }
 }
 
-/** Says which status the person's own text has for a node: unknown where ours was written into it. */
+/** Returns the status that the person wrote for a node; undefined where we wrote ours into the text. */
 function statusesOf(
   doc: RoadmapDocument,
   differences: ReadonlyMap<string, NodeStatus>,
@@ -231,8 +231,8 @@ export function isOverruled(
 }
 
 /**
- * True if a person wants the node to run, although an old copy might look the same. A node that failed or asks has no result
- * that another run could spoil. And if its text has changed, the saved text is no old copy.
+ * True if a person wants the node to run, although an old copy might look the same. A failed or asking node has no result that
+ * another run could spoil. If the node's text has changed, the saved text is not an old copy.
  */
 function isWish(ours: RoadmapNode, saved: RoadmapNode): boolean {
   if (saved.status !== "open") return false;

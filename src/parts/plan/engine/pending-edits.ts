@@ -1,6 +1,6 @@
 /**
- * Edits that are not in the plan's file yet, and those that were written into a person's text which is not judged yet. While the file
- * cannot be written, or such a text is in it, a document keeps them across a restart.
+ * Keeps edits that are not in the plan's file yet. Also notes the nodes whose edits were written into a person's text that is not
+ * judged yet. A document keeps both across a restart.
  */
 import fs from "node:fs";
 import { isObject } from "../../../core/json-object.ts";
@@ -20,7 +20,7 @@ export class PendingEdits {
   private groups: EditGroup[];
   /** Folded ids. See `noteCarried`. */
   private carriedIds: Set<string>;
-  /** True if the document agrees with this. */
+  /** True if the document on disk agrees with the values in memory. */
   isSaved = true;
   private isOnDisk: boolean;
 
@@ -47,8 +47,8 @@ export class PendingEdits {
   }
 
   /**
-   * Notes that the edits are about to be written into a person's text that is not judged yet. Their statuses in it say nothing about
-   * the age of that text, not even to the next supervisor if this one is killed. @throws a system error
+   * Notes that the edits are about to be written into a person's text that is not judged yet. Their statuses do not tell how old that
+   * text is. The note is saved first, so the next supervisor knows this if this one is killed. @throws a system error
    */
   noteCarried(): void {
     for (const edit of this.edits) this.carriedIds.add(keyOf(edit));
@@ -56,7 +56,7 @@ export class PendingEdits {
     this.save();
   }
 
-  /** Called when a text is judged. @param since edits that were written after it was read; the next text has them */
+  /** Called when a text was judged. @param since edits that were written after it was read; the next text has them */
   forgetCarried(since: readonly RoadmapEdit[]): void {
     if (this.carriedIds.size === 0) return;
     this.carriedIds = new Set(since.map(keyOf));

@@ -41,10 +41,10 @@ export class PlanStatus implements StatusSource, DependencySource {
     this.isMoving = isMoving;
   }
 
-  /** Changes whenever the plan, one of its statuses, or how far the work of a node is changes. */
+  /** Changes whenever the plan, a status or the landing of a node's work changes. */
   get version(): number {
     const { doc } = this.p.store;
-    // Asked at each tick, and each answer costs a look at the disk.
+    // Each tick asks, and each answer costs a look at the disk. So without a plan it is not asked.
     const unlanded = doc === undefined ? undefined : this.launcher.unlanded;
     if (doc !== this.versionOf || unlanded !== this.unlandedThen) {
       this.versionOf = doc;
@@ -71,7 +71,7 @@ export class PlanStatus implements StatusSource, DependencySource {
     });
   }
 
-  /** Nodes that cannot go on by themselves. While other nodes run, a waiting node may only wait its turn, so none is listed as held. */
+  /** Nodes that cannot go on by themselves. While other nodes run, a waiting node may only await its turn, so `held` is empty. */
   private holds(): PlanHolds {
     const asking = this.p.store.nodes
       .filter((node) => node.status === "needs_human" && !isContainer(node))

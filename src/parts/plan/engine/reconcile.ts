@@ -1,4 +1,4 @@
-/** Compares the nodes in flight with the mailbox, to find nodes of an earlier supervisor and tasks that settled unnoticed or vanished. */
+/** Compares the nodes in flight with the mailbox. Finds nodes of an earlier supervisor, and tasks that settled unnoticed or vanished. */
 import { join } from "node:path";
 import {
   foldId,
@@ -63,7 +63,7 @@ export class Reconciler {
     }
   }
 
-  /** Takes over a node that a person marked blocked or done while no supervisor ran: its task still waits, unknown to other services. */
+  /** Takes over a node that a person marked blocked or done while no supervisor ran. Its task still waits, and no service knows it. */
   private adoptUnwanted(id: string): void {
     const { store, active } = this.p;
     if (active.has(id)) return;

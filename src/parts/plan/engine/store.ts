@@ -19,7 +19,7 @@ export interface PlanStoreHooks extends OwnChangesHooks {
   /** Called when another plan was loaded. */
   onAdopted(): void;
   onRefused(problems: readonly RoadmapProblem[]): void;
-  /** Called when a person's save makes the edits after this node's end impossible: none of them was written. */
+  /** Called when a person's save makes the edits that follow from this node's end impossible. None of them was written. */
   onEndRefused(id: string, why: string): void;
   wake(): void;
 }
@@ -57,7 +57,7 @@ export class PlanStore {
   /** True if the file has changes by another writer that are not loaded yet. */
   private isBehind = false;
   /** All times are monotonic ms. */
-  /** When the file was last seen to hold what is known of it: a text that is found later was saved after that. */
+  /** When the file last held the text that we know. A text that is found later was saved after this time. */
   private knownAtMs = Number.NEGATIVE_INFINITY;
   private adoptedAtMs = Number.NEGATIVE_INFINITY;
   private lookAtMs = 0;
@@ -116,7 +116,7 @@ export class PlanStore {
     await this.load();
   }
 
-  /** Makes the next look find a save, however young the current plan is. Without it a drain might end before that is read. */
+  /** Makes the next look check the file at once, even if the plan was loaded just now. Otherwise a drain might end before a save is read. */
   expectSave(): void {
     this.lookAtMs = 0;
     this.adoptedAtMs = Number.NEGATIVE_INFINITY;
@@ -149,7 +149,7 @@ export class PlanStore {
     const settled = await this.file.settle();
     this.tellConflicts(settled.conflicts);
     while (this.isLoading) await wait(WAIT_MS);
-    // Nodes that were saved at the very end do not run any more, but are counted.
+    // Nodes that a person saved at the very end do not run any more, but they are counted.
     const isNew = this.base !== undefined && this.file.hasChanged(this.base);
     if (settled.hasChanged || isNew || this.isBehind) {
       await this.load();
@@ -223,7 +223,7 @@ export class PlanStore {
     if (this.isCarrying) return;
     this.readAndCarryOver().then(
       (file) => {
-        // Only a text that we wrote ourselves certainly has the pending edits.
+        // If edits are still pending, we did not write this text, and it may lack them.
         if (!this.pending.isEmpty) return;
         this.base = file;
         this.isBehind = true;

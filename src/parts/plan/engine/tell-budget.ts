@@ -1,4 +1,4 @@
-/** Leaves the budget of the plan where the runs of its nodes read it: a change counts for runs in progress, too. */
+/** Writes the budget of the plan into the file that the runs of its nodes read. So a change also counts for runs in progress. */
 
 import { NODES_OF_PLAN } from "../../../agents/budget/limits.ts";
 import { messageOf } from "../../../core/errors.ts";
@@ -16,7 +16,7 @@ export function tellBudget({ env, store }: Pick<PlanParts, "env" | "store">): vo
     if (JSON.stringify(told) === JSON.stringify(now)) return;
     if (now === undefined) removeDocument(path);
     else replaceDocument(path, now, { missingMax: 2 });
-    // It may be enough now. If it is not, the next run asks again.
+    // The new budget may be enough, so open questions about it are closed. If it is not enough, the next run asks again.
     const questions = new QuestionStore(env.tree.dir);
     for (const { id, who } of questions.open(env.trays.clock.wallMs()))
       if (who === NODES_OF_PLAN) questions.close(id);

@@ -62,7 +62,7 @@ function namesIn(node: RoadmapNode | undefined): string[] {
   return node?.parent === undefined ? names : [...names, node.parent];
 }
 
-/** True if the text has the unchanged item with the same start of its line, so that it is not inside a comment. */
+/** True if the text has the item unchanged, from the start of its line. So the item is not inside a comment. */
 function stands(before: RoadmapDocument, node: RoadmapNode, theirs: string): boolean {
   const start = startOf(before, node);
   const lineStart = before.text.lastIndexOf("\n", start - 1) + 1;
@@ -71,7 +71,7 @@ function stands(before: RoadmapDocument, node: RoadmapNode, theirs: string): boo
   return at === 0 || (at > 0 && theirs[at - 1] === "\n");
 }
 
-/** All that looks like an id in the text, folded, even in comments. */
+/** Everything in the text that looks like an id, even in comments. The ids are folded. */
 function idsIn(text: string): Set<string> {
   const found = text.matchAll(/\bid["']?\s*:\s*(?:[&!]\S+\s+)*["']?([^\s"',}\]]+)/gi);
   return new Set(Array.from(found, ([, id = ""]) => foldId(id)));

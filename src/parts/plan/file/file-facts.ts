@@ -1,4 +1,4 @@
-/** Functions that compare saved files and replace them. They know nothing of plans. */
+/** Functions that compare and replace saved files. They know nothing of plans. */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";

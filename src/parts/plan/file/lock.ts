@@ -1,4 +1,4 @@
-/** Keeps two mailchute processes from changing the plan at the same time. It only saves retries; no edit is lost without it. */
+/** Keeps two mailchute processes from changing the plan at the same time. It only saves retries: without it no edit is lost. */
 import { basename, dirname, join } from "node:path";
 import { lockFile } from "../../../host/file-lock.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";

@@ -13,7 +13,7 @@ import { SETTLED_MS } from "./saved-text.ts";
 
 /** How long a replacement may leave the plan missing before another process puts the old file back (ms). */
 const GAP_MS_MAX = 1000;
-/** How long an old file is kept (ms): by then an editor that opened it before the replacement has written. */
+/** How long an old file is kept (ms). After this time, an editor that opened it before the replacement has written. */
 const OLD_KEPT_MS = 1000;
 const LEFTOVER =
   /^(.+)\.([0-9a-f]{12}-[0-9a-z]+-[0-9a-z]+-[0-9a-z]+)\.([0-9a-f]{16})\.([0-9a-f]{16})\.(next|old)$/;

@@ -37,7 +37,7 @@ import { type Old, ReplacedFiles, type Settled, stagedPath } from "./replaced-fi
 import { decodeSaved, isWhole, readSaved } from "./saved-text.ts";
 
 const POLL_MS = 10;
-/** For this long a missing file may be one that is being replaced (ms). */
+/** A file that is missing for this long may be in the middle of a replacement (ms). */
 const ABSENT_MS_MAX = 50;
 
 /** A text and the state of the file that it was read from. */

@@ -7,7 +7,7 @@ import { keyOf } from "./file-facts.ts";
 const ROADMAP_BYTES_MAX = 16 * 1024 * 1024;
 /** A text that did not change for this long is complete (ms). Some editors empty the file before they write it. */
 export const SETTLED_MS = 30;
-/** A text that became empty or much shorter must be quiet longer (ms): a slow writer may not be done, and half a plan is valid YAML. */
+/** A text that became empty or much shorter must be quiet longer (ms): its writer may be slow, and half a plan is valid YAML. */
 const SHORTER_SETTLED_MS = 1000;
 const MUCH_SHORTER = 0.9;
 /** After this time the text is read even if it is not quiet (ms), because a program may save it again and again. */

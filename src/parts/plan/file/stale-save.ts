@@ -14,8 +14,8 @@ interface Change {
 }
 
 /**
- * A single reverted status counts as an old copy for this long after the last change of that node (ms): until then a person had no
- * time to see it and to wish otherwise. Several at once do until the changes are forgotten.
+ * For this long after a node's last change, a single reverted status counts as an old copy (ms): a person had no time to see the
+ * change and to undo it on purpose. Several reverted statuses count as an old copy until the changes are forgotten.
  */
 const SINGLE_STALE_MS = 5000;
 export const REMEMBERED_MS = 30 * 60_000;
@@ -26,7 +26,7 @@ export class StatusHistory {
   private readonly lastMs = new Map<string, number>();
   private readonly seenMs = new Map<string, number>();
 
-  /** @param seenMs when people could see it: for a whole run, its end */
+  /** @param seenMs when people could see the change. If it stands for a whole run, this is the end of the run */
   note(id: string, from: NodeStatus, to: NodeStatus, nowMs: number, seenMs = nowMs): void {
     if (from === to) return;
     this.changes.push({ id: foldId(id), from, to, atMs: nowMs });
@@ -41,11 +41,11 @@ export class StatusHistory {
   }
 
   /**
-   * Returns which of these differences come from an old copy. The saved text is an old copy of some time if every node that
-   * changed since then still has the status of that time in it.
+   * Returns which of these differences come from an old copy. The saved text is a copy from an earlier time if every node that
+   * changed after that time still has its earlier status in the text.
    * @param differences statuses in the saved text that differ from the current plan
    * @param statusIn the status of a node in the saved text
-   * @param savedMs when the text was saved; earlier rather than later, where that is not known
+   * @param savedMs when the text was saved. If that is not known, an earlier time
    * @returns ids (folded) whose status in the saved text must be corrected
    */
   staleIds(
@@ -57,7 +57,7 @@ export class StatusHistory {
     const wanted = new Set([...differences.keys()].map(foldId));
     const changed = new Set<string>();
     const unlike = new Set<string>();
-    /** Those of the wanted nodes that have changed since, the last first, and how many of them are old. */
+    /** The wanted nodes among the changes walked so far, the last change first. The first `oldCount` of them are old. */
     const seen: string[] = [];
     let oldCount = 0;
     for (let i = this.changes.length - 1; i >= 0 && oldCount < wanted.size; i--) {
@@ -79,7 +79,7 @@ export class StatusHistory {
   }
 }
 
-/** True if the change is a whole run, as the journal of an earlier supervisor has it, and the text was read during that run. */
+/** True if the change stands for a whole run from the journal of an earlier supervisor, and the text was read during that run. */
 function isDuring({ from, to }: Change, found: NodeStatus): boolean {
   return found === "in_progress" && from === "open" && to !== "in_progress";
 }

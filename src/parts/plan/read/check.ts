@@ -24,7 +24,7 @@ type Say = (
   hint: string,
 ) => void;
 
-/** Finds problems between nodes, not many more than `PROBLEMS_MAX`. Problems of single values are found when they are read. */
+/** Finds problems between nodes, about `PROBLEMS_MAX` at most. Problems of single values are found when the values are read. */
 export function checkPlan(
   nodes: readonly RoadmapNode[],
   find: FindNode,
@@ -119,9 +119,9 @@ function findParentCircles(nodes: readonly RoadmapNode[], find: FindNode): Roadm
 }
 
 /**
- * Finds circles of nodes that wait for each other; each circle once, with its nodes in order. The graph has two vertices for each
- * node. Vertex 2i is its end: it waits for the node's dependencies and, for a container, for the ends of all nodes in it. Vertex
- * 2i+1 is the start of a container: all nodes in it wait for that. Without recursion, because a chain may be as long as the plan.
+ * Finds circles of nodes that wait for each other. Each circle comes once, with its nodes in order. The graph has two vertices for
+ * each node. Vertex 2i is its end: it waits for the node's dependencies and, for a container, for the ends of all nodes in it. Vertex
+ * 2i+1 is the start of a container: all nodes in it wait for that. It does not recurse, because a chain may be as long as the plan.
  */
 function findCircles(nodes: readonly RoadmapNode[], find: FindNode): RoadmapNode[][] {
   const indexOf = new Map<RoadmapNode, number>(nodes.map((node, i) => [node, i]));

@@ -1,4 +1,4 @@
-/** Parses `roadmap.yaml` into nodes, with the place of each in the text. Pure; writes nothing. */
+/** Parses `roadmap.yaml` into nodes, and notes where each node is in the text. Pure. */
 import {
   type Alias,
   type Document,
@@ -39,7 +39,7 @@ import { keyOf, textOf } from "./yaml-text.ts";
 const MEND = "mend the YAML; nothing of it was used";
 const TOP_KEYS: readonly string[] = ["epics", "nodes", "budget"];
 const BUDGET_ALIASES_MAX = 100;
-/** Top-level keys that people use for themselves, although they look like misspelled known keys. */
+/** Top-level keys of people that look like misspelled known keys but are allowed. */
 const OWN_TOP_KEYS: ReadonlySet<string> = new Set(["notes", "modes"]);
 
 /** Offsets into the text (UTF-16 units). `end` is the offset behind the last character. */
@@ -48,13 +48,13 @@ export interface Span {
   end: number;
 }
 
-/** Where the items are in the text, by the `order` of their node. Even for 10,000 nodes these are two small arrays to copy. */
+/** Where the items are in the text, by the `order` of their node. Two small arrays are quick to copy, even for 10,000 nodes. */
 export interface Places {
   /** Where each item begins and ends: entries 2i and 2i+1 are for the item of order i. */
   spans: Int32Array;
   /** Where the id of the item of order i begins. */
   ids: Int32Array;
-  /** The spans of the lists in a container. */
+  /** For each container, by its order: the spans of the lists in it. */
   holes: Map<number, Span[]>;
 }
 
@@ -80,7 +80,7 @@ export interface RoadmapDocument {
   orders: Map<string, number>;
   places: Places;
   nodesList: NodesList;
-  /** Undefined when it has no limit. */
+  /** Undefined when the plan has no limit. */
   budget?: PlanBudget;
   /** Sorted by place. The plan may be used only if this is empty. */
   problems: RoadmapProblem[];
@@ -184,7 +184,7 @@ class Parser implements ItemSource {
     };
   }
 
-  /** @throws Boundless if all aliases followed so far expand to too many values: a few lines may stand for more than fits into memory */
+  /** @throws Boundless if the aliases followed so far expand to too many values. A few lines may expand to more than the memory holds */
   follow(raw: unknown): Node | undefined {
     if (!isAlias(raw)) return isNode(raw) ? raw : undefined;
     const target = this.targets.get(raw);

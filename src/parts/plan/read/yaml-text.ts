@@ -33,7 +33,7 @@ export function shapeOfNode(node: Node | undefined): string {
   return isText ? shapeOf(node.value) : show(node);
 }
 
-/** Shortens a name for a message. */
+/** Describes a name for a message, shortened to 60 characters. */
 export function show(node: Node | undefined): string {
   const text = textOf(node);
   if (text !== undefined) return JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}…` : text);

@@ -2,7 +2,7 @@
 import { compact } from "../../../core/compact.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 
-/** Finds the node with an id, in upper or lower case; the first one if two have it. */
+/** Finds the node with an id, without regard to case. If two nodes have it, finds the first. */
 export type FindNode = (id: string) => RoadmapNode | undefined;
 
 /**

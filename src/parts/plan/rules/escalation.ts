@@ -9,7 +9,7 @@ import type { RoadmapEdit } from "../edit/edit.ts";
 import type { FindNode } from "./belonging.ts";
 
 const PREFIX = "plan-escalate-";
-/** How often a finished escalation is opened again for the same subject. After that it counts as failed itself. */
+/** How often a finished escalation is opened again for the same subject. After that the escalation itself counts as failed. */
 export const REOPENS_MAX = 3;
 
 export type Escalation =
@@ -90,7 +90,7 @@ function raise(
 
 /**
  * Opens a successful escalation again for nodes that failed while it ran; undefined if there are none.
- * @param shown the nodes whose values its run was given
+ * @param shown the nodes whose values its run received
  * @param find returns nodes with the changes that the run itself made
  */
 export function goOn(

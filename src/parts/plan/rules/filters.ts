@@ -1,4 +1,4 @@
-/** The nodes that a person asks for: of an epic, a milestone, a domain or a status. Pure. */
+/** Selects the nodes of an epic, a milestone, a domain or a status. Pure. */
 import { foldId } from "../../../core/names.ts";
 import type { NodeStatus, RoadmapNode } from "../../../core/roadmap.ts";
 
@@ -10,7 +10,7 @@ export interface PlanFilters {
   status?: NodeStatus;
 }
 
-/** Undefined when all nodes fit. */
+/** Undefined when the filters let every node pass. */
 export function makeFilter(
   filters: PlanFilters = {},
 ): ((node: RoadmapNode) => boolean) | undefined {

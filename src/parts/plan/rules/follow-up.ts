@@ -9,7 +9,7 @@ import { type Escalation, escalate, goOn } from "./escalation.ts";
 
 /** A settled run, as its record describes it. */
 export type SettledRun =
-  /** `shown`: the nodes whose values the run was given. */
+  /** `shown`: the nodes whose values the run received. */
   | { ended: "success"; next: NextSteps | undefined; shown?: readonly string[] }
   | { ended: "checkpoint"; next: NextSteps | undefined; question: string }
   | { ended: "failed"; kind: string; error: string };

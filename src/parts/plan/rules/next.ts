@@ -12,10 +12,10 @@ import type { Standing } from "../../../core/unmet.ts";
 import { makeFilter, type PlanFilters } from "./filters.ts";
 
 export interface PlanNextOptions {
-  /** Finds the agent for a node; called only for nodes that could run otherwise. Left out: every node has an agent. */
+  /** Finds the agent for a node. Called only for nodes that lack nothing else. Left out: every node has an agent. */
   matchAgent?: (node: RoadmapNode) => Match;
   filters?: PlanFilters;
-  /** Nodes that are done, and whose work has not landed, by folded id: what depends on them waits for that. */
+  /** Done nodes whose work has not landed, by folded id. Their dependents wait until it lands. */
   unlanded?: ReadonlyMap<string, Standing>;
 }
 
@@ -59,7 +59,7 @@ export class Planner {
   /** For each container: how many nodes are in it, and how many of them are done or failed. Computed when needed. */
   private progress: { total: Int32Array; done: Int32Array; failed: Int32Array } | undefined;
   private fromAbove: (string | null | undefined)[] = [];
-  /** For some nodes that are done: how far their work is that has not landed. */
+  /** The standing of each done node whose work has not landed, by index. */
   private unlanded: ReadonlyMap<number, Standing> = new Map();
 
   next(nodes: readonly RoadmapNode[], options: PlanNextOptions = {}): PlanNext {
@@ -196,7 +196,7 @@ export class Planner {
     const { id, status } = this.nodes[on] as RoadmapNode;
     const unlanded = this.unlanded.get(on);
     if (unlanded !== undefined) {
-      // It has ended, when only a person can land it.
+      // If only a person can land the work, the node counts as ended.
       if (isTerminalEnough && unlanded.is === "stuck") return undefined;
       return `waits for ${id}, which ${unlanded.how}`;
     }
@@ -204,7 +204,7 @@ export class Planner {
     return status === "failed" ? `cannot start: ${id} failed` : `waits for ${id} (${status})`;
   }
 
-  /** An empty container counts by its own status. */
+  /** Why a dependency on a container is not met. An empty container counts by its own status. */
   private explainContainer(on: number, isTerminalEnough: boolean): string | undefined {
     this.progress ??= this.countProgress();
     const total = this.progress.total[on] as number;

@@ -6,7 +6,7 @@ import type { FindNode } from "./belonging.ts";
 import type { WaitingNode } from "./next.ts";
 import { isAllDone } from "./progress.ts";
 
-/** What nodes stand in, and what is known of them beside it. */
+/** The plan around a node, and the done nodes whose work has not landed. */
 export interface Surroundings {
   nodes: readonly RoadmapNode[];
   find: FindNode;
@@ -14,7 +14,7 @@ export interface Surroundings {
   unlanded: ReadonlyMap<string, Standing>;
 }
 
-/** True if a node is done and its work, if it has any, has landed. For a container it holds when it holds for all nodes in it. */
+/** True if a node is done and its work, if it has any, has landed. True for a container if it is true for all nodes in it. */
 export function isNodeDone(node: RoadmapNode, { nodes, find, unlanded }: Surroundings): boolean {
   const isDone = ({ status, id }: RoadmapNode): boolean =>
     status === "done" && !unlanded.has(foldId(id));
@@ -22,7 +22,7 @@ export function isNodeDone(node: RoadmapNode, { nodes, find, unlanded }: Surroun
   return isInsideDone ?? isDone(node);
 }
 
-/** True if a node is done or has failed. For a container it holds when it holds for all nodes in it. */
+/** True if a node is done or has failed. True for a container if it is true for all nodes in it. */
 export function hasNodeEnded(
   node: RoadmapNode,
   { nodes, find }: Pick<Surroundings, "nodes" | "find">,

@@ -3,7 +3,7 @@ import { compact } from "../../../core/compact.ts";
 import type { NodeBrief, NodePriority, RoadmapNode } from "../../../core/roadmap.ts";
 import type { Task } from "../../../core/task.ts";
 
-/** The priority of the task that is made from a node. Other tasks have 0 by default, so both can be compared. */
+/** The priority of the task that is made from a node. Other tasks have 0 by default, so any two tasks can be compared. */
 const TASK_PRIORITY: Readonly<Record<NodePriority, number>> = {
   critical: 300,
   high: 200,
@@ -62,7 +62,7 @@ export function taskOfNode(
   });
 }
 
-/** The nodes whose values the task's run was given. */
+/** The nodes whose values the task's run received. */
 export function inputNodesOf(task: unknown): string[] {
   const metadata = (task as { metadata?: { roadmap?: { inputs?: unknown } } } | null)?.metadata;
   const inputs: unknown[] = Array.isArray(metadata?.roadmap?.inputs) ? metadata.roadmap.inputs : [];

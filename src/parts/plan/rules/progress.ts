@@ -15,7 +15,7 @@ export function countStatuses(nodes: readonly RoadmapNode[]): StatusCounts {
   return counts;
 }
 
-/** Epics and milestones that are not marked as done although all nodes under them are done. */
+/** Epics and milestones that are not marked as done, although all nodes in them are done. */
 export function finishedContainers(nodes: readonly RoadmapNode[]): RoadmapNode[] {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const unfinished = new Set<string>();

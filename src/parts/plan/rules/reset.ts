@@ -5,22 +5,22 @@ import type { RoadmapEdit } from "../edit/edit.ts";
 import { type FindNode, inheritance } from "./belonging.ts";
 import { isEscalation } from "./escalation.ts";
 
-/** Which nodes are meant. */
+/** Which nodes a person wants to open again. */
 export interface ResetChoice {
-  /** Left out: all but escalations, which belong to the failures of the earlier run. An epic or milestone stands for all that is in it. */
+  /** An epic or milestone stands for all nodes in it. Left out: all nodes except escalations, which belong to earlier failures. */
   ids?: readonly string[];
-  /** Of these only those that have failed. */
+  /** Only the failed ones of these nodes. */
   onlyFailed?: boolean;
-  /** Also what depends on one of them, directly or through others. */
+  /** Also the nodes that depend on one of them, directly or through others. */
   downstream?: boolean;
 }
 
 export interface Reset {
   /** The nodes to open, in the order of the file. */
   open: readonly RoadmapNode[];
-  /** The nodes among those that are meant that are in progress: then nothing is opened. */
+  /** The chosen nodes that are in progress. If there are any, no node is opened. */
   inFlight: readonly RoadmapNode[];
-  /** Those that wait for a person, who decides about them. */
+  /** The chosen nodes that are not opened, because they wait for a person's decision. */
   left: readonly RoadmapNode[];
   edits: readonly RoadmapEdit[];
 }
@@ -57,7 +57,7 @@ export function chooseReset(
   };
 }
 
-/** What waits for one of these, directly or through others, but no escalation. A node in an epic waits for what the epic waits for. */
+/** The nodes that wait for one of these, directly or through others, without escalations. A node in an epic also waits for the epic's dependencies. */
 function dependentsOf(
   first: readonly RoadmapNode[],
   nodes: readonly RoadmapNode[],
@@ -75,7 +75,7 @@ function dependentsOf(
     if (node.parent !== undefined) add(children, node.parent, node);
   }
   const found = new Set<RoadmapNode>();
-  /** What waits for a node, also as a part of the containers around it, is added at the end of the list, and so looked at later. */
+  /** The loop appends the nodes that wait for a node or for a container around it, and so visits them later. */
   const list = [...first];
   const seen = new Set<RoadmapNode>(first);
   const asked = new Set<string>();
@@ -97,7 +97,7 @@ function dependentsOf(
   return [...found];
 }
 
-/** The nodes in a container, also those in containers in it. */
+/** The nodes in a container and in the containers in it. */
 function inside(
   container: RoadmapNode,
   children: ReadonlyMap<string, readonly RoadmapNode[]>,
@@ -113,7 +113,7 @@ function inside(
   return list.filter((node) => !isContainer(node));
 }
 
-/** @param isWhole the plan runs once more: then the escalations of its failures are counted anew */
+/** @param isWhole true if the whole plan runs once more: then the count of each escalation starts again at 0 */
 function openingEdits(
   open: readonly RoadmapNode[],
   nodes: readonly RoadmapNode[],

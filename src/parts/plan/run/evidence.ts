@@ -1,4 +1,4 @@
-/** Writes the evidence of a node: what happened to it, for people and for `jq`. Also for failed nodes. */
+/** Writes the evidence of a node, which tells people and `jq` what happened to it. Failed nodes get evidence, too. */
 import fs from "node:fs";
 import { join } from "node:path";
 import type { LifecycleEvent } from "../../../core/events.ts";
@@ -39,27 +39,27 @@ export function writeEvidence(dir: string, facts: EvidenceFacts, isDurable: bool
   replaceText(join(bundle, "summary.md"), summaryOf(facts, artefacts(bundle)), options);
 }
 
-/** Moves what an earlier run has left beside its record, which the launch has moved there. */
+/** Moves the documents of an earlier run to `earlier/<submission>/`. The launch has moved the record of that run to the same folder. */
 function keepEarlierRun(bundle: string, lease: string): void {
   const before = readDocument<{ lease?: unknown }>(join(bundle, "lifecycle.json"))?.lease;
   const submission = typeof before === "string" ? parseLease(before)?.submission : undefined;
   if (submission === undefined || submission === parseLease(lease)?.submission) return;
-  // The document that names the run goes last: if this process dies before that, the next one moves the rest.
+  // The document that names the run is moved last: if this process dies before that, the next one moves the rest.
   keepEarlier(bundle, submission, ["summary.md", "lifecycle.json"]);
 }
 
-/** The events in the evidence of a node that was written last. */
+/** The events in the newest evidence of a node. */
 export function eventsInEvidence(dir: string, id: string): LifecycleEvent[] {
   const events = readDocument<{ events?: unknown }>(join(dir, id, "lifecycle.json"))?.events;
   return Array.isArray(events) ? (events.filter(isObject) as unknown as LifecycleEvent[]) : [];
 }
 
-/** The status of a node in its evidence. Undefined when it has none. */
+/** The status of a node in its evidence; undefined without evidence. */
 export function statusInEvidence(dir: string, id: string): unknown {
   return readDocument<{ status?: unknown }>(join(dir, id, "lifecycle.json"))?.status;
 }
 
-/** The lease of the run that the evidence of a node is of. Undefined when it has none. */
+/** The lease of the run that a node's evidence describes; undefined without evidence. */
 export function leaseInEvidence(dir: string, id: string): unknown {
   return readDocument<{ lease?: unknown }>(join(dir, id, "lifecycle.json"))?.lease;
 }

@@ -1,9 +1,9 @@
-/** Puts text of others into Markdown: shortened, and fenced so that it cannot end its block or begin a heading. Pure. */
+/** Puts foreign text into Markdown: shortens it, and fences it so that it cannot end its block or begin a heading. Pure. */
 
 /** Control characters other than tab, newline and carriage return. */
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g;
 
-/** The first `bytesMax` bytes, cut between two characters, with a note that says so. */
+/** The first `bytesMax` bytes, cut between two characters, with a note that the text was cut. */
 export function cutBytes(text: string, bytesMax: number): string {
   const bytes = Buffer.from(text, "utf8");
   if (bytes.length <= bytesMax) return text;

@@ -13,7 +13,7 @@ import { makeDirs } from "../../../host/make-dirs.ts";
 
 export interface PhaseRecord {
   phase: Phase;
-  /** Only `finished` phases are not run again. `reopened`: it was finished, but its work turned out to be bad, or a message came. */
+  /** Only `finished` phases are not run again. `reopened`: the phase was finished, but its work turned out to be bad or a message came. */
   status: "finished" | "failed" | "checkpoint" | "reopened";
   /** From 1. */
   attempt: number;
@@ -116,7 +116,7 @@ function isPhase(value: unknown): boolean {
   return typeof phase === "string" && typeof artefact === "string" && PLAIN_NAME.test(artefact);
 }
 
-/** Moves files of an earlier run to `earlier/<name>/`. Those that are not there are passed over. @param dir `evidence/<node>` */
+/** Moves files of an earlier run to `earlier/<name>/`. Skips missing files. @param dir `evidence/<node>` */
 export function keepEarlier(dir: string, name: string, files: readonly string[]): void {
   const to = join(dir, "earlier", name);
   makeDirs(to, 2);

@@ -55,7 +55,7 @@ export async function runNode(run: NodeRun): Promise<AttemptOutcome> {
   const { runDir } = assignment;
   const hindrance = makeRunDir(runDir);
   if (hindrance !== undefined) return hindrance;
-  // kv names `stdout.log` and `result.json` for every run, so both must exist, whatever its result.
+  // kv names `stdout.log` and `result.json` for every run, so both must always exist.
   fs.closeSync(openToAppend(join(runDir, "stdout.log")));
   // A run that was put back may have used the same folder. Its report must not count as the report of this run.
   keepFiles(runDir, "before");
@@ -118,7 +118,7 @@ async function runPhases(
   return { outcome: { ...fault, output: failed }, envelope: failed };
 }
 
-/** A message came while the checks ran: the last phase runs once more with it, in its session, and then the checks. */
+/** If a message came while the checks ran, the last phase runs once more in its session with the message. Then the checks run again. */
 function reopenLast(
   run: NodeRun,
   phases: readonly Phase[],

@@ -1,4 +1,4 @@
-/** Writes the values that every run of a node leaves in kv, whatever its result. Worker and supervisor both write the same. */
+/** Writes the values that every run of a node leaves in kv, even a failed one. Worker and supervisor write the same values. */
 import { join } from "node:path";
 import { decodeEnvelope } from "../../../codec/envelope.ts";
 import { type Envelope, errorOf, newEnvelope } from "../../../core/envelope.ts";
@@ -33,7 +33,7 @@ type RecordFacts = Pick<
 
 /**
  * Writes all values in one replacement of the node's file. A success removes `err.summary`.
- * @returns false if all values were there already
+ * @returns false if kv had all values already
  * @throws ErrLeaseLost if a newer run has written; ErrInvalidKv; a system error
  */
 export function writeRunOutputs(kv: KvStore, o: RunOutputs): Promise<boolean> {
@@ -77,7 +77,7 @@ export function outputsOf(
   };
 }
 
-/** The envelope of a settled record. Another program's record may have none: then one is made from its status. */
+/** The envelope of a settled record. A record of another program may have none: then its status is turned into an envelope. */
 export function envelopeOfRecord(record: ResultRecord | ErrorRecord): Envelope {
   const { envelope } = decodeEnvelope(record.output);
   if (envelope !== undefined) return envelope;

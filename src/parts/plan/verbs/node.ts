@@ -166,7 +166,7 @@ async function setStatus(ctx: NodeContext, id: string, word: string | undefined)
   return EXIT.ok;
 }
 
-/** Records the wish before the file changes, so that the supervisor does not take the change for an old copy. */
+/** Records that a person opens the node before the file changes, so that the supervisor does not take the change for an old copy. */
 async function tellOpened(ctx: NodeContext, id: string): Promise<void> {
   const { settings } = await openSettings(ctx);
   const kv = new KvStore(existingTree(ctx).kv, systemClock, settings.durability);

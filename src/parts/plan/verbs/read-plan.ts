@@ -1,4 +1,4 @@
-/** Functions for the commands of the plan: read it, refuse a broken one, and edit it while people and a supervisor may do so, too. */
+/** Functions for the commands of the plan. They read it, refuse a broken one, and edit it while people and a supervisor may also do so. */
 import type { Context } from "../../../cli/shell/command-spec.ts";
 import { existingTree, openSettings, shortPath } from "../../../cli/shell/options.ts";
 import { ErrInvalidRoadmap } from "../../../core/errors.ts";
@@ -52,7 +52,7 @@ export async function editPlan(
   return changed;
 }
 
-/** Says on stderr what a person should know of a change of the plan. */
+/** Prints on stderr what a person should know about a change of the plan. */
 export function tellChanged(
   ctx: Pick<Context, "out">,
   { after, conflicts }: Pick<ChangedPlan, "after" | "conflicts">,

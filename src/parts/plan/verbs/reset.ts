@@ -8,7 +8,7 @@ import { resetPlan } from "../reset-plan.ts";
 import type { ResetChoice } from "../rules/reset.ts";
 import { refusal, tellChanged } from "./read-plan.ts";
 
-/** So many names are told on one line. */
+/** A line names at most this many nodes. */
 const NAMED_MAX = 5;
 
 /** @throws ErrInvalidTransition if a node is in flight */
