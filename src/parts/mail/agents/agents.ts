@@ -1,4 +1,4 @@
-/** The agents of a scope, `agents/<name>.json` each. Reads records of earlier versions, in which fields are missing. */
+/** The agents of a scope, each in `agents/<name>.json`. Records of earlier versions may lack fields. */
 import fs from "node:fs";
 import { ErrInvalidMessage, ErrInvalidTransition } from "../../../core/errors.ts";
 import { isObject } from "../../../core/json-object.ts";
@@ -21,51 +21,51 @@ export interface AgentRecord extends Scope {
   status: string;
   session_id: string | null;
   pid: number | null;
-  /** The task of its last run that a supervisor has seen. */
+  /** The task of the last run of this agent that a supervisor has seen. */
   task_id: string | null;
-  /** Unix seconds, like all times here; null: it has not happened. */
+  /** Unix seconds, like all times here. Null: this has not happened. */
   compacted_at: number | null;
   last_seen_message_id: string | null;
   completed_at: number | null;
   archived_at: number | null;
   created_at: number;
   updated_at: number;
-  /** The incarnation, from 1: an agent that takes the name of an archived one has the next. */
+  /** The incarnation, from 1. An agent that takes the name of an archived one gets the next number. */
   inc: number;
   /** The state tree whose supervisor wakes it; null: none does. */
   home: string | null;
-  /** It has to be told its standing instructions again. */
+  /** True if its next run must get the standing instructions again. */
   needs_briefing: boolean;
-  /** The agent of the settings whose settings it has, in lower case; null: those of its own name. */
+  /** The agent of the settings whose settings it uses, in lower case. Null: the one of its own name. */
   from: string | null;
-  /** Null: it was not spawned, and has no first task. */
+  /** Null: the agent was not spawned, and has no first task. */
   spawned: Spawned | null;
 }
 
 /** How an agent was spawned. */
 export interface Spawned {
-  /** The agent that did this, or human. */
+  /** The agent that spawned it, or `human`. */
   by: string;
-  /** 1: a person or an agent of the settings did this; 2: an agent that was spawned at 1 did, and so on. */
+  /** 1: a person or an agent of the settings spawned it. 2: an agent of depth 1 spawned it, and so on. */
   depth: number;
-  /** Names the request, so that it makes one agent however often it is carried out. */
+  /** Names the request. A request that is carried out several times makes one agent. */
   request: string;
   /** The id of its first task. */
   task_id: string;
   /** The JSON text of that task; null once it is submitted. */
   task: string | null;
-  /** What the settings of `from` said then: see `agents why`. */
+  /** What the settings of `from` said when the agent was spawned: see `agents why`. */
   config: Pick<AgentSettings, "kind" | "model" | "mode" | "permissions">;
 }
 
 export type AgentDraft = Pick<AgentRecord, "name" | "type"> &
   Partial<Pick<AgentRecord, "task" | "status" | "home" | "from">> & {
-    /** It stands in the settings: only such an agent may be the orchestrator. */
+    /** True if the settings name it. Only such an agent may be the orchestrator. */
     isOfSettings?: boolean;
-    /** @param inc its incarnation */
+    /** @param inc the incarnation of the new agent */
     spawn?: (inc: number) => Spawned;
   };
-/** Fields that may change while the agent is there. */
+/** Fields that may change while the agent exists. */
 export type AgentChange = Partial<
   Omit<AgentRecord, "v" | "project" | "branch" | "name" | "inc" | "created_at" | "updated_at">
 >;
@@ -73,7 +73,7 @@ export type AgentChange = Partial<
 const ENDING = ".json";
 
 /**
- * Makes an agent. One that takes the name of an archived agent gets no mail of that one.
+ * Makes an agent. If it takes the name of an archived agent, it gets none of that agent's mail.
  * @throws ErrInvalidMessage for a name that no agent can have, ErrInvalidTransition when an agent has it, a system error
  */
 export async function createAgent(
@@ -106,7 +106,7 @@ export function addAgent(folder: MailFolder, draft: AgentDraft, wallMs: number):
   const given = { ...fields, ...spawned, name, inc, created_at: now, updated_at: now };
   const record = withDefaults({ ...given }, folder.scope, name);
   if (before !== undefined) writeAgent(folder, record);
-  // By link: a process whose lock was taken for old replaces no agent.
+  // By link: if another process took our lock for old, we must not replace the agent that it made.
   else if (!folder.publish(`${JSON.stringify(record)}\n`, "agents", fileOf(name)))
     throw exists(name);
   return record;
@@ -120,7 +120,7 @@ function exists(name: string): ErrInvalidTransition {
   });
 }
 
-/** Why an agent cannot take this name, which is taken for good; undefined when it can. */
+/** Why no agent can ever take this name here; undefined when one can. */
 function explainTaken(
   { scope, orchestrator }: MailFolder,
   name: string,
@@ -132,8 +132,8 @@ function explainTaken(
 }
 
 /**
- * @param change undefined from a function: it stays as it is
- * @returns the record as it is then; undefined when there is no such agent
+ * @param change a function that returns undefined changes nothing
+ * @returns the record after the change; undefined when there is no such agent
  * @throws a system error
  */
 export async function changeAgent(
@@ -153,18 +153,18 @@ export async function changeAgent(
   });
 }
 
-/** @param name in lower case @throws a system error: whether it is there is then unknown */
+/** @param name in lower case @throws a system error: then it is unknown whether the agent exists */
 export function readAgent(folder: MailFolder, name: string): AgentRecord | undefined {
   const found = loadDocument<Record<string, unknown>>(pathOf(folder, name));
   return found === undefined ? undefined : withDefaults(found, folder.scope, name);
 }
 
-/** Whether the supervisor of another state tree looks after it. A tree that was moved has its agents still. */
+/** True if another state tree is its home and still exists. So a tree that was moved keeps its agents. */
 export function livesElsewhere({ home }: AgentRecord, stateDir: string): boolean {
   return home !== null && home !== stateDir && fs.existsSync(home);
 }
 
-/** In the order of their names; without the archived ones. @throws a system error: who is there is then unknown */
+/** Sorted by name, without the archived ones by default. @throws a system error: then it is unknown which agents exist */
 export function listAgents(folder: MailFolder, isWithArchived = false): AgentRecord[] {
   return listDirForSure(folder.path("agents"))
     .filter((file) => file.endsWith(ENDING))
@@ -185,7 +185,7 @@ function writeAgent(folder: MailFolder, record: AgentRecord): void {
   replaceDocument(pathOf(folder, record.name), record, options);
 }
 
-/** Fields of later versions stay as they are. */
+/** Adds missing fields. Fields of later versions stay as they are. */
 function withDefaults(
   found: Readonly<Record<string, unknown>>,
   scope: Scope,
@@ -220,7 +220,7 @@ function withDefaults(
   };
 }
 
-/** Changes of one scope's agents come one after the other, so that none is lost. */
+/** Makes changes of a scope's agents one after the other, so that no change is lost. */
 export async function whileLocked<T>(folder: MailFolder, change: () => Promise<T>): Promise<T> {
   folder.make();
   folder.makeDir("agents");

@@ -1,4 +1,4 @@
-/** The name under which a run speaks. */
+/** Finds the name under which a run sends mail. */
 import { matchAgent } from "../../../core/matching.ts";
 import type { AgentSettings, Settings } from "../../../core/settings.ts";
 import type { Task } from "../../../core/task.ts";
@@ -7,8 +7,8 @@ import type { MailFolder } from "../store/mail-folder.ts";
 import { readAgent } from "./agents.ts";
 
 /**
- * Whose run a task is: of the agent of the settings that it is matched to, or of an agent that was spawned from that one. The task says
- * which one with `MAILCHUTE_AGENT`, and counts only if the record of that agent agrees.
+ * The agent that runs a task: the agent of the settings that the task is matched to, or one that was spawned from that agent. A task
+ * names a spawned agent with `MAILCHUTE_AGENT`. The name counts only if the record of that agent agrees.
  * @returns its name in lower case; "" when no agent fits
  */
 export function agentOfTask(
@@ -22,7 +22,7 @@ export function agentOfTask(
   return readAgent(folder, told)?.from === matched ? told : matched;
 }
 
-/** The agent of its task, in lower case. @returns why it has no name to speak under, when it has none */
+/** The agent of the run's task, in lower case. @returns `fault`: why the run has no name */
 export function nameOfRun(
   folder: MailFolder,
   task: Task,

@@ -1,4 +1,4 @@
-/** The runs of an agent that are on now, by the leases in `processing/`. Reads each task there, so it is for people's commands. */
+/** Finds the present runs of an agent by the leases in `processing/`. It reads each task there, so only people's commands use it. */
 import { decodeTask } from "../../../codec/task-codec.ts";
 import { TASK_BYTES_MAX } from "../../../core/limits.ts";
 import type { AgentSettings } from "../../../core/settings.ts";
@@ -8,7 +8,7 @@ import { listLive } from "../../../mailbox/find/locate.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { agentOfTask } from "./name-of-run.ts";
 
-/** The ids of their tasks. @param name in lower case */
+/** The ids of the tasks that the agent runs. @param name in lower case */
 export function runsOfAgent(
   trays: Trays,
   folder: MailFolder,
@@ -22,7 +22,7 @@ export function runsOfAgent(
   });
 }
 
-/** Undefined when the task has moved on. */
+/** Undefined when the task was moved or cannot be read. */
 export function readTask({ storage }: Trays, path: string, id: string): Task | undefined {
   try {
     const { bytes } = storage.read(path, TASK_BYTES_MAX);

@@ -1,17 +1,17 @@
-/** How many agents may be spawned in a scope, so that one that spawns without end is stopped. Pure. */
+/** Limits how many agents may be spawned in a scope. So an agent that spawns without end is stopped. Pure. */
 import type { Settings } from "../../../core/settings.ts";
 import type { AgentRecord } from "./agents.ts";
 
 const HOUR_S = 60 * 60;
 
-/** How deep an agent is that this one spawns: 1 when it is a person, or was not spawned itself. */
+/** The depth of an agent that `by` spawns: 1 when `by` is a person, or was not spawned itself. */
 export function nextDepth(by: Pick<AgentRecord, "spawned"> | undefined): number {
   return (by?.spawned?.depth ?? 0) + 1;
 }
 
 /**
- * Why no agent may be spawned now, and what to do; undefined when one may.
- * @param agents all of the scope, also the archived ones
+ * Why no agent may be spawned now, and what to do. Undefined when one may be spawned.
+ * @param agents all agents of the scope, also the archived ones
  * @param nowS unix seconds
  */
 export function explainSpawnLimit(
@@ -33,7 +33,7 @@ export function explainSpawnLimit(
       fault: `${alive} spawned agents are there, and spawn.agents_max is ${agentsMax}`,
       hint: "a person may archive those that are done: mailchute archive NAME. One that is idle for spawn.archive_ms goes by itself",
     };
-  // One with a time in the future counts: the clock was set back.
+  // An agent with a time in the future counts, too: the clock was set back.
   const recent = spawned.filter((one) => nowS - one.created_at < HOUR_S).length;
   if (recent >= perHourMax)
     return {

@@ -1,7 +1,7 @@
 /**
- * Spawns an agent: an agent with the settings of another one, under a name of its own, which begins with a task. One request makes one
- * agent, over any crash: the record of the agent comes first, under a lock, and names the request and the task. The task is submitted
- * once, under an id made from the record. After a crash in between, the same request or the next supervisor goes on.
+ * Spawns an agent. It has the settings of another agent and a name of its own, and it begins with a task. One request makes one agent,
+ * even after a crash: the record of the agent is written first, under a lock, and names the request and the task. The task is submitted
+ * once, under an id that depends on the record. After a crash between the two steps, the same request or the next supervisor goes on.
  */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
@@ -33,34 +33,34 @@ export interface SpawnPlace {
 }
 
 export interface SpawnRequest {
-  /** The same for the same request, and for no other. */
+  /** Identifies the request. A repetition of the request has the same text. */
   request: string;
-  /** Who spawns: an agent of the scope, or human. */
+  /** Who spawns the agent: an agent of the scope, or `human`. */
   by: string;
-  /** The settings that it gets: those of a coding agent. */
+  /** The settings for the new agent: those of a coding agent. */
   agent: AgentSettings;
-  /** Left out: that of its settings with a number. */
+  /** Left out: the name of its settings with a number. */
   name?: string;
-  /** What it is to do. */
+  /** What the new agent must do. */
   text: string;
-  /** What it should know for that. */
+  /** What it should know to do this. */
   context?: string;
   /** Paths that it should look at first. */
   files?: readonly string[];
-  /** Where its first task runs; left out: in the directory around the state tree. */
+  /** Where its first task runs. Left out: in the directory that contains the state tree. */
   cwd?: string;
-  /** How many wake-ups led to this since a person spoke. */
+  /** How many wake-ups led to this request since a person last spoke. */
   hops?: number;
-  /** The task whose run asks for it. */
+  /** The task whose run sends the request. */
   sender?: string;
 }
 
 const TITLE_CHARS_MAX = 100;
 
 /**
- * @returns the agent, whose first task is in the mailbox; `isNew`: this call made it
+ * @returns the agent, whose first task is now in the mailbox. `isNew`: this call made the agent
  * @throws ErrInvalidTransition when there are too many agents or one has the name, ErrInvalidMessage for a bad name or `cwd`,
- *   ErrInvalidTask when it is too long, a system error
+ *   ErrInvalidTask when the task is too long, a system error
  */
 export async function spawnAgent(
   place: SpawnPlace,
@@ -78,7 +78,7 @@ export async function spawnAgent(
   return made;
 }
 
-/** Goes on where a process died that spawned an agent. @throws ErrTaskExists, ErrInvalidTask, a system error */
+/** Submits the first task of an agent if a process died before it did so. @throws ErrTaskExists, ErrInvalidTask, a system error */
 export async function submitFirstTask(
   { folder, trays }: Pick<SpawnPlace, "folder" | "trays">,
   { name, archived_at: archivedAt, spawned }: AgentRecord,
@@ -121,7 +121,7 @@ function add(
         const own = { name: name.toLowerCase(), inc, createdAt: Math.floor(wallMs / 1000) };
         const task = firstTask(folder, request, own);
         const json = JSON.stringify(task);
-        // Before the record is there, which would wait for its task for ever.
+        // Checked before the record is written: a record with a refused task would wait for it for ever.
         const refusal = refuse({ id: task.id, bytes: Buffer.from(`${json}\n`) });
         if (refusal?.outcome === "refused") throw refusal.error;
         return {
@@ -171,7 +171,7 @@ function firstTask(
     ...(files.length === 0 ? [] : [`Look at first:\n${files.map((one) => `- ${one}`).join("\n")}`]),
   ].join("\n\n");
   return {
-    // Unlike a name, this is never the id of a task of a person.
+    // A person's task could have the agent's name as its id, but not this one.
     id: `spawn.${hash.slice(0, 16)}.${inc}`,
     created_at: createdAt,
     ...compact({ sender }),
@@ -187,7 +187,7 @@ function firstTask(
   };
 }
 
-/** `coder-2`, or the next number that no agent has or had. */
+/** `coder-2`, or the same name with the next number that no agent has or had. */
 function freeName(folder: MailFolder, agents: readonly AgentSettings[], base: string): string {
   for (let n = 2; ; n++) {
     const name = `${base.toLowerCase()}-${n}`;

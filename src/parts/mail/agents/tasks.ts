@@ -1,4 +1,4 @@
-/** The list of what is to be done in a scope, `tasks.json`: a plan of the agents' own, not the tasks of the mailbox. */
+/** The to-do list of a scope, `tasks.json`. The agents plan with it. It does not hold tasks of the mailbox. */
 import { ErrInvalidTransition } from "../../../core/errors.ts";
 import { readDocument, replaceDocument } from "../../../host/documents.ts";
 import { lockFile } from "../../../host/file-lock.ts";
@@ -47,7 +47,7 @@ export async function createTask(
   }
 }
 
-/** By `sort_index`, and where that is the same in the order in which they came. */
+/** Sorted by `sort_index`, then in the order in which they were added. */
 export function listTasks(folder: MailFolder): ScopeTask[] {
   const found = readDocument<{ tasks?: unknown }>(folder.path(FILE))?.tasks;
   const all = Array.isArray(found) ? (found as Partial<ScopeTask>[]) : [];
@@ -57,7 +57,7 @@ export function listTasks(folder: MailFolder): ScopeTask[] {
     .sort((a, b) => a.sort_index - b.sort_index);
 }
 
-/** For records of earlier versions, in which fields are missing. */
+/** Adds the fields that records of earlier versions lack. */
 function withDefaults(task: Partial<ScopeTask>, scope: Scope): ScopeTask {
   const { id = "", created_at: createdAt = 0 } = task;
   const defaults = { parent_id: null, name: id, sort_index: 0, assigned_agent: null, result: null };

@@ -1,15 +1,15 @@
-/** The agents that a supervisor wakes: the coding agents of its settings, and those that were spawned from them. */
+/** The agents that a supervisor wakes: the coding agents of its settings, and the agents that were spawned from them. */
 import fs from "node:fs";
 import { type AgentSettings, CODING_AGENTS } from "../../../core/settings.ts";
 import { explainBadName, HUMAN } from "../scope/scope.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { type AgentRecord, createAgent, listAgents, livesElsewhere } from "./agents.ts";
 
-/** Two changes within this time may leave the folder with one time (ms). */
+/** Two changes of the folder within this time may leave the same mtime (ms). */
 const STAMP_MS = 100;
 
 export class WokenAgents {
-  /** Names as the settings have them, by names in lower case. */
+  /** For each agent, by its name in lower case: the name of its settings, as they write it. */
   readonly names = new Map<string, string>();
   /** The first task of each spawned agent, by its name. */
   readonly firstTasks = new Map<string, string>();
@@ -41,23 +41,23 @@ export class WokenAgents {
       }
   }
 
-  /** The next look does not rely on what was read before. */
+  /** Makes the next `look` read all records again. */
   forget(): void {
     this.stamp = undefined;
   }
 
   /**
-   * Looks which agents are there now.
-   * @returns the spawned ones whose first task may not be submitted; empty when nothing has changed
-   * @throws a system error: those of the last look stay
+   * Reads which agents exist now.
+   * @returns the spawned agents whose first task may not be submitted yet; empty when nothing has changed
+   * @throws a system error: then the agents of the last look stay
    */
   look(): AgentRecord[] {
     const stamp = fs.statSync(this.folder.path("agents"), { throwIfNoEntry: false })?.mtimeMs;
     if (stamp !== undefined && stamp === this.stamp) return [];
     const isSure = stamp === undefined || Date.now() - stamp > STAMP_MS;
-    // Archived by hand: it stays so. The agent of another tree is woken by the supervisor of that one.
+    // The list has no archived agents. The supervisor of another tree wakes the agents of that tree.
     const own = listAgents(this.folder).filter((one) => !livesElsewhere(one, this.home));
-    // Only now: a list that cannot be read is tried again.
+    // Set only after the list was read: a list that cannot be read is tried again.
     this.stamp = isSure ? stamp : undefined;
     this.names.clear();
     this.firstTasks.clear();

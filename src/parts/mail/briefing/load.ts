@@ -1,4 +1,4 @@
-/** Tells coding agents of a tree with mail who they are, who else is there, and what is new. Loads its code for the first of them. */
+/** Tells the coding agents of a tree with mail who they are, which other agents exist, and what is new. Loads its code for the first run. */
 import type { MakeBriefing } from "../../../worker/briefing.ts";
 
 export const mailBriefing: MakeBriefing = async (tools, assigned) => {
@@ -7,7 +7,7 @@ export const mailBriefing: MakeBriefing = async (tools, assigned) => {
     const { briefRun } = await import("./run-briefing.ts");
     return await briefRun(tools, assigned);
   } catch {
-    // Its task can be done without: mail that cannot be read is told of by what delivers it.
+    // The run can do its task without a briefing. The delivery of mail reports mail that cannot be read.
     return undefined;
   }
 };

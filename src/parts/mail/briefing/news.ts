@@ -1,13 +1,13 @@
-/** What an agent is told when it is woken: why, and how the tasks of its tree and its scope stand. Pure. */
+/** Writes the news for an agent that is woken: why it was woken, and the state of the tasks of its tree and its scope. Pure. */
 import { cut, safe } from "../../../text/render.ts";
 import type { WakeRecord } from "../store/wake-log.ts";
 import { fitting } from "./standing.ts";
 
 /** Tasks in one state. */
 export interface TaskGroup {
-  /** One for each of the tasks, as far as they were looked at. */
+  /** One line for each task that was read. */
   lines: readonly string[];
-  /** How many there are, at least. */
+  /** How many tasks there are. If `isExact` is false, there may be more. */
   count: number;
   isExact: boolean;
   /** A command that shows all of them. */
@@ -25,8 +25,8 @@ export function taskLine(id: string, state: string, what: string): string {
 
 /**
  * @param groups the most important one first
- * @param since the ended tasks are those that have ended since then (ISO 8601); null: the agent was not woken before
- * @param bytesMax of the whole text
+ * @param since the ended tasks in the groups ended after this time (ISO 8601); null: the agent was not woken before
+ * @param bytesMax limit for the whole text
  */
 export function newsText(
   wake: WakeRecord | undefined,
@@ -40,7 +40,7 @@ export function newsText(
     ...(wake === undefined ? [] : [whyText(wake)]),
     some.length === 0 ? `There are no tasks here${ended}.` : `The tasks here${ended}:`,
   ];
-  // Each group may need a line about the rest of it.
+  // Each group may need a line about its remaining tasks.
   const restBytes = some.map((group) => Buffer.byteLength(restLine(group, group.count)) + 1);
   let left = restBytes.reduce((sum, bytes) => sum - bytes, bytesMax);
   left -= Buffer.byteLength(text.join("\n")) + 1;

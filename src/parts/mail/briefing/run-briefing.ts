@@ -1,4 +1,4 @@
-/** What one run of an agent is told: its standing instructions, and when it was woken or is the orchestrator, the news. */
+/** Briefs one run of an agent: its standing instructions, and the news if it was woken or is the orchestrator. */
 import { dirname } from "node:path";
 import type { Briefing, BriefingNote } from "../../../agents/briefing.ts";
 import { isoTime } from "../../../core/iso-time.ts";
@@ -41,7 +41,7 @@ export const briefRun: MakeBriefing = async ({ tree }, { assignment }) => {
   return new RunBriefing(folder, run.name, tree.dir, news);
 };
 
-/** Undefined when the tasks cannot be read: the run goes on without. */
+/** Undefined when the tasks cannot be read: then the run starts without news. */
 async function newsOf(
   tree: Parameters<MakeBriefing>[0]["tree"],
   folder: MailFolder,
@@ -78,7 +78,7 @@ class RunBriefing implements Briefing {
     return standingText({ ...folder.scope, name }, this.colleagues(), folder.orchestrator);
   }
 
-  /** A run goes on without those that cannot be read. */
+  /** Empty when the agents cannot be read: the run goes on without them. */
   private colleagues(): AgentRecord[] {
     try {
       return listAgents(this.folder);
@@ -108,7 +108,7 @@ class RunBriefing implements Briefing {
     await this.writing;
   }
 
-  /** One after the other; only what is new. The run goes on when the disk is full: its next run is told again in any case. */
+  /** Writes changes one after the other, and only new values. A full disk does not stop the run: the next run is briefed again anyway. */
   private change(change: AgentChange): void {
     const write = async (): Promise<void> => {
       const { folder, name } = this;
@@ -116,7 +116,7 @@ class RunBriefing implements Briefing {
       const isNew = Object.entries(change).some(
         ([key, value]) => before?.[key as keyof AgentChange] !== value,
       );
-      // The record of an agent of another tree says what happens there.
+      // The record of another tree's agent describes the runs of that tree.
       if (before === undefined || livesElsewhere(before, this.stateDir)) return;
       if (isNew) await changeAgent(folder, name, change, Date.now());
     };

@@ -1,10 +1,10 @@
-/** The standing instructions of an agent in a tree with mail: who it is, who else is there, and how it speaks to them. Pure. */
+/** Writes the standing instructions of an agent in a tree with mail: who it is, who the other agents are, and how to write to them. Pure. */
 import { cut, safe } from "../../../text/render.ts";
 import type { AgentRecord } from "../agents/agents.ts";
 import { type Address, formatAddress } from "../scope/scope.ts";
 
 const LINES_MAX = 20;
-/** Of these lines together (bytes). */
+/** Limit for the lines about the other agents together (bytes). */
 const BYTES_MAX = 1400;
 const TASK_CHARS_MAX = 60;
 
@@ -14,7 +14,7 @@ const HOW = [
   "- `mailchute mail --ack` prints your unread mail, and marks it as read",
 ];
 
-/** @param agents of its scope, in the order of their names @param orchestrator its address */
+/** @param agents the agents of the scope, sorted by name @param orchestrator its address */
 export function standingText(
   own: Address,
   agents: readonly AgentRecord[],
@@ -22,7 +22,7 @@ export function standingText(
 ): string {
   const isOrchestrator = (one: Address): boolean => formatAddress(one) === orchestrator;
   const others = agents.filter(({ name }) => name !== own.name);
-  // Those that it needs to know most, should there be too many.
+  // If there are too many agents, the text names the most important ones.
   const rank = (one: AgentRecord): number =>
     isOrchestrator(one) ? 0 : one.status === "busy" ? 1 : 2;
   const lines = others
@@ -49,7 +49,7 @@ function lineOf({ name, type, status, task }: AgentRecord, isOrchestrator: boole
   return `- ${name} (${what.join(", ")})${work}`;
 }
 
-/** How many of these lines, from the first on, have at most so many bytes together. */
+/** How many of the first lines fit into `bytesMax` bytes together. */
 export function fitting(lines: readonly string[], bytesMax: number): number {
   let bytes = 0;
   const over = lines.findIndex((line) => {

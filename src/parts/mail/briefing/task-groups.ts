@@ -1,4 +1,4 @@
-/** Reads how the tasks of a state tree and of a scope stand, as lines for an agent. The cost is bounded however many tasks there are. */
+/** Reads the states of a tree's and a scope's tasks as lines for an agent. The cost is bounded, even for very many tasks. */
 import { headlineOf } from "../../../core/outcome.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
 import { type ListedState, pageOfTasks } from "../../../view/page-of-tasks.ts";
@@ -8,13 +8,13 @@ import { listTasks } from "../agents/tasks.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { type TaskGroup, taskLine } from "./news.ts";
 
-/** More than this fit into no bundle. */
+/** No bundle has room for more tasks. */
 const LOOKED_AT_MAX = 60;
 
-/** What is new comes before what waits its turn. */
+/** News come before tasks that await their turn. */
 const STATES = ["failed", "held", "running", "done", "ready", "waiting"] as const;
 
-/** Which tasks: not the own one of the run, and of the ended ones those that ended later than this (epoch ms). */
+/** Selects tasks: leaves out the run's own task, and tasks that ended before `sinceMs` (epoch ms). */
 export interface Wanted {
   ownId: string;
   sinceMs: number;
@@ -40,7 +40,7 @@ async function groupOf(
   const isEnded = state === "done" || state === "failed";
   const isNew = ({ time_ms: atMs }: TaskRow): boolean => !isEnded || (atMs ?? 0) > sinceMs;
   const rows = page.rows.filter((row) => isNew(row) && !isWake(row.id) && row.id !== ownId);
-  // The latest come first: behind one that is old, all are.
+  // Ended tasks are sorted, the latest first: after an old one, all are old.
   const isAll = page.next === undefined || (isEnded && !page.rows.every(isNew));
   const waiting = state === "waiting" ? new TrayCount(tree, state).look() : undefined;
   const wakes = page.rows.filter(({ id }) => isWake(id)).length;
@@ -52,7 +52,7 @@ async function groupOf(
   };
 }
 
-/** Mail itself is not what the agent wants to know of. */
+/** True for the task of a wake-up: the agent needs no news about the delivery of mail. */
 function isWake(id: string): boolean {
   return id.startsWith("wake.");
 }
@@ -62,7 +62,7 @@ function lineOf({ id, state, gate, error, title }: TaskRow): string {
   return taskLine(id, how, error === null ? title : headlineOf(error));
 }
 
-/** What the agents of the scope have put on their list. */
+/** The tasks that the agents of the scope have put on their list. */
 function listed(folder: MailFolder): TaskGroup {
   const tasks = listTasks(folder);
   const lines = tasks.map(({ id, name, assigned_agent: agent, result }) => {

@@ -1,4 +1,4 @@
-/** Where the tasks of agents are. `processing/` is listed once for each look, because there may be many tasks, and many agents. */
+/** Finds the tasks of agents. It lists `processing/` once for each look, because there may be many tasks and many agents. */
 import { decodeTask } from "../../../codec/task-codec.ts";
 import { systemCode } from "../../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../../core/limits.ts";
@@ -25,7 +25,7 @@ export class AgentTasks {
     this.folder = folder;
   }
 
-  /** Call it before each look. */
+  /** Must be called before each look. */
   lookAgain(): void {
     this.listed = undefined;
   }
@@ -34,7 +34,7 @@ export class AgentTasks {
     return this.find(id) !== undefined;
   }
 
-  /** Whether it runs, or will without anything from outside. */
+  /** True if the task runs, or will run without help from outside. */
   isActive(id: string): boolean {
     const place = this.find(id);
     return place !== undefined && place.name?.stage !== "hold";
@@ -45,7 +45,7 @@ export class AgentTasks {
     return place !== undefined && (place.tray === "inbox" || isUnclaimed(place.name));
   }
 
-  /** A task that a run of this agent has in hand. @param name in lower case */
+  /** A task that this agent runs now. @param name in lower case */
   runOf(name: string): string | undefined {
     const known = new Map<string, string>();
     let found: string | undefined;
@@ -61,7 +61,7 @@ export class AgentTasks {
     return found;
   }
 
-  /** An accepted task that no run has in hand, whose id begins so. */
+  /** An accepted task that no worker has claimed and whose id begins with `prefix`. */
   findUnclaimed(prefix: string): string | undefined {
     return this.live().find(({ id, name }) => id.startsWith(prefix) && isUnclaimed(name))?.id;
   }
@@ -76,7 +76,7 @@ export class AgentTasks {
     const { trays } = this.env;
     const key = foldId(id);
     const listed = this.live().find((one) => foldId(one.id) === key && one.name?.stage !== "bad");
-    // It may have moved since the listing: only what is nowhere now has ended.
+    // The task may have moved since the listing. It has ended only if it is nowhere now.
     return listed ?? findWaiting(trays, id) ?? findInProcessing(trays, id);
   }
 

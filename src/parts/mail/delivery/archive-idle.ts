@@ -1,6 +1,6 @@
 /**
- * Archives spawned agents that have had nothing to do for long, so that others may be spawned. One with a task, with mail or with an
- * open question stays.
+ * Archives spawned agents that have had nothing to do for long, so that others may be spawned. An agent with a task, mail or an open
+ * question stays.
  */
 import type { Environment } from "../../../supervisor/environment/environment.ts";
 import { type AgentRecord, changeAgent, listAgents, livesElsewhere } from "../agents/agents.ts";
@@ -35,7 +35,7 @@ export async function archiveIdle(
   }
 }
 
-/** Whether its first task was submitted, and no run of it is known to be on. */
+/** True if its first task was submitted, and no run of the agent is known to be active. */
 function isAtRest(agent: AgentRecord, stateDir: string): boolean {
   const { spawned, status } = agent;
   const isSubmitted = spawned !== null && spawned.task === null;
@@ -61,7 +61,7 @@ async function archive(folder: MailFolder, agent: AgentRecord, wallMs: number): 
   const isSame = (one: AgentRecord): boolean =>
     one.inc === inc && one.archived_at === null && one.updated_at === agent.updated_at;
   await changeAgent(folder, name, (one) => (isSame(one) ? { archived_at: at } : undefined), wallMs);
-  // Who wrote to it just before could not know.
+  // An agent that wrote to it just before could not know this. So one with mail is opened again.
   if (!hasMail(folder, name)) return;
   const isOurs = (one: AgentRecord): boolean => one.inc === inc && one.archived_at === at;
   await changeAgent(

@@ -1,4 +1,4 @@
-/** Puts unread messages into one text for an agent: as data, with senders and ids, and of a bounded size. Pure. */
+/** Joins unread messages into one text of bounded size for an agent. They are quoted as data, with senders and ids. Pure. */
 
 import { type Scope, sameScope } from "../scope/scope.ts";
 import { isOfPerson } from "../store/inbox.ts";
@@ -11,17 +11,17 @@ const MESSAGES_MAX = 50;
 
 export interface Bundle {
   text: string;
-  /** The number of the last message in it. */
+  /** The number of the last message in the bundle. */
   upto: number;
   count: number;
-  /** How many wake-ups led to these messages since a person spoke. */
+  /** How many wake-ups led to these messages since a person last spoke. */
   hops: number;
-  /** Its messages, and who sent them. */
+  /** The messages in the bundle. */
   messages: readonly Numbered[];
 }
 
 /**
- * @param messages unread ones, the oldest first; at least one. What does not fit stays unread
+ * @param messages unread ones, the oldest first; at least one. Messages that do not fit stay unread
  * @param textOf the text of a message
  */
 export function makeBundle(
@@ -46,7 +46,7 @@ export function makeBundle(
     text: [head, ...parts, ...left].join("\n\n"),
     upto: taken.at(-1)?.n ?? 0,
     count: taken.length,
-    // Also by a word that does not fit any more: nothing is held once a person speaks.
+    // A person's message counts even if it does not fit: mail is not held once a person has spoken.
     hops: messages.some(isOfPerson) ? 0 : Math.max(0, ...taken.map(({ hops }) => hops)),
     messages: taken,
   };
@@ -58,7 +58,7 @@ function format(scope: Scope, message: Numbered, text: string): string {
   const answers = replyTo === null ? "" : `, answers ${replyTo}`;
   const bytes = Buffer.from(text);
   const isCut = bytes.length > MESSAGE_BYTES_MAX;
-  // The cut may be within a character, which then is left out.
+  // If the cut is inside a character, that character is left out.
   const shown = isCut
     ? `${bytes.toString("utf8", 0, MESSAGE_BYTES_MAX).replace(/\ufffd$/, "")}…\n(the whole text: mailchute messages --thread ${id})`
     : text;

@@ -1,7 +1,7 @@
 /**
- * Delivers the mail of agents. An agent that runs a task gets it there, through the messages of that task; else a task wakes it. The
- * offer is written before it is made, and the cursor moves only when the stream of the run proves that the model has read it. So mail is
- * said at least once, each time with the same ids, and never counts as read without proof.
+ * Delivers the mail of agents. An agent that runs a task gets its mail through the messages of that task. Any other agent is woken by a
+ * task. The offer is written before it is made. The cursor moves only when the stream of the run proves that the model has read the
+ * mail. So mail is delivered at least once, each time with the same ids, and never counts as read without proof.
  */
 import { dirname } from "node:path";
 import { SayBox } from "../../../agents/stream/say-box.ts";
@@ -32,7 +32,7 @@ import {
 import { wakeTask } from "./wake-task.ts";
 
 export class Delivery {
-  /** Whether an agent is about to be woken, or reads its mail now. */
+  /** True while an agent is about to be woken, or reads its mail. */
   hasWork = false;
   private readonly env: Environment;
   private readonly folder: MailFolder;
@@ -61,20 +61,20 @@ export class Delivery {
       try {
         if (await this.deliver(name)) hasWork = true;
       } catch (error) {
-        // The other agents get their mail.
+        // The other agents still get their mail.
         failed ??= error;
       }
     this.hasWork = hasWork;
     if (failed !== undefined) throw failed;
   }
 
-  /** @returns whether the agent is about to be woken, or reads its mail now */
+  /** @returns true if the agent is about to be woken, or reads its mail now */
   private async deliver(name: string): Promise<boolean> {
     const offer = this.offerOf(name);
     if (offer !== undefined) {
       await this.followUp(name, offer);
       await this.offerUrgent(name);
-      // When it is over, there may be more mail.
+      // After this offer has ended, there may be more mail.
       return this.offerOf(name) === undefined || this.tasks.isActive(offer.task);
     }
     if (!this.pending.has(name)) return false;
@@ -85,7 +85,7 @@ export class Delivery {
     const running = this.tasks.runOf(name) ?? this.firstTaskOf(name);
     const due = running === undefined ? waiting.messages : dueAtWork(waiting.messages);
     const newest = due.at(-1);
-    // All of it is for the time after the run.
+    // All of the mail is for the time after the run.
     if (newest === undefined) return running !== undefined && this.tasks.isActive(running);
     const bundle = this.bundleOf(due);
     const chain = {
@@ -116,14 +116,14 @@ export class Delivery {
     if (agent === undefined || agent.archived_at !== null) return false;
     const address = { ...this.folder.scope, name };
     const last = this.tasks.findUnclaimed(wakePrefixOf(address, agent.inc));
-    // It was read, and is repeated: its next run gets this mail, too.
+    // The last wake-up was read and will run again: its next run gets this mail, too.
     if (last !== undefined) return this.tasks.isActive(last);
     const task = wakeIdOf(address, agent.inc, cursor);
     await this.offer(name, bundle, { task, isWake: true, n: cursor.n });
     return true;
   }
 
-  /** Mail for now does not wait until the run has read what it was offered before. */
+  /** Offers urgent mail at once, even if the run has not read the previous offer. */
   private async offerUrgent(name: string): Promise<void> {
     const offer = this.offerOf(name);
     if (offer === undefined || offer.say === null) return;
@@ -152,7 +152,7 @@ export class Delivery {
     to: Pick<MailOffer, "task" | "isWake" | "n" | "earlier">,
   ): Promise<void> {
     const { text, upto, hops } = bundle;
-    // First: what is said after the offer is counted by this record.
+    // Written first: this record gives the hops of everything that the run says after the offer.
     noteWake(this.folder, name, this.recordOf(name, bundle, to.task, to.isWake));
     const urgent = { isUrgent: bundle.messages.some(isUrgent) };
     const offer: MailOffer = { v: 1, ...to, upto, text, hops, ...urgent, say: null };
@@ -181,31 +181,31 @@ export class Delivery {
     return isOwn ? selfTimes(readWakes(this.folder, name)) : [];
   }
 
-  /** Goes on with an offer: makes it, looks for the proof, or ends it when its task has ended without one. */
+  /** Continues an offer: makes it, looks for the proof that it was read, or ends it when its task has ended without proof. */
   private async followUp(name: string, offer: MailOffer): Promise<void> {
     const { env, folder } = this;
     const atMs = env.trays.clock.wallMs();
     const cursor = readCursor(folder, name);
-    // It was read in another way. A wake-up that has not begun is enough for what comes now, too: then the run gets it.
+    // The mail was read in another way. If the wake-up has not begun yet, it is kept: its run also gets mail that comes now.
     if (offer.upto <= cursor.upto)
       return offer.isWake && this.tasks.isStillToRun(offer.task) ? undefined : this.drop(name);
     const box = new SayBox(env.tree.dir, offer.task, folder.isDurable);
     const from = senderOfOffer(offer);
     const say = offer.say ?? box.find(from) ?? box.post(offer.text, from, offer.isUrgent);
     if (offer.say === null) this.write(name, { ...offer, say });
-    // Each time: the process that wrote the offer may have died before it did this.
+    // Repeated each time, because the process that wrote the offer may have died before it submitted the task.
     if (offer.isWake) await this.submitWake(name, offer);
-    // The task first: its last run wrote its proofs before it ended.
+    // The task is checked before the proofs: its last run wrote its proofs before it ended.
     const isLive = this.tasks.isLive(offer.task);
     const isRead = [...(offer.earlier ?? []), say].every((one) => box.stateOf(one) === "read");
     if (isRead) moveCursor(folder, name, offer.upto, { by: "run", atMs });
     else if (isLive) return;
-    // A process that died after this record has counted the failure already.
+    // If the cursor has a newer record, a process that died here has counted the failure already.
     else if (offer.isWake && cursor.n === offer.n) noteFailure(folder, name, cursor, atMs);
     this.drop(name);
   }
 
-  /** No other process writes offers of this tree's agents. */
+  /** Cached, because no other process writes offers of this tree's agents. */
   private offerOf(name: string): MailOffer | undefined {
     if (!this.offers.has(name)) this.offers.set(name, readOffer(this.folder, name));
     return this.offers.get(name);
@@ -232,7 +232,7 @@ export class Delivery {
     this.submitted.add(id);
   }
 
-  /** The first task of a spawned agent, as long as it waits: mail is read there, and does not start a second run beside it. */
+  /** The first task of a spawned agent, while it is live. The agent reads its mail in that task, so no second run starts. */
   private firstTaskOf(name: string): string | undefined {
     const { firstTasks } = this.agents;
     const task = firstTasks.get(name);
@@ -241,7 +241,7 @@ export class Delivery {
     return undefined;
   }
 
-  /** Once for each level. */
+  /** Reports held mail once for each cursor record. */
   private tellHeld(name: string, n: number, why: string): void {
     const key = `${name}.${n}`;
     if (this.told.has(key)) return;

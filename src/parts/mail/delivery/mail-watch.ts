@@ -1,6 +1,6 @@
 /**
- * What a supervisor does for the mail of its agents, again and again: it takes what lies in `post/`, and has the mail of each agent
- * delivered. It decides by what is there, and remembers nothing that a crash could lose.
+ * Looks after the mail of a supervisor's agents in repeated looks: takes the files of `post/`, and delivers the mail of each agent.
+ * It decides by what is on disk, and remembers nothing that a crash could lose.
  */
 import { dirname } from "node:path";
 import { messageOf, systemCode } from "../../../core/errors.ts";
@@ -20,13 +20,13 @@ import { Delivery } from "./delivery.ts";
 import { PendingMail } from "./pending-mail.ts";
 
 const SWEEP_MS = 60 * 60 * 1000;
-/** Between two looks for full files without an index (ms). */
+/** Time between two looks for full files without an index (ms). */
 const INDEX_MS = 5000;
-/** Between two looks for agents that may be archived (ms), if they may be idle for longer than that. */
+/** Time between two looks for agents to archive (ms); shorter if the settings archive idle agents sooner. */
 const ARCHIVE_MS = 60 * 1000;
 
 /**
- * @param notes of tasks that this process has noted: see `Exits`
+ * @param notes the tasks that this process has noted: see `Exits`
  * @throws ErrMailboxDir, a system error
  */
 export async function openWatch(env: Environment, notes: Map<string, RunNote>): Promise<MailWatch> {
@@ -49,7 +49,7 @@ export async function openWatch(env: Environment, notes: Map<string, RunNote>): 
       try {
         await submitFirstTask({ folder, trays }, agent, trays.clock.wallMs());
       } catch (error) {
-        // It is tried again, and keeps no other agent from its mail.
+        // The next look tries again. Other agents still get their mail.
         agents.forget();
         const what = `mail: the first task of ${agent.name} waits: ${messageOf(error)}`;
         alerts.report(`spawn:${agent.name}`, what);
@@ -75,7 +75,7 @@ interface WatchParts {
   index: () => Promise<void>;
   /** Removes old records of the post. */
   sweep: () => void;
-  /** Archives spawned agents that are idle for long. */
+  /** Archives spawned agents that have been idle for long. */
   archive: () => Promise<void>;
 }
 
@@ -91,7 +91,7 @@ export class MailWatch {
     this.p = parts;
   }
 
-  /** Whether an agent is about to be woken, its exit to be told, or a file of the post to be taken. */
+  /** True while an agent is about to be woken, an exit must still be reported, or a file waits in `post/`. */
   get hasWork(): boolean {
     return this.p.post.hasWaiting || this.p.exits.hasWork || this.p.delivery.hasWork;
   }
@@ -123,7 +123,7 @@ export class MailWatch {
     this.p.sweep();
   }
 
-  /** Tells of the last exits. @throws a system error: the next supervisor tries again */
+  /** Reports the last exits. @throws a system error: the next supervisor tries again */
   async finish(): Promise<void> {
     await this.p.exits.look();
   }

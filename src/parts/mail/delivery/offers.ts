@@ -1,6 +1,6 @@
 /**
- * The mail that was given to a run of an agent and is not provably read yet: `offers/<agent>.json`, at most one offer for each agent. It
- * is written before the offer is made, so after a crash it is known what may have been said to whom.
+ * The mail that was given to a run of an agent and is not provably read yet: `offers/<agent>.json`, at most one offer for each agent.
+ * The file is written before the offer is made. So after a crash it shows which mail a run may have received.
  */
 import fs from "node:fs";
 import { loadDocument, replaceDocument } from "../../../host/documents.ts";
@@ -9,43 +9,43 @@ import type { MailFolder } from "../store/mail-folder.ts";
 
 export interface MailOffer {
   v: 1;
-  /** The task whose agent gets it. */
+  /** The task whose run gets the mail. */
   task: string;
   /** True for a task that only wakes the agent. */
   isWake: boolean;
-  /** The number of the cursor's record when it was made. A wake-up that fails counts against that record, once. */
+  /** The number of the cursor's record when the offer was made. A failed wake-up counts against that record once. */
   n: number;
-  /** The numbers of the messages in it are above that of the cursor, and at most this. */
+  /** The offer holds messages with numbers above the cursor's, up to this one. */
   upto: number;
   text: string;
   hops: number;
-  /** The turn that runs is ended for it. */
+  /** True if the current turn of the run is ended for this mail. */
   isUrgent?: boolean;
-  /** Numbers under which earlier parts of the mail were said to the task: all have to be read. */
+  /** Numbers that earlier parts of the mail have among the task's messages. The run must read all of them. */
   earlier?: number[];
-  /** The number under which it was said to the task; null: that is about to happen. */
+  /** The number of the mail among the task's messages; null: it is not posted yet. */
   say: number | null;
 }
 
 const SENDER = "mail ";
 
-/** Who says it in the messages of the task. The same for an offer that is made again. */
+/** The sender of the mail in the messages of the task. An offer that is made again has the same sender. */
 export function senderOfOffer({ upto }: Pick<MailOffer, "upto">): string {
   return `${SENDER}${upto}`;
 }
 
-/** Whether this sender is an offer. */
+/** True if a message with this sender is an offer. */
 export function isOffer(sender: string): boolean {
   return sender.startsWith(SENDER);
 }
 
-/** @throws a system error: whether there is one is then unknown */
+/** @throws a system error: then it is unknown whether there is an offer */
 export function readOffer(folder: MailFolder, reader: string): MailOffer | undefined {
   const found = loadDocument<MailOffer>(pathOf(folder, reader));
   return typeof found?.task === "string" && typeof found.upto === "number" ? found : undefined;
 }
 
-/** @throws a system error: then it must not be made */
+/** @throws a system error: then the offer must not be made */
 export function writeOffer(folder: MailFolder, reader: string, offer: MailOffer): void {
   folder.makeDir("offers");
   const options = { stagingDir: folder.path(".tmp"), isDurable: folder.isDurable };

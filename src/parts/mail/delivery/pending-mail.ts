@@ -1,6 +1,6 @@
 /**
- * Follows the messages of a scope, and remembers what its agents have not read: for a supervisor, which asks again and again. A scope may
- * have many messages, so reading them lets others work in between.
+ * Follows the messages of a scope for a supervisor, and remembers the unread ones of its agents. A scope may have many messages, so
+ * reading them pauses for other work.
  */
 
 import { formatAddress, HUMAN } from "../scope/scope.ts";
@@ -10,15 +10,15 @@ import type { MailFolder } from "../store/mail-folder.ts";
 import { recipientsOf } from "../store/message.ts";
 import { MessageReader, type Numbered } from "../store/read-messages.ts";
 
-/** So many messages of an agent are kept in memory. The others are read when these are done. */
+/** At most this many messages of an agent are kept in memory. The others are loaded once these are read. */
 const KEPT_MAX = 200;
 
 /** The first unread messages of an agent. */
 export interface Waiting {
   messages: Numbered[];
-  /** There are more. */
+  /** True if the agent has more unread messages. */
   isCut: boolean;
-  /** When the first of them and the last one was seen (monotonic ms). */
+  /** When the first and the last message were seen (monotonic ms). */
   sinceMs: number;
   lastMs: number;
 }
@@ -37,13 +37,13 @@ export class PendingMail {
   }
 
   /**
-   * Reads what came since the last call.
-   * @param names of the agents; all mail of one that is new among them is looked for
+   * Reads the messages that came since the last call.
+   * @param names the agents. For a new name, all earlier mail is searched
    * @throws a system error: the next call reads all mail again
    */
   async look(names: readonly string[], nowMs: number): Promise<void> {
     await this.orForget(async () => {
-      // What comes while the unread mail is read is read twice, and kept once.
+      // A message that arrives during `load` is read twice and kept once.
       const isFirst = this.reader === undefined;
       this.reader ??= MessageReader.atEnd(this.folder);
       if (isFirst) await this.loadHeld();
@@ -56,14 +56,14 @@ export class PendingMail {
     });
   }
 
-  /** Whether an agent may have unread mail. */
+  /** True if an agent may have unread mail. */
   has(name: string): boolean {
     return this.waiting.has(name);
   }
 
   /**
    * The first unread messages of an agent; undefined when there are none.
-   * @param upto of its cursor
+   * @param upto the number in the agent's cursor
    * @throws a system error: the next look reads all mail again
    */
   async of(name: string, upto: number, nowMs: number): Promise<Waiting | undefined> {
@@ -75,12 +75,12 @@ export class PendingMail {
     return waiting.isCut ? await this.orForget(() => this.load(name, nowMs)) : undefined;
   }
 
-  /** What has come behind this number, as far as it is kept. */
+  /** The kept messages with a number above `upto`. */
   behind(name: string, upto: number): Numbered[] {
     return this.waiting.get(name)?.messages.filter(({ n }) => n > upto) ?? [];
   }
 
-  /** A message that was not read is never left out: a cursor that moves over those behind it would move over it. */
+  /** After an error, reads all mail again. A message must not be skipped: the cursor would move over it with the later ones. */
   private async orForget<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -128,7 +128,7 @@ export class PendingMail {
     this.waiting.set(name, waiting);
     if (waiting.messages.some(({ n }) => n === message.n)) return;
     waiting.lastMs = nowMs;
-    // Once one is left out, those behind it are, too: a cursor that moves over them must not move over it.
+    // Once a message is left out, the later ones are left out, too. Otherwise the cursor would move over it with them.
     waiting.isCut ||= waiting.messages.length >= KEPT_MAX;
     if (!waiting.isCut) waiting.messages.push(message);
   }

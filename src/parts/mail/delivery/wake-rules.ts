@@ -1,4 +1,4 @@
-/** When an agent is woken for its mail: after a moment of quiet, later after failures, and not at all once it looks like a loop. Pure. */
+/** Decides when an agent is woken for its mail: after a quiet moment, later after failures, and not at all if it looks like a loop. Pure. */
 import { createHash } from "node:crypto";
 import { type Address, formatAddress, type Scope, sameScope } from "../scope/scope.ts";
 import type { Cursor } from "../store/cursors.ts";
@@ -6,25 +6,25 @@ import type { Numbered } from "../store/read-messages.ts";
 import type { WakeRecord } from "../store/wake-log.ts";
 import type { Bundle } from "./bundle.ts";
 
-/** Messages that come close together are one wake-up (ms). */
+/** Messages that arrive within this time share one wake-up (ms). */
 const QUIET_MS = 2000;
 const QUIET_MS_MAX = 10_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-/** So many times within an hour an agent gets mail that is only its own. */
+/** How often within an hour an agent gets a bundle with only its own messages. */
 const SELF_MAX = 3;
 /** The wait after each failed wake-up, and between wake-ups of one chain. */
 const WAITS_MS = [0, MINUTE_MS, 5 * MINUTE_MS, 25 * MINUTE_MS] as const;
-/** From this many hops on wake-ups wait; from the second number on they are held. */
+/** Wake-ups with at least `HOPS_SLOW` hops wait; those with at least `HOPS_MAX` are held. */
 const HOPS_SLOW = 6;
 const HOPS_MAX = 12;
 
 export interface WakeFacts {
   cursor: Cursor;
-  /** Whether it may be woken by what waits: messages of mailchute itself wake the orchestrator only. */
+  /** True if the waiting mail may wake the agent: messages of mailchute itself wake only the orchestrator. */
   canWake: boolean;
   bundle: Pick<Bundle, "hops">;
-  /** If all of it is the agent's own: when it got such mail before (epoch ms). Else empty. */
+  /** If the agent itself sent all of the mail: when it got such mail before (epoch ms). Otherwise empty. */
   selfAtMs: readonly number[];
   /** When the first and the last message was seen, and now (monotonic ms). */
   sinceMs: number;
@@ -37,15 +37,15 @@ export interface WakeFacts {
 }
 
 /**
- * What of its unread mail an agent at work gets now: that which is for the time after its run waits, unless other mail has come behind it.
- * Mail is read in order.
+ * The unread mail that an agent at work gets now. Mail for the time after the run waits, unless other mail came after it: mail is read
+ * in order.
  */
 export function dueAtWork<T extends Pick<Numbered, "when">>(messages: readonly T[]): readonly T[] {
   const last = messages.findLastIndex(({ when }) => when !== "idle");
   return messages.slice(0, last + 1);
 }
 
-/** Messages of mailchute itself wake the orchestrator only. */
+/** Messages of mailchute itself wake only the orchestrator. */
 export function canWakeBy(
   { messages, isCut }: { messages: readonly Pick<Numbered, "via">[]; isCut: boolean },
   isOrchestrator: boolean,
@@ -53,7 +53,7 @@ export function canWakeBy(
   return isOrchestrator || isCut || messages.some(({ via }) => via !== "system");
 }
 
-/** Whether all of it is said by the agent that gets it. */
+/** True if the agent itself sent all messages of the bundle. */
 export function isOwnMail(
   scope: Scope,
   name: string,
@@ -63,8 +63,8 @@ export function isOwnMail(
 }
 
 /**
- * When an agent got mail that was only its own (epoch ms). The same messages count once: a run that ended before it had read them is
- * followed by a wake-up for them.
+ * When an agent got bundles with only its own messages (epoch ms). The same messages count once: if a run ends before it has read
+ * them, a wake-up delivers them again.
  */
 export function selfTimes(wakes: readonly WakeRecord[]): number[] {
   const known = new Set<string>();
@@ -76,7 +76,7 @@ export function selfTimes(wakes: readonly WakeRecord[]): number[] {
   });
 }
 
-/** "soon": it waits only for quiet. */
+/** "soon": the wake-up only waits until no more messages come. */
 export type WakeVerdict = "now" | "soon" | "later" | "held";
 
 export function judgeWake(facts: WakeFacts): { verdict: WakeVerdict; why: string } {
@@ -98,7 +98,7 @@ export function judgeWake(facts: WakeFacts): { verdict: WakeVerdict; why: string
   return { verdict: "soon", why: "messages that come close together are one wake-up" };
 }
 
-/** Whether the chain of messages may go on: that holds for an agent at work, too, which need not be woken. */
+/** Decides whether the chain of messages may go on. This also limits an agent at work, which need not be woken. */
 export function judgeChain(facts: Pick<WakeFacts, "bundle" | "selfAtMs" | "sentAtMs" | "wallMs">): {
   verdict: "now" | "later" | "held";
   why: string;
@@ -123,7 +123,7 @@ export function judgeChain(facts: Pick<WakeFacts, "bundle" | "selfAtMs" | "sentA
   return { verdict: "now", why: "" };
 }
 
-/** A time in the future is that of a clock that was set back. */
+/** True if the wait is over. A time in the future counts as over, because the clock was set back. */
 function isOver({ wallMs }: Pick<WakeFacts, "wallMs">, sinceMs: number, waitMs: number): boolean {
   return wallMs - sinceMs >= waitMs || sinceMs > wallMs;
 }
@@ -132,13 +132,13 @@ function minutes(ms: number): string {
   return ms === MINUTE_MS ? "1 minute" : `${ms / MINUTE_MS} minutes`;
 }
 
-/** What the ids of all wake-ups of this agent begin with. */
+/** The prefix of the ids of all wake-ups of this agent. */
 export function wakePrefixOf(address: Address, inc: number): string {
   const hash = createHash("sha256").update(formatAddress(address)).digest("hex").slice(0, 16);
   return `wake.${hash}.${inc}.`;
 }
 
-/** The id of the wake-up for the mail above this cursor: a second process, or a second try, has the same. */
+/** The id of the wake-up for the mail above this cursor. A second process or a second try gets the same id. */
 export function wakeIdOf(address: Address, inc: number, cursor: Cursor): string {
   return `${wakePrefixOf(address, inc)}${cursor.n}`;
 }

@@ -1,6 +1,6 @@
 /**
- * The run of a wake-up. While its task waited, the mail may have been read in another way. When nothing is unread then, the task ends
- * without a start of the program.
+ * Runs a wake-up. While its task waited, the agent may have read the mail in another way. If no mail is unread, the task ends without
+ * starting the agent.
  */
 import { dirname } from "node:path";
 import { SayBox } from "../../../agents/stream/say-box.ts";
@@ -36,12 +36,12 @@ export async function runWake(
   };
 }
 
-/** Undefined: the agent is to be started. */
+/** Why the agent need not be started; undefined when it must be started. */
 async function whyNeedless(
   { settings, tree }: Pick<AttemptTools, "settings" | "tree">,
   { assignment: { task } }: Pick<AssignedAgent, "assignment">,
 ): Promise<string | undefined> {
-  // A program that was given something may be in the middle of its work. And a person may have said something to this task.
+  // If an agent has received a message of this task, it may be in the middle of its work. A person may also have written to the task.
   if (!new SayBox(tree.dir, task.id, false).isUntouched(isOffer)) return undefined;
   const store = storeOf(settings, tree.dir, process.env);
   const folder = new MailFolder(store, await findScope(dirname(tree.dir)));
@@ -50,7 +50,7 @@ async function whyNeedless(
   return unreadOf(folder, name).messages.length > 0 ? undefined : NOTHING_UNREAD;
 }
 
-/** Whether the agent that it was to wake is archived, also when another agent has its name now. */
+/** True if the agent of this wake-up is archived, even if another agent has its name now. */
 function isArchived(folder: MailFolder, name: string, id: string): boolean {
   const agent = readAgent(folder, name);
   if (agent === undefined) return false;

@@ -1,4 +1,4 @@
-/** Lets a worker decide when the run of a wake-up starts whether its agent has unread mail. Loads its code for the first wake-up. */
+/** Lets a worker check at the start of a wake-up whether the agent still has unread mail. Loads its code for the first wake-up. */
 
 import { WAKE_TYPE } from "../../../core/callback.ts";
 import type { MakeRunner } from "../../../worker/runner.ts";

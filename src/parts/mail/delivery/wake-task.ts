@@ -5,14 +5,14 @@ import type { Scope } from "../scope/scope.ts";
 
 export interface Wake {
   id: string;
-  /** The agent as the settings have it, and its name in the scope. */
+  /** The name of its settings, and its own name in the scope. */
   agent: string;
   name: string;
   scope: Scope;
   hops: number;
 }
 
-/** The same bytes each time: it may be submitted again after a crash. @param cwd where the agent works */
+/** Returns the same bytes each time, because the task may be submitted again after a crash. @param cwd where the agent works */
 export function wakeTask({ id, agent, name, scope, hops }: Wake, cwd: string): Task {
   const { project, branch } = scope;
   return {
@@ -26,7 +26,7 @@ export function wakeTask({ id, agent, name, scope, hops }: Wake, cwd: string): T
       "`mailchute messages` shows what was said before.",
     ].join("\n"),
     cwd,
-    // The checks of the agent are for its work. Mail may ask for none.
+    // The agent's checks are for its work. Mail may ask for no work.
     verify: [],
     expect_files: [],
     env: {
