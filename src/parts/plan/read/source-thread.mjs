@@ -1,4 +1,4 @@
-/** Runs a thread's file from the sources, for tests. The file may not be built, and jiti's own loader would cache files in a shared folder. */
+/** Runs a thread's file from the sources, for tests: it may not be built, and jiti's own loader caches files in a shared folder. */
 import { workerData } from "node:worker_threads";
 import { createJiti } from "jiti";
 

@@ -57,7 +57,7 @@ export function chooseReset(
   };
 }
 
-/** The nodes that wait for one of these, directly or through others, without escalations. A node in an epic also waits for the epic's dependencies. */
+/** The nodes that depend on one of these, directly or through others, without escalations. A node in an epic also has its dependencies. */
 function dependentsOf(
   first: readonly RoadmapNode[],
   nodes: readonly RoadmapNode[],
