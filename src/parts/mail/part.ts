@@ -1,4 +1,4 @@
-/** Wakes the agents of a state tree for their mail while a supervisor runs. Without the setting `mail_enabled` it does and loads nothing. */
+/** Wakes the agents of a state tree for their mail while a supervisor runs. Does nothing without the setting `mail_enabled`. */
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { foldId } from "../../core/names.ts";
 import { CODING_AGENTS } from "../../core/settings.ts";
@@ -9,7 +9,7 @@ import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import type { MailWatch } from "./delivery/mail-watch.ts";
 import { type RunNote, writeNote } from "./exits/run-notes.ts";
 
-/** Between two looks at the files (ms). */
+/** Time between two looks at the files (ms). */
 const LOOK_MS = 300;
 
 class MailPart implements Part, StartLimit {
@@ -17,15 +17,15 @@ class MailPart implements Part, StartLimit {
   private readonly env: PartHost["env"];
   private readonly isOn: boolean;
   private watch: MailWatch | undefined;
-  /** Tasks of agents whose exits are to be told, by folded id. */
+  /** Tasks of agents whose exits must be reported, by folded id. */
   private readonly notes = new Map<string, RunNote>();
   private lookAtMs = 0;
   private isLooking = false;
-  /** A first look has come to its end. */
+  /** True once a first look has succeeded. */
   private hasStarted = false;
-  /** A task was noted since the last look began. */
+  /** True if a task was noted since the last look began. */
   private hasNewNote = false;
-  /** False until the first look: then it is not known whether there is mail. */
+  /** False until the first look has ended: until then it is unknown whether there is mail. */
   private hasLooked = false;
 
   constructor({ env }: Pick<PartHost, "env">) {
@@ -37,12 +37,12 @@ class MailPart implements Part, StartLimit {
     this.ports = this.isOn ? { work, startLimit: this } : {};
   }
 
-  /** A run writes its session and its compactions into the record of its agent: it starts when the record is there, or cannot be made. */
+  /** A run writes its session and compactions into its agent's record. So it starts once the record exists, or could not be made. */
   mayStart(lane: string): boolean {
     return this.watch !== undefined || this.hasLooked || !this.isOfAgent(lane);
   }
 
-  /** Before its task is accepted, so that its exit is told over any crash. */
+  /** Notes a task before it is accepted, so that its exit is reported even after a crash. */
   noteStart(lane: string, id: string): boolean {
     if (!this.isOfAgent(lane)) return false;
     if (!this.notes.has(foldId(id))) this.noteAgent(readLane(lane).agent, id);
@@ -61,7 +61,7 @@ class MailPart implements Part, StartLimit {
     }
   }
 
-  /** The first tick opens the files, because a dry run has no ticks and must make none. */
+  /** Opens no files: the first tick does, because a dry run has no ticks and must make no files. */
   async start(): Promise<void> {}
 
   work({ nowMs }: Tick): void {
@@ -76,7 +76,7 @@ class MailPart implements Part, StartLimit {
     return this.isOn ? this.lookAtMs : NEVER;
   }
 
-  /** Never rejects: the next supervisor tells what is left. */
+  /** Never rejects: the next supervisor reports the remaining exits. */
   async finish(): Promise<void> {
     try {
       await this.watch?.finish();

@@ -1,4 +1,4 @@
-/** Says how a task of an agent ended, in a message with the last lines of what the agent said. Pure. */
+/** Writes the message that tells how a task of an agent ended. It ends with the agent's last lines. Pure. */
 import { parseLease } from "../../../core/names.ts";
 import type { ErrorRecord, ResultRecord } from "../../../core/task.ts";
 import type { Draft } from "../send/send.ts";
@@ -14,8 +14,8 @@ const LINES_MAX = 10;
 const CHARS_MAX = 2000;
 
 /**
- * The id, text and hops of the message about this exit: the same each time, for it may be sent again after a crash.
- * @param record undefined when another program has taken it
+ * The id, text and hops of the message about this exit. They are always the same, because a crash may cause a second message.
+ * @param record undefined when another program has removed it
  * @returns undefined when no agent ran for the task
  */
 export function exitMessage(
@@ -54,7 +54,7 @@ function headOf(task: string, record: Record): string {
   return `${task} completed, verdict ${record.verdict}${reason === "" ? "" : ` (${reason})`}`;
 }
 
-/** The last lines of what it said, or of its error. */
+/** The last lines of the agent's output, or of its error. */
 function lastWords(record: Record): string {
   const { output } = record;
   const said = typeof output === "string" ? output : "";
@@ -68,7 +68,7 @@ function firstLine(text: string): string {
   return text.split("\n", 1)[0]?.slice(0, CHARS_MAX) ?? "";
 }
 
-/** A wake-up is a step of a chain of messages. Any other task is work, and begins a new one. */
+/** The hops of the message. A wake-up is a step in a chain of messages. Any other task is work, and begins a new chain. */
 function hopsOf(task: string, { task: own }: Record): number {
   const env = (own as { env?: unknown } | undefined)?.env as
     | { MAILCHUTE_HOPS?: unknown }

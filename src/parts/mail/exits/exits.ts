@@ -1,7 +1,7 @@
 /**
- * Tells the orchestrator how tasks of agents ended, each once, and keeps the status of the agents. It compares the notes of tasks with
- * the mailbox: a task that is neither waiting nor in `processing/` has ended, by whatever process. The message has the id of the run, so a
- * crash between it and the removal of the note adds nothing.
+ * Tells the orchestrator once for each task of an agent how it ended, and records the status of the agents. It compares the notes of
+ * tasks with the mailbox: a task that is neither in the inbox nor in `processing/` has ended. The message has the id of the run. So a
+ * crash before the note is removed causes no second message.
  */
 
 import { setImmediate as pause } from "node:timers/promises";
@@ -32,17 +32,17 @@ import { dropNote, listNotes, type RunNote, writeNote } from "./run-notes.ts";
 type Busy = Pick<AgentRecord, "pid" | "task_id">;
 
 export class Exits {
-  /** Whether a task that was noted goes on, or its end is still to be told. */
+  /** True while a noted task goes on, or its end must still be reported. */
   hasWork = true;
   private readonly env: Environment;
   private readonly store: MailStore;
   private readonly folder: MailFolder;
-  /** By folded id of the task. */
+  /** Notes by the folded id of the task. */
   private readonly notes: Map<string, RunNote>;
   /** The agents that were busy at the last look. */
   private busyBefore = "";
 
-  /** @param notes of tasks that were noted in this process: files are written and removed by one process only */
+  /** @param notes the tasks that this process has noted. Only this process writes and removes their files */
   constructor(env: Environment, store: MailStore, folder: MailFolder, notes: Map<string, RunNote>) {
     this.env = env;
     this.store = store;
@@ -66,7 +66,7 @@ export class Exits {
         const { name, change } = this.tell(note);
         ended.set(name, change);
         told.push([key, note]);
-        // To look for an id takes some milliseconds where there are very many messages.
+        // With very many messages, looking for an id takes some milliseconds.
         await pause();
       } else {
         if (place.name?.stage !== "hold") this.hasWork = true;
@@ -79,7 +79,7 @@ export class Exits {
       }
     }
     await this.noteAgents(busy, ended, isStart);
-    // The notes go last: after a crash all of it is done again.
+    // The notes are removed last: after a crash all steps are repeated.
     for (const [key, note] of told) {
       dropNote(this.env.tree.dir, note);
       this.notes.delete(key);
@@ -95,7 +95,7 @@ export class Exits {
     const key = JSON.stringify([...busy]);
     if (!isStart && ended.size === 0 && key === this.busyBefore) return;
     for (const agent of listAgents(this.folder)) {
-      // Of a busy agent of another tree nothing is known here.
+      // This supervisor does not know whether an agent of another tree is busy.
       if (livesElsewhere(agent, this.env.tree.dir)) continue;
       const { name, status } = agent;
       const now = busy.get(name);
@@ -124,11 +124,11 @@ export class Exits {
   private hasEnded({ task }: RunNote): boolean {
     const { trays } = this.env;
     if (findWaiting(trays, task) !== undefined) return false;
-    // A task that moved back in between is found by the second look.
+    // `locate` looks once more, in case the task moved back in between.
     return readSettled(trays, task) !== undefined || locate(trays, task) === undefined;
   }
 
-  /** @returns the agent, and what is new about it */
+  /** Sends the message about an exit. @returns the agent, and the changes of its record */
   private tell(note: RunNote): { name: string; change: AgentChange } {
     const { trays, alerts } = this.env;
     const record: (SettledRecord["record"] & { task?: unknown }) | undefined = readSettled(
@@ -141,12 +141,12 @@ export class Exits {
     if (exit !== undefined) {
       const { scope, orchestrator = "" } = this.folder;
       const isOwn = formatAddress({ ...scope, name }) === orchestrator;
-      // It knows how its own runs end, and must not wake itself.
+      // The orchestrator knows how its own runs end, and must not wake itself.
       const to = isOwn || orchestrator === "" ? [] : [orchestrator];
       try {
         send(this.store, { ...exit, scope, from: name, via: "system", type: "exit", to }, wallMs);
       } catch (error) {
-        // Told before, and its record was taken away since. Anything else is tried again.
+        // The exit was reported before, and its record was removed since. After any other error the next look tries again.
         if (!(error instanceof MailchuteError) || error.code !== "ErrInvalidMessage") throw error;
         alerts.report(`exit:${note.task}`, `mail: ${messageOf(error)}`);
       }
@@ -158,7 +158,7 @@ export class Exits {
   }
 }
 
-/** As long as nothing else is known, it is the agent of the settings. */
+/** The agent of a note. Until its run is known, this is the agent of the settings. */
 function nameOf({ agent, name }: RunNote): string {
   return name ?? agent.toLowerCase();
 }

@@ -1,6 +1,6 @@
 /**
- * Which tasks of coding agents are in work: `exits/<id>.json` of the state tree, written before the task is accepted. So a process that
- * starts after a crash knows whose exits are still to be told, also of tasks that ended while no supervisor ran.
+ * Notes of the tasks of coding agents that are in work: `exits/<id>.json` of the state tree, written before the task is accepted. So a
+ * process that starts after a crash knows which exits it must report, even of tasks that ended while no supervisor ran.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -10,17 +10,17 @@ import { listDirForSure } from "../../../host/list-dir.ts";
 export interface RunNote {
   v: 1;
   task: string;
-  /** The agent as the settings have it. */
+  /** The name of the agent in the settings. */
   agent: string;
-  /** The agent whose run it is, in lower case, once that is known: it may have been spawned from `agent`. */
+  /** The agent that runs the task, in lower case, once it is known. It may have been spawned from `agent`. */
   name?: string;
-  /** Submission and attempt of the last run that was seen; null before. */
+  /** Submission and attempt of the last run that was seen; null if none was seen. */
   run: string | null;
 }
 
 const ENDING = ".json";
 
-/** The tasks that are noted. @throws a system error: which they are is then unknown */
+/** The noted tasks. @throws a system error: then it is unknown which tasks are noted */
 export function listNotes(stateDir: string): RunNote[] {
   return listDirForSure(join(stateDir, "exits"))
     .filter((name) => name.endsWith(ENDING))

@@ -1,4 +1,4 @@
-/** Decodes a message that any program may send with a file of `post/inbox`, or a run with one of its own folder. */
+/** Decodes a message file. Any program may drop one into `post/inbox`, and a run into its own folder. */
 import { JsonFault, parseObject } from "../../../codec/json.ts";
 import { compileCheck, optional, shorten } from "../../../codec/schema.ts";
 import { Type } from "../../../codec/typebox.ts";
@@ -49,8 +49,8 @@ interface Post {
 }
 
 /**
- * A message of `post/inbox`, which says who sends it.
- * @param id by the name of the file
+ * Decodes a message of `post/inbox`, which names its sender.
+ * @param id from the name of the file
  * @param home the scope of a message that names none
  * @param orchestrator its name or address: only its own runs speak as it
  * @throws ErrInvalidMessage; its `cause` is a JsonFault when the text is not valid JSON
@@ -82,9 +82,9 @@ export function decodePost(
 }
 
 /**
- * A message of a run, which speaks as its agent.
- * @param id of the message when its body names none
- * @throws ErrInvalidMessage, like `decodePost`; also when the body says that another one sends it
+ * Decodes a message of a run, which its agent sends.
+ * @param id the id of the message if its body names none
+ * @throws ErrInvalidMessage, like `decodePost`; also when the body names another sender
  */
 export function decodeRunMessage(
   bytes: Buffer,

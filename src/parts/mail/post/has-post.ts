@@ -1,8 +1,8 @@
-/** Where the mailbox for messages of any program is. On its own, so that a command without such messages loads nothing more. */
+/** Knows where the mailbox for messages of any program is. A separate file, so that a command without such messages loads no more code. */
 import fs from "node:fs";
 import { join } from "node:path";
 
-/** Whether a file waits there, or was left there by a process that died. */
+/** True if a file waits there, or a process that died left one there. */
 export function hasPost(stateDir: string): boolean {
   return ["inbox", "processing"].some((tray) => {
     try {

@@ -1,4 +1,4 @@
-/** Opens `post/` of a state tree: the mailbox for messages of any program. */
+/** Opens and sweeps `post/` of a state tree, the mailbox for messages of any program. */
 import { dirname } from "node:path";
 import type { Settings } from "../../../core/settings.ts";
 import { Sweep } from "../../../mailbox/clean/sweep.ts";
@@ -27,7 +27,7 @@ export async function openPost(
   return { trays, box: new PostBox({ trays, store, home, settleMs, leaseTtlMs, onError }) };
 }
 
-/** Removes what is past its retention. */
+/** Removes records that are past their retention. */
 export function sweepPost(trays: Trays, { retention }: Settings): void {
   const { outbox_days: outboxDays, failed_days: failedDays } = retention;
   const sweep = new Sweep(trays, { outboxDays, failedDays });

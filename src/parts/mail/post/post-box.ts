@@ -1,6 +1,6 @@
 /**
- * Takes messages that programs drop into `post/inbox`, with the moves of the mailbox protocol: claim, record, settle. A crash after the
- * record and before the settlement is no harm: the message is recorded again under its id, which adds nothing.
+ * Takes messages that programs drop into `post/inbox`, with the moves of the mailbox protocol: claim, record, settle. A crash between
+ * record and settlement does no harm: the message is then recorded again under the same id, which changes nothing.
  */
 import os from "node:os";
 import { setImmediate as pause } from "node:timers/promises";
@@ -29,7 +29,7 @@ import { type Draft, type Sent, send } from "../send/send.ts";
 import type { MailStore } from "../store/mail-folder.ts";
 import { decodePost } from "./decode-post.ts";
 
-/** A round takes at most so many files, so that a flood delays nothing else for long. */
+/** A round takes at most this many files, so that a flood does not delay other work for long. */
 const TAKEN_MAX = 64;
 const CODE = "ErrInvalidMessage";
 
@@ -68,7 +68,7 @@ export class PostBox {
       unfinished: new Set<string>(),
       excused: new Map<string, number>(),
       endLease: () => Promise.resolve(),
-      // A message is recorded once under its id, so it may be taken up again without limit.
+      // A message is recorded once under its id, so the number of attempts needs no limit.
       policyOf: () => ({ maxAttempts: Number.POSITIVE_INFINITY, agentId: "mail" }),
       onRecovered: () => {},
       onSettled: () => {},
@@ -76,10 +76,10 @@ export class PostBox {
     this.rescuer = new Rescuer(recoverer, leaseTtlMs, onError);
   }
 
-  /** True while a file is not complete yet, or its turn comes with the next round. */
+  /** True while a file is not complete yet, or must wait for the next round. */
   hasWaiting = false;
 
-  /** Takes what has arrived, and takes back what dead processes left. Never throws. */
+  /** Takes the files that have arrived, and those that dead processes left. Never throws. */
   async take(isStart = false): Promise<void> {
     try {
       await this.rescuer.round(this.rescuer.list(), isStart);
@@ -92,7 +92,7 @@ export class PostBox {
       this.hasWaiting = names.length > TAKEN_MAX;
       for (const name of this.inOrder(names)) {
         await this.look(name);
-        // To look for an id takes some milliseconds where there are very many messages.
+        // With very many messages, looking for an id takes some milliseconds.
         await pause();
       }
     } catch (error) {
@@ -100,7 +100,7 @@ export class PostBox {
     }
   }
 
-  /** The first that came, by their change times, which a rename sets. */
+  /** The files that came first. They are sorted by ctime, which a rename sets. */
   private inOrder(names: readonly string[]): string[] {
     const { inbox, storage } = this.trays;
     return names
@@ -135,7 +135,7 @@ export class PostBox {
     }
   }
 
-  /** Only the bytes of the claimed file count: it may have been replaced before. */
+  /** Records a claimed message. Only the bytes of the claimed file count: the file may have been replaced before the claim. */
   private async carryOut(claim: Claim): Promise<void> {
     const { trays, store, home } = this.p;
     let sent: Sent;
@@ -172,7 +172,7 @@ export class PostBox {
   }
 }
 
-/** The answer for the program that dropped the file. */
+/** The record that answers the program that dropped the file. */
 function recordOf(trays: Trays, { name }: Claim, sent: Sent): Buffer {
   const record = {
     task_id: name.id,

@@ -1,4 +1,4 @@
-/** Asks a question: a person, through a file of `questions/open/`, or an agent, as a message. Twice under one id is once. */
+/** Asks a person by a file of `questions/open/`, or an agent by a message. A repetition with the same id changes nothing. */
 import { ErrInvalidMessage } from "../../../core/errors.ts";
 import { QuestionStore } from "../../../questions/question-store.ts";
 import { formatAddress, HUMAN, parseAddress, type Scope } from "../scope/scope.ts";
@@ -6,7 +6,7 @@ import { type Draft, type Sent, send } from "../send/send.ts";
 import type { MailStore } from "../store/mail-folder.ts";
 import { listAsked, noteAsked } from "./asked.ts";
 
-/** An agent may have so many questions open: one that asks without end fills no page. */
+/** An agent may have at most this many open questions, so that one that asks without end does not fill the page of questions. */
 const OPEN_MAX = 20;
 
 export interface AskPlace {
@@ -14,11 +14,11 @@ export interface AskPlace {
   store: MailStore;
 }
 
-/** The text of the draft is the question: its first line, then more about it. */
+/** The first line of the draft's text is the question. The rest explains it. */
 export type QuestionDraft = Draft & { id: string };
 
 /**
- * @param draft without a recipient, it asks a person
+ * @param draft a draft without a recipient asks a person
  * @throws ErrInvalidMessage, ErrMailboxDir, a system error
  */
 export function ask({ stateDir, store }: AskPlace, draft: QuestionDraft, wallMs: number): Sent {
@@ -26,7 +26,7 @@ export function ask({ stateDir, store }: AskPlace, draft: QuestionDraft, wallMs:
   const isForPerson = to.some((name) => isHuman(name, draft.scope));
   const question: Draft = { ...draft, to, type: "question", requiresHuman: isForPerson };
   if (!isForPerson) return send(store, question, wallMs);
-  // Its own mail, and no question: an agent can wait for nothing there.
+  // For an agent the message would be plain mail, and no question that it can answer.
   if (to.length > 1)
     throw new ErrInvalidMessage("a question to a person goes to no agent, too", {
       id: draft.id,
@@ -53,7 +53,7 @@ export function ask({ stateDir, store }: AskPlace, draft: QuestionDraft, wallMs:
     asked_at_ms: wallMs,
     ends_at_ms: null,
   });
-  // After the question: one that is not open counts as taken back.
+  // Noted after the question is open: a noted question that is not open counts as taken back.
   if (from !== HUMAN) noteAsked(stateDir, { v: 1, id, ...scope, agent: from, question: first });
   return sent;
 }

@@ -1,6 +1,6 @@
 /**
- * Questions of agents that wait for a person: `questions/asked/<id>.json` says which agent gets the answer as a message. It goes when the
- * message is recorded, so after a crash the same message is sent again, which adds nothing.
+ * Questions of agents that wait for a person: `questions/asked/<id>.json` says which agent gets the answer as a message. The file is
+ * removed once the message is recorded. After a crash in between, the same message is sent again, which changes nothing.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { HUMAN, type Scope } from "../scope/scope.ts";
 import { send } from "../send/send.ts";
 import type { MailStore } from "../store/mail-folder.ts";
 
-/** Who asked what. */
+/** A question and the agent that asked it. */
 export interface Asked extends Scope {
   v: 1;
   id: string;
@@ -22,7 +22,7 @@ export interface Asked extends Scope {
 
 const ENDING = ".json";
 
-/** Once its question is open. @throws a system error */
+/** Must be called after the question was opened. @throws a system error */
 export function noteAsked(stateDir: string, asked: Asked): void {
   const dir = dirOf(stateDir);
   makeDirs(dir, 2);
@@ -38,12 +38,12 @@ export function listAsked(stateDir: string): Asked[] {
     });
 }
 
-/** Sends the answers that were given to the agents that asked. @throws ErrMailboxDir, a system error */
+/** Sends each answer of a person to the agent that asked. @throws ErrMailboxDir, a system error */
 export function sendAnswers(stateDir: string, store: MailStore, wallMs: number): void {
   const questions = new QuestionStore(stateDir);
   for (const { id, agent, question, project, branch } of listAsked(stateDir)) {
     const answer = questions.answerOf(id);
-    // Neither open nor answered: a person has taken the file away.
+    // A question that is neither open nor answered was taken back: a person removed its file.
     if (answer === undefined && questions.find(id) !== undefined) continue;
     if (answer !== undefined)
       send(

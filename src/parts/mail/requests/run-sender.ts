@@ -1,4 +1,4 @@
-/** Who speaks in a run: the agent of the task whose lease the run has, in the scope of the state tree; not what the run says of itself. */
+/** Finds the sender of a run's messages: the agent of the task whose lease the run has. The run itself cannot choose its name. */
 import { dirname, join } from "node:path";
 import { decodeTask } from "../../../codec/task-codec.ts";
 import { ErrInvalidMessage } from "../../../core/errors.ts";
@@ -15,7 +15,7 @@ export interface RunSender {
   scope: Scope;
   /** In lower case. */
   name: string;
-  /** How many wake-ups led to what it says, since a person spoke; and by which messages. */
+  /** How many wake-ups since a person last spoke led to this run. `cause`: ids of the messages that led to it. */
   hops: number;
   cause: string[];
 }
@@ -36,13 +36,13 @@ export async function senderOf(
       hint: "give its agent another name in config.yaml",
     });
   const { name } = found;
-  // The mail that it got last, in this run or an earlier one of the task.
+  // The mail that the agent got last in this task, even in an earlier run of it.
   const last = readWakes(folder, name).findLast((wake) => wake.task === taskId);
   if (last === undefined) return { scope, name, hops: hopsOf(task), cause: [] };
   return { scope, name, hops: last.hops + 1, cause: last.ids };
 }
 
-/** Of a task that an agent enqueued while it answered. */
+/** The hops of a task that an agent enqueued while it answered. */
 function hopsOf({ env }: Task): number {
   const hops = Number(env?.["MAILCHUTE_HOPS"]);
   return Number.isInteger(hops) && hops > 0 ? hops : 0;

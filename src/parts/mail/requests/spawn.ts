@@ -1,4 +1,4 @@
-/** Spawns an agent for a run that asks for one, as the agent of that run. */
+/** Spawns an agent when a run asks for one. The agent of the run counts as the one who spawns it. */
 import { compileCheck, optional, shorten } from "../../../codec/schema.ts";
 import { Type } from "../../../codec/typebox.ts";
 import { compact } from "../../../core/compact.ts";
@@ -28,7 +28,7 @@ const check = compileCheck(
   ),
 );
 
-/** What a run asks for. */
+/** The body of the run's request. */
 interface SpawnBody {
   spawn: string;
   content: string;
@@ -89,7 +89,7 @@ export async function takeSpawn(
 }
 
 /**
- * The settings that a spawned agent gets: those of the coding agent of this name, else the default or first one of this kind.
+ * The settings for a spawned agent: those of the coding agent with this name, or else of the default or first agent of this kind.
  * @throws ErrInvalidConfig
  */
 export function agentToSpawn(agents: readonly AgentSettings[], named: string): AgentSettings {

@@ -1,6 +1,6 @@
 /**
- * Carries out what a run asks for: the worker outside does this, where no sandbox is, for the agent whose lease the run has. Each
- * request may come twice, after a crash, and the second one changes nothing.
+ * Carries out the requests of a run. The worker does this outside the sandbox, in the name of the agent whose lease the run has. After a
+ * crash a request may come twice. The second one changes nothing.
  */
 import { ErrInvalidMessage } from "../../../core/errors.ts";
 import { parseObject } from "../../../core/json-object.ts";
@@ -33,7 +33,7 @@ export async function takeRequest(place: RequestPlace, request: RunRequest): Pro
   return { id: sent.id, to: sent.to, is_new: sent.isNew };
 }
 
-/** The run has read its mail up to a number. @throws ErrInvalidMessage */
+/** Notes that the run has read its mail up to a number. @throws ErrInvalidMessage */
 function acknowledge(
   folder: MailFolder,
   { name }: RunSender,

@@ -1,7 +1,7 @@
-/** Takes what runs ask for with files `<id>.mail` in their folders. Loads its code for the first one. */
+/** Takes the requests `<id>.mail` that runs drop into their folders. Loads its code for the first one. */
 import type { RequestTaker } from "../../../worker/request-taker.ts";
 
-/** The ending of the files' names. */
+/** The extension of a request's file. */
 export const REQUEST = ".mail";
 
 export const mailRequests: RequestTaker = {

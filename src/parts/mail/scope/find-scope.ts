@@ -1,25 +1,25 @@
-/** Finds the scope of a directory in the files of its git repository. It starts git only where these files do not name the branch. */
+/** Finds the scope of a directory in the files of its git repository. Starts git only if these files do not name the branch. */
 import fs from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { ErrInvalidMessage } from "../../../core/errors.ts";
 import { readRegularText } from "../../../host/regular-file.ts";
 import { OUTSIDE, parseScope, type Scope, scopeOf } from "./scope.ts";
 
-/** How many characters of its commit stand for a branch where none is checked out. */
+/** If no branch is checked out, this many characters of the commit stand for it. */
 const COMMIT_CHARS = 7;
 /** Git writes this into HEAD when it keeps branches in another form (reftable). */
 const ELSEWHERE = ".invalid";
 
 interface Checkout {
-  /** The directory whose base name is the project: that of the first worktree. */
+  /** The directory of the first worktree. Its base name is the project. */
   root: string;
   /** Where git keeps HEAD of this worktree. */
   gitDir: string;
 }
 
 /**
- * The scope in which a command works: `named`, else `MAILCHUTE_SCOPE` (`project:branch`), else that of the directory.
- * @throws ErrInvalidMessage when one is named and is no scope
+ * The scope in which a command works: `named`, else `MAILCHUTE_SCOPE` (`project:branch`), else the scope of the directory.
+ * @throws ErrInvalidMessage when the named text is no scope
  */
 export async function currentScope(
   cwd: string,
@@ -36,7 +36,7 @@ export async function currentScope(
   });
 }
 
-/** Never throws: what cannot be read is no repository. */
+/** Never throws: a directory that cannot be read counts as no repository. */
 export async function findScope(cwd: string): Promise<Scope> {
   let dir: string;
   try {
@@ -52,7 +52,7 @@ export async function findScope(cwd: string): Promise<Scope> {
   }
 }
 
-/** The repository or worktree whose top is this directory. */
+/** The repository or worktree with this top directory; undefined if there is none. */
 function checkoutAt(dir: string): Checkout | undefined {
   const dotGit = join(dir, ".git");
   const stats = fs.statSync(dotGit, { throwIfNoEntry: false });
@@ -61,7 +61,7 @@ function checkoutAt(dir: string): Checkout | undefined {
   const [, target] = /^gitdir: (.+)$/.exec(readLine(dotGit) ?? "") ?? [];
   if (target === undefined) return undefined;
   const gitDir = resolve(dir, target);
-  // Only a further worktree has this file. A submodule has a `.git` of this form, too, and is a project of its own.
+  // Only an additional worktree has this file. A submodule also has a `.git` file, but is a project of its own.
   const common = readLine(join(gitDir, "commondir"));
   return { root: common === undefined ? dir : rootOf(resolve(gitDir, common)), gitDir };
 }
@@ -71,7 +71,7 @@ function rootOf(commonDir: string): string {
   return basename(commonDir).startsWith(".") ? dirname(commonDir) : commonDir.replace(/\.git$/, "");
 }
 
-/** Undefined when HEAD does not say it. */
+/** Undefined when HEAD does not name a branch or commit. */
 function branchOf(gitDir: string): string | undefined {
   const head = readLine(join(gitDir, "HEAD")) ?? "";
   const [, ref] = /^ref: refs\/(?:heads\/)?(.+)$/.exec(head) ?? [];

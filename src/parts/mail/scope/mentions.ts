@@ -1,20 +1,20 @@
 /**
- * Finds the agents that a text mentions: `@agent`, `@branch:agent` and `@project:branch:agent`. Code is skipped, because `@types` and
- * `@Override` name no agent there. Pure.
+ * Finds the agents that a text mentions: `@agent`, `@branch:agent` and `@project:branch:agent`. Code is skipped, because it has words
+ * such as `@types` and `@Override`. Pure.
  */
 import { explainBadName, formatAddress, parseAddress, type Scope } from "./scope.ts";
 
 const PARTS_MAX = 3;
 /**
- * An `@` that begins a mention does not follow a letter or digit, as in `bob@example.com`. A letter may be followed by its accent as a
- * character of its own.
+ * An `@` after a letter or digit, as in `bob@example.com`, begins no mention. The accent of a letter may be a separate character, so
+ * `\p{M}` counts as part of the letter.
  */
 const MENTION = /(?<![\p{L}\p{M}\p{N}._+@/-])@([A-Za-z0-9._/:-]+)(?![\p{L}\p{M}\p{N}@._/:-])/gu;
-/** The marks of a fence may stand in a quote, and at the beginning of an item of a list. */
+/** A fence may be in a quote, or at the start of a list item. */
 const FENCE = /^((?:[\t >]|(?:[*+-]|\d{1,9}[.)])[\t ])*)(`{3,}|~{3,})(.*)$/;
 const QUOTES = /^[\t >]*/;
 
-/** The addresses of the mentioned agents, each once, in order. @param scope for the parts that a mention leaves out */
+/** The addresses of the mentioned agents, each once, in order. @param scope supplies the parts that a mention leaves out */
 export function findMentions(text: string, scope: Scope): string[] {
   const found = new Set<string>();
   for (const [, run = ""] of withoutCode(text).matchAll(MENTION)) {
@@ -31,7 +31,7 @@ function trimmed(run: string): string {
     const name = withoutEnd(part);
     if (explainBadName(name.toLowerCase()) !== undefined) break;
     parts.push(name);
-    // What follows a full stop is no part of the mention.
+    // A mention ends at a full stop at the end of a part.
     if (name !== part) break;
   }
   return parts.join(":");
@@ -51,10 +51,10 @@ function withoutCode(text: string): string {
   for (const line of text.split(/\r?\n/)) {
     const [, before = "", mark = "", info = ""] = FENCE.exec(line) ?? [];
     const [quotes = ""] = QUOTES.exec(line) ?? [];
-    // The end of a quote ends what begins in it.
+    // The end of a quote also ends a fenced block in it.
     if (fence !== undefined && depthOf(quotes) < fence.depth) fence = undefined;
     if (fence !== undefined) {
-      // What stands in an item of a list, or deeper in quotes, is a line of the code.
+      // Inside a block, a fence in a list item or in deeper quotes is a line of the code.
       const isEnd = before === quotes && depthOf(quotes) === fence.depth && info.trim() === "";
       if (isEnd && mark.startsWith(fence.mark)) fence = undefined;
     } else if (mark !== "" && !(mark.startsWith("`") && info.includes("`")))
@@ -64,7 +64,7 @@ function withoutCode(text: string): string {
   return kept.join("\n");
 }
 
-/** How many quotes are in one another behind these characters. */
+/** How many levels of quotes these characters begin. */
 function depthOf(start: string): number {
   return start.split(">").length - 1;
 }

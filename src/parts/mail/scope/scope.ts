@@ -10,7 +10,7 @@ export interface Scope {
   branch: string;
 }
 
-/** An agent, or `human`, in its scope. The name is in lower case; project and branch are as they were written. */
+/** An agent, or `human`, in its scope. The name is in lower case. Project and branch keep their case. */
 export interface Address extends Scope {
   name: string;
 }
@@ -18,7 +18,7 @@ export interface Address extends Scope {
 const DEFAULT_BRANCH = "main";
 /** The scope of a directory that is in no repository. */
 export const OUTSIDE: Scope = { project: "unknown", branch: DEFAULT_BRANCH };
-/** A person, in each scope. */
+/** The name of the person in each scope. */
 export const HUMAN = "human";
 
 const NAME_CHARS_MAX = 96;
@@ -44,7 +44,7 @@ export function formatAddress({ project, branch, name }: Address): string {
 
 /**
  * Reads `agent`, `branch:agent` or `project:branch:agent`.
- * @param scope for the parts that are left out
+ * @param scope supplies the parts that the text leaves out
  * @returns undefined when it is no address: see `explainBadAddress`
  */
 export function parseAddress(text: string, scope: Scope): Address | undefined {
@@ -57,7 +57,7 @@ export function parseAddress(text: string, scope: Scope): Address | undefined {
   return explainBadScope({ project, branch }) === undefined ? { project, branch, name } : undefined;
 }
 
-/** Reads `project:branch`, as in `MAILCHUTE_SCOPE`. @returns undefined when it is none */
+/** Reads `project:branch`, as in `MAILCHUTE_SCOPE`. @returns undefined when the text is no scope */
 export function parseScope(text: string): Scope | undefined {
   const at = text.lastIndexOf(":");
   const scope = { project: text.slice(0, Math.max(0, at)), branch: text.slice(at + 1) };
@@ -84,8 +84,8 @@ export function explainBadScope({ project, branch }: Scope): string | undefined 
 }
 
 /**
- * The name as one folder or file: what is no letter, digit, `.`, `_` or `-` becomes `%` and two hex digits for each byte, so
- * `feature/login` becomes `feature%2Flogin`. A long name is cut and gets its hash.
+ * The name as one folder or file. Letters, digits, `.`, `_` and `-` stay; each other byte becomes `%` and two hex digits. So
+ * `feature/login` becomes `feature%2Flogin`. A long name is cut and its hash is appended.
  */
 export function folderOf(name: string): string {
   const escaped = [...Buffer.from(name, "utf8")]

@@ -2,8 +2,8 @@
  * Appends a message to its scope. One `write` call on a descriptor with O_APPEND writes the whole line: the kernel chooses the end of
  * the file and writes there under the lock of the file, so lines of several processes never mix. No lock of ours is needed.
  *
- * A process that is killed in this call may leave a torn line. The next one ends that line first, then reads back what it wrote: its line
- * must stand alone, and not behind a seal.
+ * A process that is killed in this call may leave a torn line. The next process ends that line first. Then it reads back its own line,
+ * which must be alone and before any seal.
  */
 import fs from "node:fs";
 import { ErrInvalidMessage } from "../../../core/errors.ts";
@@ -29,9 +29,9 @@ const NEWLINE = 0x0a;
 const NONCE_CHARS = 8;
 
 /**
- * Once this returns, the message is recorded. A crash before leaves it there or not.
- * @param isNewId the id was made at random just now, so no other message has it
- * @returns undefined when it was added; else the message that has this id already
+ * Once this returns, the message is recorded. After a crash before that, the message may be recorded or not.
+ * @param isNewId true if the id was made at random just now, so no other message has it
+ * @returns undefined when the message was added; else the message that has this id already
  * @throws ErrInvalidMessage, ErrMailboxDir, a system error
  */
 export function appendMessage(
@@ -45,7 +45,7 @@ export function appendMessage(
     const checked = isNewId ? undefined : endOf(segment);
     const known = checked && findMessage(folder, message.id, checked);
     if (known !== undefined) {
-      // It may be the work of a process that died before its fsync.
+      // The process that wrote it may have died before its fsync.
       if (folder.isDurable) syncMessages(folder);
       return known;
     }
@@ -57,20 +57,20 @@ export function appendMessage(
         { id: message.id, phase: "append", hint: "address fewer agents" },
       );
     const at = tryAppend(folder, segment, line);
-    // Another process may have written the same id since we looked.
+    // Another process may have written the same id since we searched.
     if (at !== undefined)
       return checked && findMessage(folder, message.id, [segment.k, at], checked);
   }
 }
 
-/** @returns where the line stands (bytes); undefined when it has to be written again */
+/** @returns the offset of the line (bytes); undefined when it must be written again */
 function tryAppend(folder: MailFolder, segment: Segment, line: Buffer): number | undefined {
   const fd = openSegment(segment);
   try {
     const { size } = fs.fstatSync(fd);
     if (size >= SEGMENT_BYTES) {
       if (!isSealed(fd, size)) seal(fd);
-      // The count of its lines must survive when the next segment does.
+      // If the next segment survives a power cut, the lines of this one must survive, too: its first line holds their count.
       if (folder.isDurable) fs.fsyncSync(fd);
       makeNext(folder, segment);
       tryRemoveOld(folder);
@@ -91,16 +91,16 @@ function tryAppend(folder: MailFolder, segment: Segment, line: Buffer): number |
   }
 }
 
-/** What it cannot remove now, such as when it is not known who has read it, stays until a file is full again. */
+/** Removes old segments. After an error, for example if the readers are unknown, they stay until the next file is full. */
 function tryRemoveOld(folder: MailFolder): void {
   try {
     removeOld(folder, Date.now());
   } catch {
-    // It is no reason to refuse a message.
+    // A failed clean-up is no reason to refuse a message.
   }
 }
 
-/** Where our line stands alone before any seal; undefined when a torn line swallowed it, or the segment was sealed before it. */
+/** The offset at which our line is alone and before any seal. Undefined when a torn line swallowed it, or a seal came first. */
 function findOwn(fd: number, sizeBefore: number, line: Buffer): number | undefined {
   const from = Math.max(0, sizeBefore - 1);
   const bytes = readAt(fd, from, fs.fstatSync(fd).size);
@@ -111,7 +111,7 @@ function findOwn(fd: number, sizeBefore: number, line: Buffer): number | undefin
   return undefined;
 }
 
-/** The end of the last whole line: one that is being written now ends behind it. */
+/** The end of the last complete line. A line that is being written now ends later. */
 function endOf(segment: Segment): Checked {
   const fd = openSegment(segment);
   try {

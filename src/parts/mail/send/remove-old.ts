@@ -1,4 +1,4 @@
-/** Retention: removes old segments whose mail is read, and the texts that only they had. A process that begins a new segment does this. */
+/** Removes old segments whose mail is read, and the texts that only they used. A process does this when it begins a new segment. */
 import fs from "node:fs";
 import { listDir } from "../../../host/list-dir.ts";
 import { listAgents } from "../agents/agents.ts";
@@ -12,8 +12,9 @@ import { headOf, indexPathOf, listSegments } from "../store/segments.ts";
 const REF = /[0-9a-f]{64}/g;
 
 /**
- * The oldest first; it stops at the first one that stays. Mail that an agent on the list or a person has not read keeps its segment.
- * @param wallMs a segment to which nothing was added for the time of the folder's retention is old
+ * Removes segments, the oldest first, and stops at the first one that must stay. A segment with mail that a listed agent or a person
+ * has not read stays.
+ * @param wallMs now. A segment is old if no line was added to it for the retention time of the folder
  * @throws a system error
  */
 export function removeOld(folder: MailFolder, wallMs: number): void {
@@ -27,9 +28,9 @@ export function removeOld(folder: MailFolder, wallMs: number): void {
     const next = segments[index + 1];
     if (next === undefined || !isOld(segment.path)) break;
     firstUnread ??= firstUnreadIn(folder);
-    // Undefined: another process is at work here.
+    // Undefined: another process is removing these segments, too.
     if ((headOf(next)?.first ?? Number.POSITIVE_INFINITY) > firstUnread) break;
-    // The index first, so that a crash leaves none behind.
+    // The index is removed first, so that a crash does not leave an index without a segment.
     for (const path of [indexPathOf(folder, segment.k), segment.path])
       fs.rmSync(path, { force: true });
     isRemoved = true;
@@ -44,9 +45,9 @@ function firstUnreadIn(folder: MailFolder): number {
   return Math.min(...all);
 }
 
-/** Removes old texts that no message has any more. */
+/** Removes old texts that no message uses any more. */
 function removeTexts(folder: MailFolder, isOld: (path: string) => boolean): void {
-  // One that is young may belong to a message that is about to be recorded.
+  // A young text may belong to a message that is about to be recorded.
   const old = listDir(folder.path("blobs")).filter((ref) => isOld(folder.path("blobs", ref)));
   if (old.length === 0) return;
   const used = new Set<string>();

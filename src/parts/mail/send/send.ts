@@ -1,4 +1,4 @@
-/** Sends a message: records it in the scope of its sender, and in the scope of each agent to whom it goes. */
+/** Sends a message: records it in the scope of its sender, and in the scope of each recipient. */
 import { ErrInvalidMessage } from "../../../core/errors.ts";
 import { isoTime } from "../../../core/iso-time.ts";
 import { newId } from "../../../mailbox/files/random.ts";
@@ -17,7 +17,7 @@ import { type Message, recipientsOf, type Way, type When } from "../store/messag
 import { appendMessage } from "./append-message.ts";
 
 export interface Draft {
-  /** Left out: a new one. With the same id a message is recorded once. */
+  /** Left out: a new id. A message with the same id is recorded once. */
   id?: string;
   scope: Scope;
   from: string;
@@ -30,29 +30,29 @@ export interface Draft {
   replyTo?: string;
   when?: When;
   requiresHuman?: boolean;
-  /** How many wake-ups led to it since a person spoke. */
+  /** How many wake-ups led to it since a person last spoke. */
   hops?: number;
   /** Ids of the messages that led to it. */
   cause?: readonly string[];
-  /** Left out: those in the text. */
+  /** Left out: the mentions in the text. */
   mentions?: readonly string[];
 }
 
 export interface Sent {
   id: string;
-  /** False: it was there already. */
+  /** False: the message was recorded already. */
   isNew: boolean;
-  /** The addresses to which it goes. */
+  /** The addresses of the recipients. */
   to: string[];
 }
 
 const ID_CHARS_MAX = 128;
-/** A message names at most so many agents. */
+/** A message names at most this many agents. */
 const RECIPIENTS_MAX = 64;
 
 /**
- * Once this returns, the message is recorded in all its scopes; how safely, the durability says. After a crash, send it again with the
- * same id: what is there is left as it is.
+ * Once this returns, the message is recorded in all its scopes, as safely as the durability says. After a crash, send it again with the
+ * same id: scopes that have it already stay as they are.
  * @throws ErrInvalidMessage, ErrMailboxDir, a system error
  */
 export function send(store: MailStore, draft: Draft, wallMs: number): Sent {
@@ -75,7 +75,7 @@ export function send(store: MailStore, draft: Draft, wallMs: number): Sent {
   return { id, isNew, to: recipients };
 }
 
-/** Null for people, and for programs that are no agent of the scope. */
+/** The incarnation of the sender. Null for people, and for programs that are no agent of the scope. */
 function incOf(store: MailStore, { scope, from }: Draft): number | null {
   return readAgent(new MailFolder(store, scope), from.toLowerCase())?.inc ?? null;
 }
@@ -101,7 +101,7 @@ function draftToMessage(draft: Draft & { id: string }, wallMs: number): Message 
       "name a file in it",
     );
   const to = draft.to.map((name) => addressOf(name, scope, id));
-  // What an agent said last is only quoted: what it mentions is no recipient.
+  // A message of mailchute only quotes an agent, so names in the quote are no recipients.
   const mentions = draft.via === "system" ? [] : [...(draft.mentions ?? findMentions(text, scope))];
   if (recipientsOf({ to, mentions }).length > RECIPIENTS_MAX)
     fail(`the message names more than ${RECIPIENTS_MAX} agents`, "send it in parts");
@@ -145,7 +145,7 @@ export function addressOf(text: string, scope: Scope, id?: string): string {
   });
 }
 
-/** The sender's own scope first. */
+/** The scopes in which a message is recorded, the sender's own scope first. */
 function scopesOf(own: Scope, recipients: readonly string[]): Scope[] {
   const scopes: Scope[] = [own];
   for (const address of recipients) {
@@ -156,7 +156,7 @@ function scopesOf(own: Scope, recipients: readonly string[]): Scope[] {
   return scopes;
 }
 
-/** Whether both say the same: a message that is sent again has another time. */
+/** True if both messages have the same content. Times are not compared: a message that is sent again has a new time. */
 function isSame(a: Message, b: Message): boolean {
   const keys = ["project", "branch", "from_agent", "type", "content", "content_ref"] as const;
   return keys.every((key) => a[key] === b[key]) && String(a.to) === String(b.to);

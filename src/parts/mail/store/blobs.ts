@@ -1,26 +1,26 @@
-/** Texts that are too long for a line: `blobs/<sha256>`, each named by its content, so the same text is kept once. */
+/** Keeps texts that are too long for a line in `blobs/<sha256>`. The hash of the content is the name, so equal texts are kept once. */
 import { createHash } from "node:crypto";
 import { replaceText } from "../../../host/documents.ts";
 import { readRegularText } from "../../../host/regular-file.ts";
 import type { MailFolder } from "./mail-folder.ts";
 
-/** A longer text is kept in a file (bytes). With the other fields a line stays below its limit. */
+/** A longer text is kept in a file (bytes). A text of this size and the other fields fit into a line. */
 const TEXT_BYTES_MAX = 8 * 1024;
 /** A text that is longer than this is refused (bytes). */
 export const CONTENT_BYTES_MAX = 1024 * 1024;
 
-/** The fields of a message that hold its text. Keeps a long text first. @throws ErrMailboxDir, a system error */
+/** The fields of a message that hold its text. A long text is first written to its file. @throws ErrMailboxDir, a system error */
 export function keepText(
   folder: MailFolder,
   text: string,
 ): { content: string; content_ref: string | null } {
-  // JSON escapes some characters with more of them.
+  // Escapes in JSON make the text longer, so the escaped text is measured.
   if (Buffer.byteLength(JSON.stringify(text)) <= TEXT_BYTES_MAX)
     return { content: text, content_ref: null };
   folder.make();
   const ref = hashOf(text);
   folder.makeDir("blobs");
-  // Written also when it is there: an old one may be about to be removed with the last message that had it.
+  // Written even if the file exists: retention may be about to remove an old file together with its last message.
   replaceText(folder.path("blobs", ref), text, {
     stagingDir: folder.path(".tmp"),
     isDurable: folder.isDurable,
@@ -28,7 +28,7 @@ export function keepText(
   return { content: "", content_ref: ref };
 }
 
-/** The text of a message; undefined when its file is missing or is not the one that was kept. */
+/** The text of a message; undefined when its file is missing or was changed. */
 export function textOf(
   folder: MailFolder,
   { content, content_ref: ref }: { content: string; content_ref: string | null },

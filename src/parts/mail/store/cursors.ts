@@ -1,6 +1,6 @@
 /**
- * How far a reader has provably read the messages of a scope: `cursors/<reader>/<n>.json`, the highest `<n>` counts. A record is never
- * changed. The next one is linked as n+1, which only one process can do, so no evidence is lost between two processes.
+ * Records how far a reader has provably read the messages of a scope: `cursors/<reader>/<n>.json`. The highest `<n>` counts. A record
+ * is never changed. The next record is linked as n+1. Only one process can do this, so two processes never overwrite each other.
  */
 import fs from "node:fs";
 import { loadDocument } from "../../../host/documents.ts";
@@ -14,7 +14,7 @@ export interface Cursor {
   n: number;
   /** The number of the last message that was read. */
   upto: number;
-  /** How many wake-ups for the mail above it have failed. */
+  /** How many wake-ups for the mail above `upto` have failed. */
   fails: number;
   /** Unix seconds; 0 when there is no record. */
   at: number;
@@ -23,18 +23,18 @@ export interface Cursor {
 /** What shows that the messages were read. */
 export interface Evidence {
   /**
-   * `ack`: the reader's own command. `run`: the stream of a run shows that the model has it. `archive`: the messages are of an earlier
-   * agent of that name.
+   * `ack`: the reader's own command. `run`: the stream of a run shows that the model has read them. `archive`: the messages belong to an
+   * earlier agent of the same name.
    */
   by: "ack" | "run" | "archive";
   atMs: number;
 }
 
-/** So many records of a reader stay: the one before the last says what was known when the last was made. */
+/** How many records of a reader are kept. If the last one is damaged, the one before it counts. */
 const KEPT = 2;
 const NAME = /^([1-9]\d{0,8})\.json$/;
 
-/** @throws a system error: how far the reader is is then unknown */
+/** @throws a system error: then it is unknown how far the reader has read */
 export function readCursor(folder: MailFolder, reader: string): Cursor {
   for (let before = ""; ; ) {
     const numbers = numbersOf(folder, reader);
@@ -46,14 +46,14 @@ export function readCursor(folder: MailFolder, reader: string): Cursor {
       const { upto, fails, at } = record;
       return { n, upto: numberOr0(upto), fails: numberOr0(fails), at: numberOr0(at) };
     }
-    // Else another process has removed them since, and there are newer ones.
+    // If the listing has changed, another process has removed these records and written newer ones.
     if (String(numbers) === before) return { n, upto: 0, fails: 0, at: 0 };
     before = String(numbers);
   }
 }
 
 /**
- * Notes that the reader has read all messages up to this number. Does nothing when that is known.
+ * Notes that the reader has read all messages up to this number. Does nothing if this is known already.
  * @throws ErrMailboxDir, a system error
  */
 export function moveCursor(
@@ -62,7 +62,7 @@ export function moveCursor(
   upto: number,
   { by, atMs }: Evidence,
 ): void {
-  // If these messages went in a power cut, others would get their numbers, and the reader would not read them.
+  // If a power cut removed these messages, later ones would get their numbers, and the reader would skip them.
   if (folder.isDurable) syncMessages(folder);
   for (;;) {
     const { n, upto: known } = readCursor(folder, reader);
@@ -73,8 +73,8 @@ export function moveCursor(
 }
 
 /**
- * Notes that a wake-up for the mail above this cursor has ended without proof that it was read. The next wake-up has the number of
- * the new record in its name. Does nothing when the cursor has moved.
+ * Notes that a wake-up for the mail above this cursor has ended without proof that it was read. The id of the next wake-up has the
+ * number of the new record. Does nothing if the cursor has moved.
  * @throws ErrMailboxDir, a system error
  */
 export function noteFailure(

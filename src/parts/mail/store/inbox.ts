@@ -9,29 +9,29 @@ import { MessageReader, type Numbered } from "./read-messages.ts";
 
 export interface Unread {
   messages: Numbered[];
-  /** Once these are read, everything up to this number is. */
+  /** Once these messages are read, all mail up to this number is read. */
   upto: number;
 }
 
-/** Whether the message is mail for this reader. A message that needs a person, or is held, is mail for `human`. */
+/** True if the message is mail for this reader. A message that needs a person, or is held, is mail for `human`. */
 export function isMailFor(folder: MailFolder, message: Message, reader: string): boolean {
   if (reader === HUMAN && (message.requires_human || isHeld(folder, message))) return true;
   const isTo = recipientsOf(message).includes(formatAddress({ ...folder.scope, name: reader }));
   return isTo && (reader === HUMAN || !isHeld(folder, message));
 }
 
-/** Whether an agent of a project that may not write here has sent it to agents of this scope. A person may always write. */
+/** True if agents of this scope get it from a project that may not write to them. Mail of a person is never held. */
 export function isHeld(folder: MailFolder, message: Message): boolean {
   if (folder.accepted(message.project) || isOfPerson(message)) return false;
   return agentsIn(folder, message).length > 0;
 }
 
-/** Whether a person says it: on the command line, in no run, and under no other name. */
+/** True if a person wrote it: on the command line, outside of runs, and under no other name. */
 export function isOfPerson({ from_agent: from, via }: Message): boolean {
   return via === "cli" && from === HUMAN;
 }
 
-/** The addresses of the agents of this scope to which a message goes. */
+/** The recipients of a message that are agents of this scope. */
 export function agentsIn({ scope }: MailFolder, message: Message): string[] {
   return recipientsOf(message).filter((one) => {
     const address = parseAddress(one, scope);
@@ -39,7 +39,7 @@ export function agentsIn({ scope }: MailFolder, message: Message): string[] {
   });
 }
 
-/** Finds the lines that may be mail of this reader. */
+/** Finds the lines that may be mail for this reader. */
 export function filterFor(folder: MailFolder, reader: string): LineFilter {
   const address = formatAddress({ ...folder.scope, name: reader });
   if (reader !== HUMAN) return linesWith([address]);
@@ -50,12 +50,12 @@ export function filterFor(folder: MailFolder, reader: string): LineFilter {
   };
 }
 
-/** Finds the lines that have one of these addresses. */
+/** Finds the lines that contain one of these addresses. */
 export function linesWith(addresses: readonly string[]): LineFilter {
   return { any: addresses.map((address) => JSON.stringify(address)), keys: addresses };
 }
 
-/** Finds the lines that may be held, by what those of the own project have. */
+/** Finds the lines that may be held: those without the name of the own project. */
 export function foreignLines({ scope }: MailFolder): LineFilter & { unless: string } {
   const unless = `"project":${JSON.stringify(scope.project)}`;
   return { any: [], unless, keys: [KEYS.foreign] };

@@ -1,16 +1,16 @@
-/** Finds lines by texts that they have, in the bytes of many lines at once: so only lines that are asked for are decoded. Pure. */
+/** Finds lines by the texts in them, in the bytes of many lines at once. So only wanted lines are decoded. Pure. */
 
-/** Lines of other versions pass each filter, because they may write the same in another way. */
+/** Lines of other versions pass every filter, because they may write the same values in another way. */
 export interface LineFilter {
-  /** A line has one of these texts, */
+  /** A line passes if it has one of these texts, */
   any: readonly string[];
-  /** or it does not have this one. */
+  /** or if it does not have this one. */
   unless?: string;
-  /** Which lines these are in the index of a full segment: addresses, and `KEYS`. Left out: no index knows them. */
+  /** The keys of these lines in the index of a full segment: addresses, and `KEYS`. Left out: no index knows the lines. */
   keys?: readonly string[];
 }
 
-/** Lines that an index finds besides those for an address: what is no line of ours, what needs a person, what is of another project. */
+/** Keys of an index besides addresses: lines of other versions, messages that need a person, messages of other projects. */
 export const KEYS = { other: "other", human: "human", foreign: "foreign" } as const;
 
 /** No line of ours passes. */
@@ -19,7 +19,7 @@ export const NO_LINES: LineFilter = { any: [], keys: [] };
 /** How each line of ours begins. */
 const OURS = Buffer.from('{"v":1,');
 
-/** @returns whether the line from one place to another passes. Lines are asked about in order. @param filter undefined: all pass */
+/** @returns a test for the line between two offsets. Call it for the lines in order. @param filter undefined: all lines pass */
 export function lineTest(
   bytes: Buffer,
   filter: LineFilter | undefined,
@@ -31,11 +31,11 @@ export function lineTest(
     any.some((test) => test(from, to)) || has?.(from, to) === false || !isOurs(bytes, from, to);
 }
 
-/** Each text is looked for once in all the bytes. */
+/** Searches all the bytes only once for a text, because the lines come in order. */
 function textTest(bytes: Buffer, text: string): (from: number, to: number) => boolean {
   const wanted = Buffer.from(text);
   let at = -1;
-  /** Where the line before has it: many lines have a field at the same place. */
+  /** The offset of the text in the last line that had it: many lines have a field at the same place. */
   let offset = 0;
   return (from, to) => {
     if (at >= from) return at < to;
@@ -48,9 +48,9 @@ function textTest(bytes: Buffer, text: string): (from: number, to: number) => bo
   };
 }
 
-/** Whether a line is written by this version. */
+/** True if this version wrote the line. */
 export function isOurs(bytes: Buffer, from: number, to: number): boolean {
-  // A line without anything in it ends a torn one.
+  // An empty line ends a torn one.
   return to - from < OURS.length || isAt(bytes, from, OURS);
 }
 

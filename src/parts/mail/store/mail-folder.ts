@@ -1,6 +1,6 @@
 /**
- * The folder of a scope, `<data>/scopes/<project>/<branch>/`, where `<data>` is one directory for all repositories of a user, or a state
- * tree. Makes the folder and what stands in it; `scope.json` says the true names.
+ * The folder of a scope, `<data>/scopes/<project>/<branch>/`. `<data>` is one directory for all repositories of a user, or a state
+ * tree. Makes the folder and its subfolders. `scope.json` holds the unescaped names of the scope.
  */
 import fs from "node:fs";
 import os from "node:os";
@@ -15,26 +15,26 @@ import { randomToken } from "../../../mailbox/files/random.ts";
 import { checkStateDir } from "../../../mailbox/files/trays.ts";
 import { folderOf, formatAddress, parseAddress, type Scope, sameScope } from "../scope/scope.ts";
 
-/** Of `~/.local/share/mailchute`, all but the home directory may be missing. */
+/** How many folders of `~/.local/share/mailchute` may be missing: all except the home directory. */
 const DATA_DEPTH = 3;
-/** `scopes`, `<project>`, `<branch>` and a folder in it. */
+/** How many folders in the data directory may be missing: `scopes`, `<project>`, `<branch>` and a folder in it. */
 const SCOPE_DEPTH = 4;
 const STAGED_CHARS = 16;
 
-/** Where mail lies, and whether it survives a power cut once it is acknowledged. */
+/** Where mail is kept, and the rules for it. */
 export interface MailStore {
   /** The absolute path of the data directory. */
   dataDir: string;
   isDurable: boolean;
-  /** How long messages are kept once they are read (ms); left out: for ever. */
+  /** How long read messages are kept (ms). Left out: for ever. */
   keepMs?: number;
-  /** Projects whose agents may write to those of a scope, besides its own; "*": all. Left out: no other. */
+  /** Other projects whose agents may write to the agents of a scope; "*": all projects. Left out: none. */
   accepts?: readonly string[];
-  /** Name or address of the agent that is told how others end. No other agent can have it. */
+  /** Name or address of the agent that is told how tasks of other agents end. No other agent can have this name. */
   orchestrator?: string;
 }
 
-/** Where the mail of a state tree lies. */
+/** Where the mail of a state tree is kept. */
 export function storeOf(settings: Settings, stateDir: string, env: NodeJS.ProcessEnv): MailStore {
   const { accept_mail_from: accepts, data, durability, orchestrator, retention } = settings;
   return {
@@ -47,14 +47,14 @@ export function storeOf(settings: Settings, stateDir: string, env: NodeJS.Proces
 }
 
 /**
- * @param data the setting; "" when none is set
- * @param base what it is relative to
+ * @param data the setting `data`; "" when it is not set
+ * @param base the directory that a relative `data` is resolved against
  */
 export function dataDirOf(data: string, base: string, env: NodeJS.ProcessEnv): string {
   if (data !== "") return resolve(base, data);
   const shared = env["XDG_DATA_HOME"] ?? "";
   const home = join(env["HOME"] ?? os.homedir(), ".local", "share");
-  // The standard says that a relative path is to be ignored.
+  // The standard (XDG) says that a relative path must be ignored.
   return join(shared.startsWith("/") ? shared : home, "mailchute");
 }
 
@@ -63,7 +63,7 @@ export class MailFolder {
   readonly dir: string;
   readonly isDurable: boolean;
   readonly keepMs: number;
-  /** Its address; undefined when none is known. */
+  /** The address of the orchestrator; undefined when there is none. */
   readonly orchestrator: string | undefined;
   private readonly dataDir: string;
   private readonly accepts: readonly string[];
@@ -81,7 +81,7 @@ export class MailFolder {
     this.dir = join(dataDir, "scopes", folderOf(scope.project), folderOf(scope.branch));
   }
 
-  /** Whether agents of this project may write to those of this scope. */
+  /** True if agents of this project may write to the agents of this scope. */
   accepted(project: string): boolean {
     return (
       project === this.scope.project || this.accepts.some((one) => one === project || one === "*")
@@ -92,12 +92,12 @@ export class MailFolder {
     return join(this.dir, ...names);
   }
 
-  /** Makes a folder in it, unless it is there. @throws a system error */
+  /** Makes a subfolder if it is missing. @throws a system error */
   makeDir(...names: string[]): void {
     makeDirs(this.path(...names), SCOPE_DEPTH);
   }
 
-  /** Makes the folder, unless it is there. @throws ErrMailboxDir, a system error */
+  /** Makes the folder if it is missing. @throws ErrMailboxDir, a system error */
   make(): void {
     if (this.isChecked) return;
     try {
@@ -137,7 +137,7 @@ export class MailFolder {
     }
   }
 
-  /** On some file systems `Main` and `main` are one folder: the second one is refused. */
+  /** Writes or checks `scope.json`. On some file systems `Main` and `main` are one folder: then the second scope is refused. */
   private note(): void {
     const path = this.path("scope.json");
     const known = loadDocument<Scope>(path);

@@ -1,4 +1,4 @@
-/** A message as it is kept: one line of JSON. Reads lines of earlier versions, in which fields are missing. Pure. */
+/** Encodes and decodes a message as one line of JSON. Lines of earlier versions may lack fields. Pure. */
 import { isoTime } from "../../../core/iso-time.ts";
 import { isObject, parseObject } from "../../../core/json-object.ts";
 import { formatAddress, parseAddress, type Scope } from "../scope/scope.ts";
@@ -6,11 +6,11 @@ import { formatAddress, parseAddress, type Scope } from "../scope/scope.ts";
 /** How a message came in. */
 export const WAYS = ["cli", "file", "run", "mcp", "system"] as const;
 export type Way = (typeof WAYS)[number];
-/** When an agent that runs is to get it: at once, after its run, or when it has nothing to do. */
+/** When a running agent gets a message: `now` ends its turn, `next` waits for its next step, `idle` for the end of its run. */
 export const TIMES = ["now", "next", "idle"] as const;
 export type When = (typeof TIMES)[number];
 
-/** Where a writer had looked for another message of this id: everything before this place in this segment. */
+/** How far a writer has searched for another message with this id: up to this place in this segment. */
 export type Checked = readonly [segment: number, bytes: number];
 
 export interface Message extends Scope {
@@ -18,10 +18,10 @@ export interface Message extends Scope {
   id: string;
   /** The sender, in the scope of the message. */
   from_agent: string;
-  /** Which incarnation of that agent it was; null for people and programs. */
+  /** The incarnation of that agent; null for people and programs. */
   from_inc: number | null;
   via: Way;
-  /** Addresses. Without any, it is for all to read, and wakes no agent. */
+  /** Addresses. Without any, all may read the message, and it wakes no agent. */
   to: string[];
   type: string;
   /** The text; "" when it is in a file. */
@@ -32,7 +32,7 @@ export interface Message extends Scope {
   /** The id of the message that began the conversation. */
   thread: string | null;
   reply_to: string | null;
-  /** How many wake-ups led to it since a person spoke. */
+  /** How many wake-ups led to it since a person last spoke. */
   hops: number;
   /** Ids of the messages that led to it. */
   cause: string[];
@@ -41,13 +41,13 @@ export interface Message extends Scope {
   /** Unix seconds, and the same time with milliseconds. */
   created_at: number;
   t: string;
-  /** Left out when the id was made at random: it cannot be there twice. */
+  /** Left out when the id was made at random: then no other message has it. */
   checked?: Checked;
-  /** Made at random for each line with `checked`: two processes may send the same message in the same millisecond. */
+  /** A random text in each line with `checked`, because two processes may send the same message in the same millisecond. */
   nonce?: string;
 }
 
-/** A line has at most this many bytes, with its end. A longer text goes into a file of its own. */
+/** A line has at most this many bytes, including its end. A longer text is kept in a separate file. */
 export const LINE_BYTES_MAX = 16 * 1024;
 
 export function encodeMessage(message: Message): string {
@@ -56,14 +56,14 @@ export function encodeMessage(message: Message): string {
   return JSON.stringify({ v, id, ...rest });
 }
 
-/** What the line of a message with this id begins with. */
+/** The beginning of the line of a message with this id. */
 export function startOf(id: string): string {
   return `{"v":1,"id":${JSON.stringify(id)},`;
 }
 
 /**
- * @param scope of the folder, for lines that name none
- * @returns undefined when the line is no message: it is torn, or not ours
+ * @param scope the scope of the folder, for lines that name none
+ * @returns undefined when the line is no message: it is torn, or another program wrote it
  */
 export function decodeMessage(line: string, scope: Scope): Message | undefined {
   const value = parseObject(line);
@@ -99,18 +99,18 @@ export function decodeMessage(line: string, scope: Scope): Message | undefined {
   };
 }
 
-/** Everyone to whom it is addressed, or who is mentioned in it, each once. */
+/** All recipients and all mentioned agents, each once. */
 export function recipientsOf({ to, mentions }: Pick<Message, "to" | "mentions">): string[] {
   return [...new Set([...to, ...mentions])];
 }
 
-/** Whole addresses that were read: in any scope they are the same. */
+/** Cache of full addresses that were read: they mean the same in every scope. */
 const known = new Set<string>();
 const KNOWN_MAX = 1000;
 
-/** Earlier versions keep one address, or a list as JSON text. */
+/** Reads addresses. Earlier versions wrote one address, or a list as JSON text. */
 function addressesOf(value: unknown, scope: Scope): string[] {
-  // Most lines have what stands in many others.
+  // Most lines have addresses that many other lines have.
   if (Array.isArray(value) && value.every((one) => known.has(one))) return value;
   const isList = typeof value === "string" && value.startsWith("[");
   const texts = isList ? textsOf(parseObject(`{"list":${value}}`)?.["list"]) : textsOf(value);

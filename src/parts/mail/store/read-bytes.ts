@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { openToRead } from "../../../host/regular-file.ts";
 
-/** All of a file. @throws a system error, ENOENT when it was removed */
+/** Reads a whole file. @throws a system error, ENOENT when the file was removed */
 export function readBytes(path: string): Buffer {
   const fd = openToRead(path);
   try {
@@ -12,12 +12,12 @@ export function readBytes(path: string): Buffer {
   }
 }
 
-/** The bytes from one place to another; fewer when the file ends before. */
+/** Reads the bytes between two offsets; fewer if the file ends earlier. */
 export function readAt(fd: number, from: number, to: number): Buffer {
   return readInto(Buffer.allocUnsafe(Math.max(0, to - from)), fd, from);
 }
 
-/** As many bytes as there is room for; fewer when the file ends before. @returns the part of the buffer that has them */
+/** Fills the buffer; reads fewer bytes if the file ends earlier. @returns the part of the buffer that was filled */
 export function readInto(buffer: Buffer, fd: number, from: number): Buffer {
   let got = 0;
   while (got < buffer.length) {

@@ -1,6 +1,6 @@
 /**
- * Reads the messages of a scope in order. A line that is torn or not ours is counted and skipped; of two messages with one id the first
- * one counts. A segment that retention removes in the middle is passed over.
+ * Reads the messages of a scope in order. A line that is torn or no message is counted and skipped. Of two messages with one id the
+ * first counts. A segment that retention removes during the read is skipped.
  */
 import { findMessage } from "./find-message.ts";
 import { type LineFilter, NO_LINES } from "./line-filter.ts";
@@ -10,12 +10,12 @@ import { linesFor } from "./segment-index.ts";
 import { type Line, linesAt, linesOf, newBuffer, type Place } from "./segment-lines.ts";
 import { headOf, listSegments, type Segment } from "./segments.ts";
 
-/** A message with its number in the scope: cursors hold such numbers. */
+/** A message with its number in the scope. Cursors hold such numbers. */
 export interface Numbered extends Message {
   n: number;
 }
 
-/** `nextWithPauses` lets others work after this long. */
+/** `nextWithPauses` pauses for other work after this long (ms). */
 const SLICE_MS = 2;
 
 export class MessageReader {
@@ -24,7 +24,7 @@ export class MessageReader {
   private readonly folder: MailFolder;
   private place: Place | undefined;
   private readonly after: number;
-  /** As they were listed last. */
+  /** The segments in the last listing. */
   private segments: readonly Segment[] = [];
   private readonly buffer = newBuffer();
 
@@ -34,7 +34,7 @@ export class MessageReader {
     this.after = after;
   }
 
-  /** One that reads only what comes from now on. */
+  /** A reader that reads only messages that come from now on. */
   static atEnd(folder: MailFolder): MessageReader {
     const reader = new MessageReader(folder);
     reader.place = reader.begin(Number.POSITIVE_INFINITY);
@@ -52,7 +52,7 @@ export class MessageReader {
     for (const message of this.steps(filter)) if (message !== undefined) yield message;
   }
 
-  /** Like `next`, and lets others work in between. */
+  /** Like `next`, but pauses for other work. */
   async *nextWithPauses(filter?: LineFilter): AsyncGenerator<Numbered> {
     let sinceMs = performance.now();
     for (const message of this.steps(filter)) {
@@ -65,14 +65,14 @@ export class MessageReader {
   }
 
   /**
-   * The last messages that are wanted, the oldest first. It reads the newest segments first, and no more of them than it needs. Called
-   * first; then `next` gives what comes from now on.
+   * The last wanted messages, the oldest first. Reads the newest segments first, and only as many as it needs. Must be called before
+   * `next`, which then returns the messages that come later.
    */
   lastOf(count: number, isWanted: (message: Numbered) => boolean, filter?: LineFilter): Numbered[] {
     const found: Numbered[] = [];
     for (const segment of listSegments(this.folder).reverse()) {
       const place = startOf(segment);
-      // Removed just now, as those before it.
+      // Retention has just removed this segment and the earlier ones.
       if (place === undefined) break;
       const first = place.n;
       const isNewest = this.place === undefined;
@@ -88,7 +88,7 @@ export class MessageReader {
     return found.reverse();
   }
 
-  /** Undefined: a piece was read. */
+  /** Yields messages, and undefined after each piece that was read. */
   private *steps(filter: LineFilter | undefined): Generator<Numbered | undefined> {
     for (const line of this.lines(filter)) yield line && this.decode(line);
   }
@@ -97,7 +97,7 @@ export class MessageReader {
     if (n <= this.after) return undefined;
     const message = decodeMessage(bytes.toString("utf8"), this.folder.scope);
     if (message === undefined) {
-      // A line without anything in it is what ends a torn one.
+      // An empty line ends a torn one, so it is not counted.
       if (bytes.length > 0) this.badCount++;
       return undefined;
     }
@@ -142,7 +142,7 @@ export class MessageReader {
     }
     if (yield* linesOf(place, filter, this.buffer)) return true;
     if (!this.isSucceeded(place)) return false;
-    // Lines may have come between the read and the look for a successor.
+    // Lines may have come between the read and the search for a successor.
     yield* linesOf(place, filter, this.buffer);
     return true;
   }
@@ -154,7 +154,7 @@ export class MessageReader {
 
   /** @returns false when the next segment is not there yet */
   private goOn(place: Place): boolean {
-    // Those of an earlier list may have been removed.
+    // Segments of an earlier listing may have been removed.
     const { k } = place.segment;
     const next = this.startAfter(k) ?? this.listAgain().startAfter(k);
     if (next === undefined) return false;
@@ -182,7 +182,7 @@ function startOf(segment: Segment): Place | undefined {
   return head && { segment, offset: head.from, n: head.first };
 }
 
-/** Lines that stay as they are while others are read. */
+/** Copies lines, because their buffer is reused for the next ones. */
 function kept(lines: Iterable<Line | undefined>): Line[] {
   const all: Line[] = [];
   for (const line of lines)

@@ -1,7 +1,7 @@
 /**
- * Reads what a full segment holds, `messages.<k>.index`: the hashes of its ids, and for each name the lines that are for it. So a look for an id
- * or for the mail of a reader need not read all messages. A full segment never changes, so any process that writes this file writes the
- * same. Without the file the segment itself is read.
+ * Reads the index of a full segment, `messages.<k>.index`: the hashes of its ids, and for each name the places of its lines. So a search
+ * for an id or for the mail of a reader need not read all messages. A full segment never changes, so every process writes the same
+ * index. Without an index the segment itself is read.
  */
 import { createHash } from "node:crypto";
 import { parseObject } from "../../../core/json-object.ts";
@@ -11,7 +11,7 @@ import { readBytes } from "./read-bytes.ts";
 import type { LinePlace } from "./segment-lines.ts";
 import { indexPathOf, type Segment } from "./segments.ts";
 
-/** Some lines of a segment, in order, and what stands behind its last line. */
+/** Some lines of a segment, in order, and where the segment ends. */
 export interface Indexed {
   lines: readonly LinePlace[];
   /** The number of the next line, and where the segment ends (bytes). */
@@ -19,23 +19,23 @@ export interface Indexed {
   end: number;
 }
 
-/** How the line of the hashes begins. */
+/** The beginning of the line with the hashes. */
 const IDS = '\n{"ids":" ';
 const HASH_CHARS = 8;
 const NEWLINE = 0x0a;
 
-/** Whether a line of this segment may have this id. */
+/** True if a line of this segment may have this id. */
 export function mayHaveId(folder: MailFolder, segment: Segment, id: string): boolean {
   const bytes = segment.isIndexed ? tryRead(folder, segment) : undefined;
   const from = bytes?.indexOf(IDS) ?? -1;
-  // A damaged file knows of no ids.
+  // A damaged index has no line of hashes: then the segment must be searched.
   if (bytes === undefined || from === -1) return true;
-  // Without the lines behind that of the ids, which are longer.
+  // Only the line of the hashes is searched: the lines after it are longer.
   return bytes.subarray(from, bytes.indexOf(NEWLINE, from + 1)).includes(` ${hashOf(id)} `);
 }
 
 /**
- * The lines that may be for one of these, of all lines of a segment.
+ * The lines of a segment that may have one of these keys.
  * @param keys as in `LineFilter`
  * @returns undefined when the segment has no index
  */
@@ -61,7 +61,7 @@ export function linesFor(
   return { lines: [...found.values()].sort((a, b) => a.n - b.n), nextN, end };
 }
 
-/** Undefined when it was removed, or cannot be read. */
+/** Undefined when the index was removed, or cannot be read. */
 function tryRead(folder: MailFolder, { k }: Segment): Buffer | undefined {
   try {
     return readBytes(indexPathOf(folder, k));

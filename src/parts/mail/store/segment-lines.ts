@@ -5,7 +5,7 @@ import type { Checked } from "./message.ts";
 import { readInto } from "./read-bytes.ts";
 import { isSeal, type Segment, tryOpen } from "./segments.ts";
 
-/** A whole line. Its bytes are there until the next one is asked for. */
+/** A complete line. Its bytes are valid until the next line is requested. */
 export interface Line {
   n: number;
   bytes: Buffer;
@@ -21,13 +21,13 @@ export interface Place {
 
 /** How much is read at once (bytes); more than any line of ours. */
 const PIECE_BYTES = 256 * 1024;
-/** How much is read at once where only some lines are wanted (bytes): the next one may be near. */
+/** How much is read at once if only some lines are wanted (bytes): the next wanted line may be near. */
 const SPAN_BYTES = 4 * 1024;
 const NEWLINE = 0x0a;
 
 /**
- * The lines from this place on that pass the filter, and undefined after each piece that was read. The place moves along.
- * @param buffer from `newBuffer`; not used by others in between
+ * Yields the lines after this place that pass the filter, and undefined after each piece that was read. Moves the place along.
+ * @param buffer from `newBuffer`; no other code may use it during the walk
  * @returns true when no more lines can come: the segment is sealed, or was removed
  */
 export function* linesOf(
@@ -36,7 +36,7 @@ export function* linesOf(
   buffer: Buffer,
 ): Generator<Line | undefined, boolean> {
   const fd = tryOpen(place.segment);
-  // Retention removes what all have read.
+  // Retention removed the segment, because all readers have read it.
   if (fd === undefined) return true;
   try {
     for (;;) {
@@ -61,7 +61,7 @@ export function* linesOf(
   }
 }
 
-/** Where a line stands (bytes), and its number. Its length is without its end. */
+/** The number, offset and length of a line (bytes). The length does not include the line end. */
 export interface LinePlace {
   n: number;
   offset: number;
@@ -69,7 +69,7 @@ export interface LinePlace {
 }
 
 /**
- * Some lines of a full segment, from this place on, and undefined after each piece that was read. The place moves along.
+ * Yields some lines of a full segment after this place, and undefined after each piece that was read. Moves the place along.
  * @param lines in order
  * @param after lines with a number up to this one are left out
  */
@@ -83,7 +83,7 @@ export function* linesAt(
   const fd = tryOpen(segment);
   if (fd === undefined) return;
   try {
-    // The same one for each read: a new one would make work for the garbage collector.
+    // One buffer serves all reads: new ones would make work for the garbage collector.
     let span: Buffer = Buffer.allocUnsafe(SPAN_BYTES);
     let bytes = span.subarray(0, 0);
     let start = 0;
@@ -117,7 +117,7 @@ function passed(place: Place, length: number): Omit<Line, "bytes"> {
   return line;
 }
 
-/** Of a line that is longer than a piece: a power cut may leave many zeros. @returns undefined when it has no end yet */
+/** The length of a line that is longer than a piece: a power cut may leave many zeros. @returns undefined when the line has no end yet */
 function lengthOfLine(fd: number, from: number): number | undefined {
   const buffer = newBuffer();
   for (let offset = from; ; offset += PIECE_BYTES) {

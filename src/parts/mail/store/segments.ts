@@ -1,9 +1,10 @@
 /**
- * The files in which the messages of a scope lie: `messages.<k>.jsonl`, the highest `<k>` is written. The first line of a segment says
- * which number its first message has; each further line has the next number, whatever it holds. So a number never changes.
+ * The files that hold the messages of a scope: `messages.<k>.jsonl`. Messages are appended to the highest `<k>`. The first line of a
+ * segment gives the number of its first message. Each further line has the next number, even if it is no message. So a number never
+ * changes.
  *
- * A segment that is large enough is sealed by a line. What stands behind the first such line does not count, so the number of its lines
- * is final, and any process can make the next segment, with the same first line.
+ * A segment that is large enough is sealed by a line. Text after the first seal does not count. So the number of its lines is final, and
+ * any process can make the next segment with the same first line.
  */
 import fs from "node:fs";
 import { systemCode } from "../../../core/errors.ts";
@@ -13,7 +14,7 @@ import { openToRead } from "../../../host/regular-file.ts";
 import type { MailFolder } from "./mail-folder.ts";
 import { readAt, readBytes, readInto } from "./read-bytes.ts";
 
-/** A segment of at least this many bytes is sealed. No seal stands before this place. */
+/** A segment of at least this many bytes is sealed. A seal is never before this offset. */
 export const SEGMENT_BYTES = 1024 * 1024;
 export const SEAL = '{"v":1,"sealed":true}';
 const SEAL_LINE = `\n${SEAL}\n`;
@@ -30,7 +31,7 @@ const FIRST_LINE_BYTES_MAX = 4096;
 export interface Segment {
   k: number;
   path: string;
-  /** Whether it is full and has an index: see `segment-index.ts`. */
+  /** True if it is full and has an index: see `segment-index.ts`. */
   isIndexed: boolean;
 }
 
@@ -48,7 +49,7 @@ export function listSegments(folder: MailFolder): Segment[] {
   return segments.sort((a, b) => a.k - b.k);
 }
 
-/** The segment that is written now. Makes the first one. @throws ErrMailboxDir, a system error */
+/** The segment to which messages are appended. Makes the first one. @throws ErrMailboxDir, a system error */
 export function currentSegment(folder: MailFolder): Segment {
   const last = listSegments(folder).at(-1);
   if (last !== undefined) return last;
@@ -60,12 +61,12 @@ export function indexPathOf(folder: MailFolder, k: number): string {
   return folder.path(`messages.${k}.index`);
 }
 
-/** For reading and appending. @throws a system error */
+/** Opens a segment to read and append. @throws a system error */
 export function openSegment({ path }: Segment): number {
   return fs.openSync(path, TO_APPEND);
 }
 
-/** Makes the segment after a sealed one, unless it is there. @throws a system error */
+/** Makes the segment after a sealed one if it is missing. @throws a system error */
 export function makeNext(folder: MailFolder, segment: Segment): void {
   const bytes = readBytes(segment.path);
   const { first, from } = readHead(bytes);
@@ -79,19 +80,19 @@ export function makeNext(folder: MailFolder, segment: Segment): void {
   makeSegment(folder, segment.k + 1, first + lines);
 }
 
-/** Whether a segment with this many bytes is sealed. */
+/** True if a segment with this many bytes is sealed. */
 export function isSealed(fd: number, size: number): boolean {
   if (size < SEGMENT_BYTES) return false;
   return readAt(fd, SEGMENT_BYTES - 1, size).includes(SEAL_LINE);
 }
 
-/** Ends a segment. Two processes may do that: the first line counts. @throws a system error */
+/** Seals a segment. Two processes may do this: the first seal counts. @throws a system error */
 export function seal(fd: number): void {
   // The line before it may be torn.
   fs.writeSync(fd, SEAL_LINE);
 }
 
-/** What stands in the scope now survives a power cut after this. @throws a system error */
+/** After this, all present messages of the scope survive a power cut. @throws a system error */
 export function syncMessages(folder: MailFolder): void {
   const last = listSegments(folder).at(-1);
   // A segment that has a successor was synced when it was sealed.
@@ -104,7 +105,7 @@ export function syncMessages(folder: MailFolder): void {
   }
 }
 
-/** @param from bytes before this place are not looked at @returns where a seal begins in these bytes; -1 when there is none */
+/** @param from offset at which the search begins @returns the offset of the first seal in these bytes; -1 when there is none */
 export function findSeal(bytes: Buffer, from = 0): number {
   return bytes.indexOf(SEAL_LINE, from);
 }
@@ -124,7 +125,7 @@ export function readHead(bytes: Buffer): Head {
   const end = bytes.indexOf(NEWLINE);
   const head = end === -1 ? undefined : parseObject(bytes.toString("utf8", 0, end));
   const first = head?.["first"];
-  // A file whose first line is damaged: its messages are read, and get numbers of their own.
+  // If the first line is damaged, the messages are still read, and are numbered from 1.
   return { first: typeof first === "number" ? first : 1, from: end + 1 };
 }
 
@@ -139,7 +140,7 @@ export function headOf(segment: Segment): Head | undefined {
   }
 }
 
-/** For reading. @returns undefined when retention has removed the segment since it was listed */
+/** Opens a segment to read. @returns undefined when retention has removed the segment since it was listed */
 export function tryOpen({ path }: Segment): number | undefined {
   try {
     return openToRead(path);

@@ -1,6 +1,6 @@
 /**
- * Why an agent was woken, or got mail in a run: `wakes/<agent>.jsonl`, a line for each time. Only the supervisor of the agent writes it.
- * From it follows how long a chain of messages is that a run continues, and how often an agent has woken itself.
+ * Logs why an agent was woken, or got mail in a run: `wakes/<agent>.jsonl`, one line each time. Only the supervisor of the agent writes
+ * it. The log shows how long the chain of messages is that a run continues, and how often an agent has woken itself.
  */
 import fs from "node:fs";
 import { systemCode } from "../../../core/errors.ts";
@@ -15,19 +15,19 @@ export interface WakeRecord {
   /** Unix seconds. */
   at: number;
   task: string;
-  /** Whether that task was made to wake it. False: it was at work on the task. */
+  /** True: the task was made to wake the agent. False: the agent was at work on the task. */
   is_wake: boolean;
   hops: number;
-  /** All its mail was its own. */
+  /** True if the agent itself had sent all of the mail. */
   is_self: boolean;
-  /** The messages, at most `IDS_MAX`, and who sent them. */
+  /** Ids of the messages, at most `IDS_MAX`. `from`: their senders. */
   ids: string[];
   from: string[];
 }
 
 export const IDS_MAX = 10;
 const FILE_BYTES_MAX = 256 * 1024;
-/** So many records stay when the file is full. */
+/** How many records are kept when the file is full. */
 const KEPT = 200;
 
 /** @throws a system error */
@@ -39,11 +39,11 @@ export function noteWake(folder: MailFolder, name: string, record: WakeRecord): 
     const kept = readWakes(folder, name).slice(-KEPT).map(lineOf);
     replaceText(path, kept.join(""), { stagingDir: folder.path(".tmp") });
   }
-  // A line that a crash has torn ends here.
+  // The line break ends a line that a crash has torn.
   appendRegularText(path, `\n${lineOf(record)}`);
 }
 
-/** The oldest first. @throws a system error: a guard against loops must not take it for none */
+/** The oldest first. @throws a system error: the guard against loops must not take an unreadable log for an empty one */
 export function readWakes(folder: MailFolder, name: string): WakeRecord[] {
   let text: string;
   try {

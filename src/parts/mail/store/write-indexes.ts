@@ -1,4 +1,4 @@
-/** Writes the indexes of full segments: see `segment-index.ts`. On its own, because most commands write none. */
+/** Writes the indexes of full segments: see `segment-index.ts`. A separate file, because most commands write none. */
 import fs from "node:fs";
 import { setImmediate as pause } from "node:timers/promises";
 import { parseObject } from "../../../core/json-object.ts";
@@ -10,12 +10,12 @@ import { linesOf, newBuffer } from "./segment-lines.ts";
 import { headOf, indexPathOf, listSegments, type Segment } from "./segments.ts";
 
 const STAGED_CHARS = 16;
-/** Others work after this long. */
+/** Pauses for other work after this long (ms). */
 const SLICE_MS = 2;
 
 /**
- * Writes the indexes that are missing, the newest first, and lets others work in between.
- * @param countMax at most so many
+ * Writes the missing indexes, the newest first, and pauses for other work.
+ * @param countMax how many indexes it writes at most
  * @throws a system error
  */
 export async function indexFull(
@@ -34,13 +34,13 @@ async function writeIndex(folder: MailFolder, segment: Segment): Promise<void> {
   const staged = folder.path(".tmp", randomToken(STAGED_CHARS));
   const path = indexPathOf(folder, segment.k);
   try {
-    // Each time with a flush: an empty file after a power cut would say that there is no mail. And not in the way of others.
+    // Always flushed: an empty file after a power cut would say that there is no mail. Asynchronous, so that other work goes on.
     await fs.promises.writeFile(staged, text, { mode: 0o600, flush: true });
     await fs.promises.rename(staged, path);
   } finally {
     fs.rmSync(staged, { force: true });
   }
-  // Retention removes the index first.
+  // Retention removes the index first, so it may have missed this one.
   if (!fs.existsSync(segment.path)) fs.rmSync(path, { force: true });
 }
 
@@ -57,7 +57,7 @@ async function indexOf(folder: MailFolder, segment: Segment): Promise<string | u
       await pause();
       sinceMs = performance.now();
     }
-    // A line without anything in it is what ends a torn one.
+    // An empty line ends a torn one.
     if (line === undefined || line.bytes.length === 0) continue;
     const value = parseObject(line.bytes.toString("utf8"));
     if (typeof value?.["id"] === "string") hashes.push(hashOf(value["id"]));

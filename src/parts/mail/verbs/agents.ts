@@ -1,4 +1,4 @@
-/** `agents`: lists the agents of a scope, what each works on, and how much unread mail it has. */
+/** `agents`: lists the agents of a scope, the work of each, and the number of its unread messages. */
 import { defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { localTime } from "../../../text/local-time.ts";

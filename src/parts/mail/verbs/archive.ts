@@ -1,4 +1,4 @@
-/** `archive`: takes agents off the list. Their messages and logs stay; their names are free. */
+/** `archive`: removes agents from the list. Their messages and logs stay. Their names become free. */
 import { defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { ErrInvalidTransition, ErrTaskNotFound } from "../../../core/errors.ts";
@@ -42,7 +42,7 @@ export const command = defineCommand({
   },
 });
 
-/** A task of an archived agent would run under a name that is free. @throws ErrInvalidTransition */
+/** Refuses to archive an agent that has a task: the task would run under a free name. @throws ErrInvalidTransition */
 async function checkWork({ home, name, spawned, status, task_id }: AgentRecord): Promise<void> {
   const last = status === "busy" ? task_id : null;
   const who = `the agent ${JSON.stringify(name)}`;
@@ -51,7 +51,7 @@ async function checkWork({ home, name, spawned, status, task_id }: AgentRecord):
     throw new ErrInvalidTransition(`${who} is busy`, { ...details, hint: "wait for its end" });
   for (const id of [spawned?.task_id, last]) {
     if (typeof id !== "string" || home === null) continue;
-    // The record says busy for a moment after the end of the task, too.
+    // For a moment after the end of the task, the record still says busy.
     const place = await findTask(stateTree(home), id);
     if (place === undefined || place.state === "done" || place.state === "failed") continue;
     throw new ErrInvalidTransition(`${who} has work: its task ${id} is ${place.state}`, {

@@ -1,4 +1,4 @@
-/** `ask`: asks a person or an agent, and waits for the answer when it is told to. */
+/** `ask`: asks a person or an agent, and waits for the answer if an option says so. */
 import { setTimeout as pause } from "node:timers/promises";
 import {
   type Context,
@@ -86,7 +86,7 @@ async function waitForAnswer(
   const questions = new QuestionStore(stateDir);
   const log = new MessageReader(folder);
   for (;;) {
-    // Looked for first: an answer that comes in between closes the question.
+    // Whether the question is open is read before the answer: an answer that comes in between closes the question.
     const isOpen = !isForPerson || questions.find(id) !== undefined;
     const answer = isForPerson ? questions.answerOf(id) : replyTo(folder, log, id);
     if (answer !== undefined) return { answer };

@@ -1,4 +1,4 @@
-/** Finds the task that an agent runs, or ran last, in the scope of the state tree. Reads only. */
+/** Finds the present or last task of an agent in the scope of the state tree. Reads only. */
 import { dirname } from "node:path";
 import { openMailbox } from "../../../cli/shell/options.ts";
 import type { RunFinder } from "../../../cli/shell/run-finder.ts";

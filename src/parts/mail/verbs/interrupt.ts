@@ -1,4 +1,4 @@
-/** `interrupt`: ends the turn of an agent that runs, which goes on in its session with a text. */
+/** `interrupt`: ends the turn of a running agent. The agent goes on in its session with a new text. */
 import { dirname } from "node:path";
 import { defineCommand, durationOption, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
@@ -21,7 +21,7 @@ import { MailFolder, storeOf } from "../store/mail-folder.ts";
 const ACK_TIMEOUT_MS = 30_000;
 const TEXT_CHARS_MAX = 32 * 1024;
 
-/** What becomes of the run, by the answer of the supervisor. */
+/** What happens to the run, for each answer of the supervisor. */
 const OUTCOMES: Readonly<Record<string, string>> = {
   turn: "its turn has ended, and the same run goes on with your text",
   run: "its run was stopped, and the next one goes on in its session with your text",
@@ -71,7 +71,7 @@ export const command = defineCommand({
 
 type FindContext = Parameters<typeof openMailbox>[0];
 
-/** The id of the task that runs: `named` itself, else that of the agent of this name. @throws ErrTaskNotFound, ErrInvalidTransition */
+/** The id of the running task: `named` itself, or the task of the agent with this name. @throws ErrTaskNotFound, ErrInvalidTransition */
 async function findRun(ctx: FindContext, named: string): Promise<string> {
   const { loaded, trays, tree } = await openMailbox(ctx, true);
   const { settings } = loaded;

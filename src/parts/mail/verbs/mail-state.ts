@@ -1,4 +1,4 @@
-/** How far a message has come to each agent to whom it goes, by the evidence that is on disk; and waiting for that. Reads only. */
+/** Reads from the files how far a message has come to each recipient, and waits until it has come far enough. Writes nothing. */
 import { setTimeout as pause } from "node:timers/promises";
 import { SayBox } from "../../../agents/stream/say-box.ts";
 import type { SayContext } from "../../../cli/shell/message-sender.ts";
@@ -12,7 +12,7 @@ import { MailFolder, type MailStore } from "../store/mail-folder.ts";
 import { MessageReader, type Numbered } from "../store/read-messages.ts";
 import { whyItWaits } from "./why.ts";
 
-/** `offered`: it was given to a run. `seen`: it is proven that the model has it, or its reader has acknowledged it. */
+/** `offered`: a run was given the message. `seen`: there is proof that the model has read it, or its reader has acknowledged it. */
 export const MAIL_STATES = ["recorded", "offered", "seen"] as const;
 export type MailState = (typeof MAIL_STATES)[number];
 
@@ -25,12 +25,12 @@ interface Wait {
 }
 
 const LOOK_MS = 100;
-/** After so long, or when the time is over, it is told why it waits (ms). */
+/** After this long, or when the time limit is over, the command prints why the message waits (ms). */
 const TELL_MS = 1000;
 
 /**
- * Waits until the message has come so far to all agents.
- * @returns the state that all have reached; `hasReached`: false when the time was over
+ * Waits until the message has reached the wanted state at all recipients.
+ * @returns the state that all have reached; `hasReached`: false when the time limit ended the wait
  */
 export async function waitForMail(
   ctx: SayContext,
@@ -62,7 +62,7 @@ export async function waitForMail(
 interface Reader {
   folder: MailFolder;
   name: string;
-  /** The message in the scope of this agent; undefined when it was removed there. */
+  /** The message in the scope of this recipient; undefined when it was removed there. */
   message: Numbered | undefined;
 }
 

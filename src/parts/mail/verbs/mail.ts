@@ -1,4 +1,4 @@
-/** `mail`: prints the unread mail of an agent or of the caller, and marks it as read when asked to. */
+/** `mail`: prints the unread mail of an agent or of the caller. With `--ack` it marks the mail as read. */
 import { defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { askOutside } from "../../../cli/shell/inside-run.ts";
@@ -13,7 +13,7 @@ import { Printer } from "./printer.ts";
 export const command = defineCommand({
   usage: "[NAME] [--ack]",
   args: { min: 0, max: 1 },
-  // A reader that is gone has not read everything: then nothing is marked.
+  // If the reader of the output is gone, it has not read everything: then no mail is marked.
   endsWithReader: true,
   details: [
     "NAME is an agent of the scope; left out, it is you (human), or in a run its agent. With --ack what was printed counts as read once all of it is printed. A message that comes in between stays unread.",
@@ -44,7 +44,7 @@ export const command = defineCommand({
       if (messages.length === 0) ctx.out.line("no unread mail");
     }
     if (!ack || messages.length === 0) return EXIT.ok;
-    // Resolves when all that was printed before is written.
+    // Resolves once all earlier output is written.
     await ctx.out.raw("");
     if (drop === undefined) moveCursor(folder, reader, upto, { by: "ack", atMs: Date.now() });
     else {

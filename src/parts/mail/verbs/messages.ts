@@ -1,4 +1,4 @@
-/** `messages`: prints what agents and people of a scope say to each other, also as it comes. */
+/** `messages`: prints the messages of a scope's agents and people. With `--follow` it prints new ones as they come. */
 import { defineCommand, numberOption } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { ChangeSignal } from "../../../host/change-signal.ts";
@@ -40,7 +40,7 @@ export const command = defineCommand({
     for (const message of last === undefined ? [] : reader.lastOf(last, isWanted, filter))
       await printer.add(message);
     for (;;) {
-      // Watching begins before the read, so nothing is missed in between.
+      // Watching begins before the read, so no message is missed.
       const change = follow ? new ChangeSignal([folder.dir]) : undefined;
       for (const message of reader.next(filter)) {
         const written = isWanted(message) ? printer.add(message) : undefined;
@@ -67,14 +67,14 @@ type Options = Readonly<{
 }>;
 
 interface Filter {
-  /** They have higher numbers. */
+  /** Only messages with higher numbers are printed. */
   after: number;
-  /** Finds lines that may be asked for; undefined: any may be. */
+  /** Finds lines that may be wanted; undefined: any line may be wanted. */
   filter: LineFilter | undefined;
   isWanted: (message: Numbered) => boolean;
 }
 
-/** Which messages are asked for. @throws ErrUsage */
+/** Turns the options into a filter. @throws ErrUsage */
 function filterOf(
   { options, env }: { options: Options; env: NodeJS.ProcessEnv },
   folder: MailFolder,

@@ -1,4 +1,4 @@
-/** What the verbs of mail have in common: where mail is kept, in which scope a command works, and who calls it. */
+/** Shared by the verbs of mail: where mail is kept, in which scope a command works, and who calls it. */
 import { dirname } from "node:path";
 import { type Context, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { dropOf } from "../../../cli/shell/inside-run.ts";
@@ -17,7 +17,7 @@ import { MailFolder, type MailStore, storeOf } from "../store/mail-folder.ts";
 import type { Way } from "../store/message.ts";
 import type { Numbered } from "../store/read-messages.ts";
 
-/** `mcp`: an agent outside of all runs calls, through the server of this protocol. */
+/** The variable with the value `mcp` says that the MCP server calls for an agent outside of runs. */
 const VIA_VARIABLE = "MAILCHUTE_VIA";
 
 /** The option of all verbs of mail. */
@@ -32,21 +32,21 @@ export const SCOPE_OPTION = {
 export interface OpenMail {
   store: MailStore;
   folder: MailFolder;
-  /** In a run: the folder for what the worker outside does for it. */
+  /** In a run: the folder for requests that the worker outside carries out. */
   drop: string | undefined;
 }
 
 type MailContext = Pick<Context, "stateDir" | "env" | "cwd" | "out">;
 
 /**
- * Takes the files of `post/inbox` first, so that a command sees all mail.
+ * Opens the mail of a scope. Takes the files of `post/inbox` first, so that a command sees all mail.
  * @throws ErrInvalidConfig, ErrInvalidMessage
  */
 export async function openMail(ctx: MailContext, scope?: string): Promise<OpenMail> {
   const { settings } = await openSettings(ctx);
   const store = storeOf(settings, ctx.stateDir, ctx.env);
   const drop = dropOf(ctx);
-  // In a run only the worker outside may be able to write.
+  // Inside a run the sandbox may forbid writing; the worker outside takes the files.
   if (drop === undefined && hasPost(ctx.stateDir)) await takePost(ctx, settings, store);
   // A run may be in a worktree, whose branch is no scope of its own.
   const base = drop === undefined ? ctx.cwd : dirname(ctx.stateDir);
@@ -62,20 +62,20 @@ async function takePost(ctx: MailContext, settings: Settings, store: MailStore):
   sweepPost(trays, settings);
 }
 
-/** Whether the command was called by a run, and not by a person. */
+/** True if a run called the command, and not a person. */
 export function isInRun(env: NodeJS.ProcessEnv): boolean {
   return (env["MAILCHUTE_LEASE"] ?? "") !== "";
 }
 
-/** In which way a command says something: only what a person says by a command counts as a person's word. */
+/** How a message of this command came in. Only `cli` counts as a person's word. */
 export function wayOf(env: NodeJS.ProcessEnv): Way {
   if (isInRun(env)) return "run";
   return env[VIA_VARIABLE] === "mcp" ? "mcp" : "cli";
 }
 
 /**
- * Who calls: a person, or the agent of the run that calls.
- * @param named by `--from`. A run cannot say that it is a person
+ * Who calls: a person, or the agent of the calling run.
+ * @param named the value of `--from`. A run cannot claim to be a person
  * @throws ErrUsage
  */
 export function callerOf(env: NodeJS.ProcessEnv, named?: string): string {
@@ -111,7 +111,7 @@ export function nameIn(scope: Scope, text: string): string {
   );
 }
 
-/** A message as people read it: who says it to whom, then its text. */
+/** A message for people: sender and recipients, then the text. */
 export function linesOf(folder: MailFolder, message: Numbered, showTime: string): string[] {
   const { n, from_agent: from, to, project, branch, requires_human: isForHuman } = message;
   const scope = folder.scope;
@@ -131,7 +131,7 @@ export function linesOf(folder: MailFolder, message: Numbered, showTime: string)
   ];
 }
 
-/** A message as programs read it, with its text. */
+/** A message for programs, with its whole text. */
 export function documentOf(folder: MailFolder, message: Numbered): object {
   const { checked: _checked, ...rest } = message;
   return { ...rest, content: textOf(folder, message) ?? null };

@@ -1,4 +1,4 @@
-/** Prints messages, many by one call: a call for each takes longer than reading them. */
+/** Prints many messages with one call: a call for each would take longer than reading them. */
 import type { Context } from "../../../cli/shell/command-spec.ts";
 import { visibleJson } from "../../../core/visible.ts";
 import { localTime } from "../../../text/local-time.ts";
@@ -18,7 +18,7 @@ export class Printer {
     this.folder = folder;
   }
 
-  /** Prints it with the next ones, when there are enough of them or at `flush`. @returns what to wait for, if anything */
+  /** Collects the message and prints it with the next ones, once there are enough or at `flush`. @returns a promise if it printed */
   add(message: Numbered): Promise<void> | undefined {
     const { folder } = this;
     const lines = this.ctx.json
@@ -28,7 +28,7 @@ export class Printer {
     return this.text.length >= PRINTED_CHARS ? this.flush() : undefined;
   }
 
-  /** Resolves when all is written. */
+  /** Resolves when all messages are written. */
   async flush(): Promise<void> {
     const { text } = this;
     this.text = "";

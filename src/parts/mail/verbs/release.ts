@@ -1,4 +1,4 @@
-/** `release`: a person passes on held mail: as a message of its own, which is sent once. */
+/** `release`: a person passes on held mail. It is sent once, as a new message. */
 import { defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { ErrInvalidTransition, ErrTaskNotFound } from "../../../core/errors.ts";
@@ -33,7 +33,7 @@ export const command = defineCommand({
           to: agentsIn(folder, message),
           text: `Passed on: ${project}:${branch}:${from} wrote (${id}):\n\n${text}`,
           replyTo: id,
-          // Those in its text are of its own scope.
+          // Mentions in the text belong to the scope of the held message.
           mentions: [],
         },
         Date.now(),

@@ -1,4 +1,4 @@
-/** What `say TEXT --to NAME` does: it sends a message to agents, or to people, of a scope. */
+/** `say TEXT --to NAME`: sends a message to agents or people of a scope. */
 import { ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { askOutside } from "../../../cli/shell/inside-run.ts";
@@ -16,10 +16,10 @@ import { listSegments } from "../store/segments.ts";
 import { MAIL_STATES, type MailState, waitForMail } from "./mail-state.ts";
 import { callerOf, isInRun, openMail, wayOf } from "./open-mail.ts";
 
-/** A command makes at most so many indexes of full files. */
+/** A command writes at most this many indexes of full files. */
 const INDEXED_MAX = 2;
 
-/** `isLeft`: it is in the folder of the run, and the worker will record it. */
+/** `isLeft`: the message is in the folder of the run, and the worker will record it. */
 type Told = Sent & { isLeft?: boolean };
 
 export const sayTo: MessageSender = async (ctx) => {
@@ -55,7 +55,7 @@ export const sayTo: MessageSender = async (ctx) => {
   return hasReached ? EXIT.ok : EXIT.waitTimedOut;
 };
 
-/** After the answer. What fails is tried again by the next command or supervisor. */
+/** Writes missing indexes after the answer. If this fails, the next command or supervisor tries again. */
 async function tryIndex(folder: MailFolder): Promise<void> {
   try {
     const isMissing = listSegments(folder)
@@ -73,7 +73,7 @@ function stateOf(wanted: string | undefined): MailState {
   return wanted === "read" ? "seen" : (MAIL_STATES.find((state) => state === wanted) ?? "recorded");
 }
 
-/** In a run: the worker outside sends it, as the agent of the run. @throws MailchuteError when it is refused */
+/** In a run: lets the worker outside send the message in the name of the run's agent. @throws MailchuteError when it is refused */
 async function sendOutside(ctx: SayContext, drop: string): Promise<Told> {
   const { options, positionals } = ctx;
   if (options.scope !== undefined)
@@ -93,7 +93,7 @@ async function sendOutside(ctx: SayContext, drop: string): Promise<Told> {
     when,
     requires_human: isForHuman,
   });
-  // A file of its own for each call: an id may be said again.
+  // Each call writes a new file, because a message id may be sent again.
   const answer = await askOutside(ctx, drop, newId(Date.now(), "r"), { ending: REQUEST, body });
   if (answer === undefined) return { id, to, isNew: true, isLeft: true };
   return { id, to: answer["to"] as string[], isNew: answer["is_new"] === true };
@@ -131,7 +131,7 @@ function draftOf({ env, options, positionals }: SayContext, scope: Scope): Draft
   };
 }
 
-/** How many wake-ups led to this run. */
+/** How many wake-ups led to this run; 0 outside of runs. */
 function hopsOf(env: NodeJS.ProcessEnv): number {
   const hops = Number(env["MAILCHUTE_HOPS"]);
   return Number.isInteger(hops) && hops > 0 ? hops : 0;

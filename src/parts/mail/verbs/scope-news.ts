@@ -1,4 +1,4 @@
-/** What has happened in a scope since the last look: messages, exits, wake-ups, and what has changed about its agents. Reads only. */
+/** Finds out what happened in a scope since the last look: messages, exits, wake-ups, and changes of its agents. Reads only. */
 import { isoTime } from "../../../core/iso-time.ts";
 import { type AgentRecord, listAgents } from "../agents/agents.ts";
 import { HUMAN } from "../scope/scope.ts";
@@ -7,21 +7,21 @@ import type { MailFolder } from "../store/mail-folder.ts";
 import { MessageReader, type Numbered } from "../store/read-messages.ts";
 import { readWakes, type WakeRecord } from "../store/wake-log.ts";
 
-/** Each has its time (ISO 8601), and the agent that it is about. */
+/** Each item has its time (ISO 8601), and the agent that it is about. */
 export type News = { t: string; agent: string } & (
   | { event: "message" | "exit"; message: Numbered }
-  /** A task was made to wake it, or it was told while it was at work. */
+  /** `woken`: a task was made to wake the agent. `told`: it got mail while it was at work. */
   | { event: "woken" | "told"; wake: WakeRecord }
-  /** It has provably read its mail up to this number. */
+  /** The agent has provably read its mail up to this number. */
   | { event: "read"; upto: number }
   | { event: "new" | "status" | "archived"; record: AgentRecord }
 );
 
 interface Known {
   record: AgentRecord | undefined;
-  /** How far it had read, and when that was noted (unix seconds). */
+  /** How far the agent has read, and when this was noted (unix seconds). */
   cursor: { upto: number; at: number };
-  /** The last wake-up that was told, as JSON; undefined: none. */
+  /** The last reported wake-up, as JSON; undefined: none. */
   wake: string | undefined;
 }
 
@@ -32,14 +32,14 @@ export class ScopeNews {
   /** Unix seconds. */
   private readonly startedAt = Math.floor(Date.now() / 1000);
 
-  /** What is there already is no news. */
+  /** Events before this call are no news. */
   constructor(folder: MailFolder) {
     this.folder = folder;
     this.reader = MessageReader.atEnd(folder);
     this.known = this.readAll();
   }
 
-  /** In an order in which it may have happened: what a message leads to comes after it. */
+  /** Sorted in a possible order of events: effects of a message come after it. */
   next(): News[] {
     const messages: News[] = [...this.reader.next()].map((message) => ({
       t: message.t,
@@ -97,7 +97,7 @@ function changesOf(
   return news;
 }
 
-/** @param last the last one that was told @param newest as it was when the agents were read */
+/** @param last the last reported wake-up @param newest the newest wake-up when the agents were read */
 function wakesSince(
   folder: MailFolder,
   agent: string,
@@ -107,7 +107,7 @@ function wakesSince(
   if (newest === undefined || newest === last) return [];
   const all = readWakes(folder, agent).map((wake) => ({ wake, text: JSON.stringify(wake) }));
   const textsOf = all.map(({ text }) => text);
-  // What came after that is told at the next look.
+  // Later wake-ups are reported at the next look.
   const end = textsOf.lastIndexOf(newest) + 1;
   const from = last === undefined ? 0 : textsOf.lastIndexOf(last) + 1;
   return all.slice(from, end).map(({ wake }) => ({

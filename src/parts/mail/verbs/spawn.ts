@@ -1,4 +1,4 @@
-/** `spawn`: makes an agent with the settings of another one, gives it a task, and waits for the end of that. */
+/** `spawn`: makes an agent with the settings of another one, gives it a task, and can wait for the end of the task. */
 import fs from "node:fs";
 import { dirname, resolve } from "node:path";
 import {
@@ -128,7 +128,7 @@ async function spawnOutside(
   return { name: at("name"), taskId: at("task_id") };
 }
 
-/** @throws ErrUsage for a file that is not there */
+/** @throws ErrUsage for a missing file */
 function givenOf({ cwd, options }: SpawnContext) {
   const { context, name } = options;
   const files = options.files.map((file) => {

@@ -1,4 +1,4 @@
-/** `watch`: follows a scope: what agents and people say, who ends, who is woken and why, and what has changed about the agents. */
+/** `watch`: follows a scope. Prints messages, ends of runs, wake-ups with their reason, and changes of the agents. */
 import { type Context, defineCommand } from "../../../cli/shell/command-spec.ts";
 import { visibleJson } from "../../../core/visible.ts";
 import { ChangeSignal } from "../../../host/change-signal.ts";
@@ -28,7 +28,7 @@ export const command = defineCommand({
     const { project, branch } = folder.scope;
     ctx.out.note(`following ${safe(`${project}:${branch}`)}; Ctrl-C ends this`);
     for (;;) {
-      // Watching begins before the read, so nothing is missed in between.
+      // Watching begins before the read, so no change is missed.
       const change = new ChangeSignal([
         folder.dir,
         folder.path("agents"),
@@ -52,7 +52,7 @@ function jsonOf(folder: MailFolder, one: News): object {
   return { ...one, message: documentOf(folder, one.message) };
 }
 
-/** One line, which fits a terminal. */
+/** One line, cut to the width of a terminal. */
 function lineOf({ isTerminal, columns }: Context, folder: MailFolder, one: News): string {
   const line = `${clockTime(Date.parse(one.t))}  ${safe(textOfNews(folder, one))}`;
   return isTerminal ? cut(line, columns) : line;

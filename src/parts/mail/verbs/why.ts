@@ -1,4 +1,4 @@
-/** `agents why NAME`: when and by what an agent was woken, and why its unread mail waits. Reads only. */
+/** `agents why NAME`: shows when and why an agent was woken, and why its unread mail waits. Reads only. */
 import type { Context } from "../../../cli/shell/command-spec.ts";
 import { openSettings } from "../../../cli/shell/options.ts";
 import { ErrTaskNotFound } from "../../../core/errors.ts";
@@ -28,7 +28,7 @@ interface Explained {
   unread: Numbered[];
   /** Messages of other projects that a person may pass on. */
   held: Numbered[];
-  /** Why the unread mail waits, or what stops its tasks, with what to do. */
+  /** Why the unread mail waits or what stops the agent's tasks, and what to do. */
   reasons: string[];
 }
 
@@ -64,7 +64,7 @@ export async function explainAgent(
       for (const part of ctx.isTerminal ? wrap(line, ctx.columns, 2) : [line]) ctx.out.line(part);
 }
 
-/** Why the unread mail of an agent waits, or what stops its tasks, with what to do. @throws ErrInvalidConfig */
+/** Why the unread mail of an agent waits or what stops its tasks, and what to do. @throws ErrInvalidConfig */
 export async function whyItWaits(
   ctx: Pick<Context, "stateDir" | "env">,
   folder: MailFolder,
@@ -82,7 +82,7 @@ export async function whyItWaits(
   ];
 }
 
-/** What has become of the settings that a spawned agent was given. */
+/** How the settings of a spawned agent have changed since it was spawned. */
 function settingsReasons(
   { from, spawned }: AgentRecord,
   agents: readonly AgentSettings[],
@@ -125,7 +125,7 @@ function mailReasons(folder: MailFolder, agent: AgentRecord, unread: Numbered[])
   return [verdict === "now" ? "it is about to be woken" : `it waits: ${why}`];
 }
 
-/** What the supervisor of its tree says. */
+/** Reasons that come from the agent's state tree and its supervisor. */
 function treeReasons({ from, home, name }: AgentRecord, isOn: boolean): string[] {
   if (home === null) return ["no state tree is its home, so nothing wakes it"];
   if (!isOn) return ["mail_enabled is not true in config.yaml, so nothing wakes it"];
