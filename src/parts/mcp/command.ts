@@ -1,4 +1,4 @@
-/** `mcp`: a server of the Model Context Protocol, so that any agent can look at the pool, have mail and give tasks. */
+/** `mcp`: a server of the Model Context Protocol. Through it any agent can look at the pool, read and send mail, and enqueue tasks. */
 import { createInterface } from "node:readline";
 import { defineCommand, ErrUsage, textOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
@@ -64,7 +64,7 @@ export const command = defineCommand({
       const one = server.take(line).finally(() => taken.delete(one));
       taken.add(one);
     }
-    // What was begun ends: a client that goes away has asked for it.
+    // Calls that have begun are finished, even if the client has gone: it has asked for them.
     await Promise.all(taken);
     return EXIT.ok;
   },

@@ -8,12 +8,12 @@ export const PARSE_ERROR = -32_700;
 export const INVALID_REQUEST = -32_600;
 export const METHOD_NOT_FOUND = -32_601;
 export const INVALID_PARAMS = -32_602;
-/** Of the Model Context Protocol. */
+/** A code of the Model Context Protocol. */
 export const RESOURCE_NOT_FOUND = -32_002;
-/** The first of those that a server may define: it does not take this request now. */
+/** The first code that a server may define itself: the server does not take this request now. */
 export const REFUSED = -32_000;
 
-/** @returns undefined: the line is no JSON; an empty object: it is JSON, and no object */
+/** @returns undefined when the line is no JSON; an empty object when it is JSON but no object */
 export function parseMessage(line: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(line);

@@ -1,11 +1,11 @@
-/** What tasks have left, as resources of the Model Context Protocol: `mailchute://results/ID` is the record of a task that has settled. */
+/** Offers records of settled tasks as resources of the Model Context Protocol: `mailchute://results/ID`. */
 import { isObject } from "../../core/json-object.ts";
 import { type Answer, fail, INVALID_PARAMS, REFUSED, RESOURCE_NOT_FOUND } from "./json-rpc.ts";
 import type { Said } from "./run-verb.ts";
 
 const PREFIX = "mailchute://results/";
 const MIME = "application/json";
-/** Of each kind, the latest; a client reads older ones by their ids. */
+/** At most this many of the latest done and failed tasks each are listed. A client reads older results by their ids. */
 const LISTED_MAX = 50;
 
 export const RESULT_TEMPLATE = {
@@ -24,7 +24,7 @@ interface Row {
   state: string;
 }
 
-/** Those of the tasks that have settled last. */
+/** The results of the tasks that settled last. */
 export async function listResults(run: RunJson): Promise<Answer> {
   const resources: object[] = [];
   for (const state of ["done", "failed"]) {
@@ -52,7 +52,7 @@ export async function readResult(uri: unknown, run: RunJson): Promise<Answer> {
   if (known === undefined) return said.isCut ? refuse(said) : missing(explain(said));
   if (!isObject(known["record"]))
     return missing(`task ${id} has not settled: it is ${String(known["state"])}`);
-  // As its file has it.
+  // The same document as in the file of the record.
   const text = JSON.stringify({ ...known["record"], task: known["task"] }, undefined, 2);
   return { result: { contents: [{ uri, mimeType: MIME, text }] } };
 }
@@ -79,7 +79,7 @@ function refuse(said: Said): Answer {
   return fail(REFUSED, said.isCut ? "the answer is too long: use the tools" : explain(said));
 }
 
-/** With --json a verb says what went wrong as one document. */
+/** The error of a verb: with --json it is one JSON document on stderr. */
 function explain({ stderr }: Said): string {
   try {
     const { error } = JSON.parse(stderr) as { error: { message: string; hint: string } };

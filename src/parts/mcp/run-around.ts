@@ -1,6 +1,6 @@
 /**
- * Finds the run in which the server was started. A program may keep the variables of its run from its servers, as codex does: they are
- * those of a parent process then. It guards against mistakes: a process can leave its parents.
+ * Finds the run in which the server was started. Some programs, such as codex, do not pass the variables of their run to their servers.
+ * Then a parent process has them. This guards only against mistakes: a process can leave its parents.
  */
 import { DROP_VARIABLE } from "../../host/process-tree.ts";
 import type { ProcessLook } from "../../host/processes/process-source.ts";
@@ -8,13 +8,13 @@ import { processes } from "../../host/processes/processes.ts";
 
 const PARENTS_MAX = 32;
 
-/** The variables that make a command one of the run around it; none outside of runs. */
+/** The variables that assign a command to the run around the server. Empty outside of runs, and if the server has them already. */
 export function variablesOfRun(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   if ((env[DROP_VARIABLE] ?? "") !== "") return {};
   try {
     return variablesOfParents(processes().look());
   } catch {
-    // The system has no descriptor left to look.
+    // The system has no free file descriptor to look with.
     return {};
   }
 }
@@ -30,7 +30,7 @@ function variablesOfParents(look: ProcessLook): NodeJS.ProcessEnv {
   return {};
 }
 
-/** Those of mailchute. None when the process has gone, or is another user's. */
+/** The variables of mailchute in a process. Empty when the process has gone, or belongs to another user. */
 function variablesOf(look: ProcessLook, pid: number): NodeJS.ProcessEnv {
   const entries = (look.environ(pid)?.toString() ?? "")
     .split("\0")

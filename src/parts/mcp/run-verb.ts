@@ -1,13 +1,13 @@
-/** Runs a verb of the command line in a process of its own, as a program of the user would, and collects what it says. */
+/** Runs a verb of the command line in a separate process, as a user's program would, and collects its output. */
 import { spawn } from "node:child_process";
 import { pathInPackage } from "../../host/package.ts";
 
 export interface Said {
-  /** Its exit code; null when it was ended, or could not start. */
+  /** The exit code; null when the process was ended by a signal, or could not start. */
   code: number | null;
   stdout: string;
   stderr: string;
-  /** There was more than is kept. */
+  /** True if a stream was longer than the kept part. */
   isCut: boolean;
 }
 
@@ -17,12 +17,12 @@ export interface Kept {
   end: "first" | "last";
 }
 
-/** No verb takes longer: `wait` is told when to end. */
+/** No verb takes longer (ms): `wait` gets a time limit. */
 const LIMIT_MS = 120_000;
-/** Tables are made for a terminal, which would be narrow. */
+/** The width of tables: without it, they would fit a narrow terminal. */
 const COLUMNS = "200";
 
-/** Never rejects. @param env of the verb @param signal ends it @param kept what of each stream is kept */
+/** Never rejects. @param env the environment of the verb @param signal ends the verb @param kept which part of each stream is kept */
 export async function runVerb(
   argv: readonly string[],
   env: NodeJS.ProcessEnv,
@@ -47,13 +47,13 @@ export async function runVerb(
       child.on("error", (error) => end(null, error.message));
       child.on("close", (code) => end(code));
     } catch (error) {
-      // A text with a NUL character, or too long for an argument.
+      // An argument has a NUL character, or is too long.
       end(null, error instanceof Error ? error.message : String(error));
     }
   });
 }
 
-/** One end of a stream, however long the stream is. */
+/** Keeps the first or last part of a stream in bounded memory. */
 class KeptOutput {
   private readonly kept: Kept;
   private readonly parts: Buffer[] = [];
@@ -82,7 +82,7 @@ class KeptOutput {
     }
   }
 
-  /** Says what is missing, if anything is. */
+  /** The kept text, with a note if it was cut. */
   text(): string {
     const { bytesMax, end } = this.kept;
     const all = Buffer.concat(this.parts);

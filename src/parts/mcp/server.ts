@@ -1,6 +1,6 @@
 /**
- * The Model Context Protocol over standard input and output: JSON-RPC, one object a line. It offers tools, and the results of tasks as
- * resources. Each call is carried out by `run`; calls may overlap, and are answered as they end.
+ * Serves the Model Context Protocol over standard input and output: JSON-RPC, one object a line. It offers tools, and the results of
+ * tasks as resources. `run` carries out each call. Calls may overlap, and each is answered when it ends.
  */
 import { isObject } from "../../core/json-object.ts";
 import {
@@ -26,9 +26,9 @@ const CALLS_TEXT = `${CALLS_MAX} calls run: wait for one of them`;
 /** Tasks that one client may make within an hour. */
 const TASKS_MAX = 30;
 const HOUR_MS = 60 * 60 * 1000;
-/** A model reads it. */
+/** Limit of a tool's answer, which a model reads. */
 const TEXT_BYTES_MAX = 50_000;
-/** A program reads it. */
+/** Limit of a document, which a program reads. */
 const DOCUMENT_BYTES_MAX = 8 * 1024 * 1024;
 
 export interface McpHost {
@@ -36,7 +36,7 @@ export interface McpHost {
   version: string;
   /** What the model is told about this server. */
   instructions: string;
-  /** The agent that the client is; undefined: that of the run around the server. */
+  /** The agent name of the client; undefined: the agent of the run around the server. */
   name: string | undefined;
   /** Carries out a verb of the command line. */
   run: (argv: readonly string[], signal: AbortSignal, kept: Kept) => Promise<Said>;
@@ -104,7 +104,7 @@ export class McpServer {
     const tool = this.host.tools.find(({ spec }) => spec.name === name);
     if (tool === undefined) return fail(INVALID_PARAMS, `there is no tool ${String(name)}`);
     const fault = tool.check(args);
-    // The model reads this, and can call again.
+    // The model reads this message, and can call again.
     if (fault !== undefined) return told(fault.message, true);
     const limit = this.explainLimit(tool);
     if (limit !== undefined) return told(limit, true);
@@ -137,7 +137,7 @@ export class McpServer {
     }
   }
 
-  /** Counts the call if it may be made. */
+  /** Why the call is refused. Undefined: it is allowed, and counted if it makes a task. */
   private explainLimit({ makesTask }: Tool): string | undefined {
     if (this.calls.size >= CALLS_MAX) return CALLS_TEXT;
     if (!makesTask) return undefined;

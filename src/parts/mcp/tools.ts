@@ -1,33 +1,33 @@
 /**
- * The tools of the MCP server: each is a verb of the command line, so it has the same checks and the same effect. Those that start
- * programs or steer the pool are there only when a person allows them.
+ * The tools of the MCP server. Each tool is a verb of the command line, so it has the same checks and the same effect. Tools that start
+ * programs or steer the pool are offered only if a person allows them.
  */
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { compileCheck, optional } from "../../codec/schema.ts";
 import { type TProperties, type TSchema, Type } from "../../codec/typebox.ts";
 
-/** What a person may allow beside looking, mail, and tasks for agents of the settings. */
+/** Groups of tools that a person may allow. All clients may look, use mail, and enqueue tasks for agents of the settings. */
 export const GROUPS = ["exec", "control"] as const;
 export type Group = (typeof GROUPS)[number];
 
 export interface Tool {
   spec: { name: string; description: string; inputSchema: TSchema };
-  /** Undefined: it is always there. */
+  /** Undefined: the tool is always offered. */
   group: Group | undefined;
-  /** It makes a task, of which there is a limit. */
+  /** True if it makes a task: the number of tasks is limited. */
   makesTask: boolean;
   verb: string;
-  /** Exit codes of the verb with which it has done what was asked. */
+  /** Exit codes that count as a success. */
   okCodes: readonly number[];
   /** Which end of a long answer is kept. */
   keeps: "first" | "last";
-  /** What is wrong with these arguments; undefined: nothing. */
+  /** What is wrong with these arguments; undefined when they are right. */
   check: (args: unknown) => { message: string } | undefined;
-  /** The words after the verb. @param name under which a client speaks that is no run */
+  /** The words after the verb. @param name the sender name of a client outside of runs */
   words: (args: Args, name: string | undefined) => string[];
 }
 
-/** As the input of the tool says. */
+/** Arguments that match the tool's input schema. */
 export interface Args {
   [key: string]: string | number | boolean | string[] | undefined;
 }
@@ -63,7 +63,7 @@ function tool(name: string, verb: string, description: string, draft: Draft = {}
   return { spec, group, makesTask, verb, okCodes, keeps, check: compileCheck(schema), words };
 }
 
-/** A text that begins with a dash is no option: so it does not begin with one. */
+/** A text as an argument. A space before a leading dash keeps it from being read as an option. */
 function text(value: Args[string]): string {
   const word = String(value);
   return word.startsWith("-") ? ` ${word}` : word;
