@@ -1,4 +1,4 @@
-/** `metrics`: the numbers of a pool in the text format of Prometheus, on stdout or in a file for node_exporter. */
+/** `metrics`: prints the numbers of a pool in the text format of Prometheus, or writes them into a file for node_exporter. */
 import fs from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { type Context, defineCommand, ErrUsage, textOption } from "../../cli/shell/command-spec.ts";
@@ -9,12 +9,12 @@ import { DEFAULT_SETTINGS } from "../../core/settings.ts";
 import type { Labels } from "../../view/metrics/exposition.ts";
 import { MetricsReader } from "../../view/metrics/metrics-reader.ts";
 
-/** Of a journal that no supervisor has counted, so much is read (bytes): less than a second. */
+/** How much of a journal that no supervisor has counted is read (bytes). This takes less than a second. */
 const BYTES_MAX = 64 * 1024 * 1024;
 const LABELS_MAX = 10;
-/** Names with two underscores in front belong to Prometheus. */
+/** Names that begin with two underscores are reserved for Prometheus. */
 const LABEL_NAME = /^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$/;
-/** Labels of our own numbers. */
+/** Labels that mailchute's own numbers use. */
 const OWN: ReadonlySet<string> = new Set(
   "account event gate journal kind le reason result state version window".split(" "),
 );
@@ -79,11 +79,11 @@ function publish(path: string, text: string): void {
   const staged = join(dirname(path), `.${basename(path)}.${process.pid}`);
   try {
     fs.rmSync(staged, { force: true });
-    // `wx`: a link that stands there is not followed.
+    // With `wx`, a link at this path is not followed.
     const fd = fs.openSync(staged, "wx", 0o644);
     try {
       fs.writeFileSync(fd, text);
-      // Whatever the umask says: node_exporter runs as another user.
+      // The umask does not apply to fchmod. All may read the file, because node_exporter runs as another user.
       fs.fchmodSync(fd, 0o644);
     } finally {
       fs.closeSync(fd);
