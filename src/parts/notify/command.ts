@@ -1,4 +1,4 @@
-/** `notify ls`: shows whom mailchute tells what happens, and how that went. `notify test` sends a message now. */
+/** `notify ls`: shows the targets of notifications, and whether the last messages arrived. `notify test` sends a message now. */
 import os from "node:os";
 import { basename, dirname } from "node:path";
 import { type Context, defineCommand, ErrUsage } from "../../cli/shell/command-spec.ts";
@@ -102,7 +102,7 @@ function rowOf(target: NotifySettings, state: NotifyState | undefined) {
   const known = state?.targets[target.name] ?? newTarget();
   return {
     name: target.name,
-    // The path of a url is often all that keeps strangers out.
+    // Only the origin is shown: often the secret path of a url is its only protection.
     to: target.url === undefined ? (target.command?.[0] ?? "") : new URL(target.url).origin,
     on: topicsOf(target),
     sent_at_ms: known.sent_at_ms,

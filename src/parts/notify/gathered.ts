@@ -1,17 +1,17 @@
-/** What has happened since the last message to a target, and the message that is made of it. Pure. */
+/** Gathers what has happened since the last message to a target, and composes the next message. Pure. */
 import type { NotifyTopic } from "../../core/notify-settings.ts";
 import type { News } from "./topics.ts";
 
-/** Of a flood, so many lines of each topic are in the message; the rest is counted. */
+/** A message has at most this many lines of each topic. Further ones are only counted. */
 const LINES_MAX = 8;
 
 export interface Gathered {
-  /** When the first of it was seen (epoch ms). */
+  /** When the first event was seen (epoch ms). */
   since_ms: number;
   topics: Partial<Record<NotifyTopic, { count: number; lines: string[] }>>;
 }
 
-/** The same each time it is sent: a receiver knows a repeated message by its id. */
+/** A message does not change when it is sent again. A receiver recognizes a repeated message by its id. */
 export interface Message {
   id: string;
   /** Epoch ms. */
@@ -30,10 +30,10 @@ const WORDS: Readonly<Record<NotifyTopic, (count: number) => string>> = {
   drained: () => "all work is done",
   morning: () => "report",
 };
-/** What needs a person most comes first. */
+/** Topics that need a person most come first. */
 const ORDER = ["question", "budget", "failed", "stuck", "quota", "drained", "morning"] as const;
 
-/** What to do next, where a command helps. */
+/** The command that helps with a topic. */
 const NEXT: Partial<Record<NotifyTopic, string>> = {
   question: "mailchute status",
   failed: "mailchute ls --state-is failed",
@@ -51,7 +51,7 @@ export function gather(
   return { ...all, topics: { ...all.topics, [topic]: after } };
 }
 
-/** @param where the state tree, as a person names it */
+/** @param where a name of the state tree for people */
 export function composeMessage(
   id: string,
   { topics }: Gathered,

@@ -1,4 +1,4 @@
-/** Reads what is new in the journals of events and alerts, from a place that outlives the process. */
+/** Reads new lines of the journals of events and alerts. It begins at a saved place, so a restart loses no line. */
 import fs from "node:fs";
 import { parseObject } from "../../core/json-object.ts";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -7,7 +7,7 @@ import { JournalTail } from "../../journal/tail.ts";
 import type { Place, Places } from "./notify-state.ts";
 import { mayBeNews, type News, newsOfAlert, newsOfEvent } from "./topics.ts";
 
-/** So many pieces of a megabyte are read at one look: a flood is told of a moment later, and delays nothing. */
+/** A look reads at most this many pieces of a megabyte. So a flood is reported a moment later, and does not delay other work. */
 const PIECES_MAX = 4;
 
 export class JournalNews {
@@ -37,7 +37,7 @@ export class JournalNews {
 }
 
 class Follower {
-  /** The one to read first may have been rotated while no supervisor ran. */
+  /** The files to read in order. The first one may be a file that was rotated while no supervisor ran. */
   private readonly tails: JournalTail[];
 
   constructor(path: string, place: Place) {

@@ -1,4 +1,4 @@
-/** The report of the morning: when it is due, and its text. */
+/** The morning report: when it is due, and its text. */
 import { execFile } from "node:child_process";
 import { messageOf } from "../../core/errors.ts";
 import { pathInPackage } from "../../host/package.ts";
@@ -9,7 +9,7 @@ const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
 /** Receivers refuse longer texts: ntfy takes 4,096 bytes. */
 const CHARS_MAX = 3500;
 
-/** Whether this time of the day, as "07:00", is over. */
+/** True if this local time of the day, such as "07:00", has come. */
 export function isMorning(at: string, wallMs: number): boolean {
   return localTime(wallMs).slice(11) >= at;
 }
@@ -18,7 +18,7 @@ export function localDate(wallMs: number): string {
   return localTime(wallMs).slice(0, 10);
 }
 
-/** Never rejects: a report that cannot be made says so. */
+/** Never rejects: if the report cannot be made, the text says so. */
 export function readReport(stateDir: string): Promise<string> {
   const args = [pathInPackage("bin/mailchute.js"), "report", "--since", "24h", "--state", stateDir];
   return new Promise((resolve) => {

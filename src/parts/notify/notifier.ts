@@ -1,6 +1,6 @@
 /**
- * Gathers what a person is to be told, makes messages of it, and sends them until they are received. A message is written down before
- * it is sent, and keeps its id: so over any crash it is sent at least once, and never under a second id.
+ * Gathers news for people, composes messages, and sends each until it is received. A message is saved before it is sent, and keeps its
+ * id. So even after a crash it is sent at least once, and never under a second id.
  */
 import os from "node:os";
 import { basename, dirname } from "node:path";
@@ -20,10 +20,10 @@ import {
 import { sendMessage } from "./send.ts";
 import type { News } from "./topics.ts";
 
-/** What comes close together is one message (ms). */
+/** News within this time share one message (ms). */
 const GATHER_MS = 3000;
 const MINUTE_MS = 60_000;
-/** The waits after the first failed tries (ms); the last one again and again. */
+/** The waits after the first failed tries (ms). The last wait is repeated. */
 const WAITS_MS = [10_000, MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 30 * MINUTE_MS] as const;
 
 export class Notifier {
@@ -35,7 +35,7 @@ export class Notifier {
   private readonly sending = new Map<string, Promise<void>>();
   private report: Promise<void> | undefined;
 
-  /** @param from where a tree begins that never notified. @throws a system error */
+  /** @param from where the journals are read from if this tree has never notified. @throws a system error */
   constructor(env: Environment, from: Places) {
     const { settings, tree, trays } = env;
     this.env = env;
@@ -54,19 +54,19 @@ export class Notifier {
     }
   }
 
-  /** Whether a message is on its way now. */
+  /** True while a message is being sent or the report is being made. */
   get isSending(): boolean {
     return this.sending.size > 0 || this.report !== undefined;
   }
 
-  /** A task has ended: it is told when all have. */
+  /** Called when a task has ended. A message follows once all tasks have ended. */
   noteBusy(): void {
     if (this.state.is_busy) return;
     this.state.is_busy = true;
     this.isChanged = true;
   }
 
-  /** @param isDrained no task waits or runs. @throws a system error: the next look tries again */
+  /** @param isDrained true if no task waits or runs. @throws a system error: the next look tries again */
   look(isDrained: boolean, isEnd = false): void {
     const wallMs = this.env.trays.clock.wallMs();
     this.take(this.news.read(), wallMs);
@@ -82,7 +82,7 @@ export class Notifier {
     if (!isEnd) this.startReport(wallMs);
   }
 
-  /** Sends what is there, and waits for it for at most so long. What is left is for the next supervisor. */
+  /** Sends all news, and waits at most `limitMs`. The next supervisor sends the rest. */
   async finish(isDrained: boolean, limitMs: number): Promise<void> {
     this.look(isDrained, true);
     let timer: NodeJS.Timeout | undefined;
@@ -118,7 +118,7 @@ export class Notifier {
     if (!isOver(state.made_at_ms, target.every_ms ?? NOTIFY_EVERY_MS)) return;
     const { tree } = this.env;
     state.n++;
-    // Of a tree that was copied, or made anew at this place, messages have other ids.
+    // The time keeps the ids different from those of a copied tree, or of an earlier tree at this place.
     const id = `${target.name}-${state.n}-${gathered.since_ms.toString(36)}`;
     state.pending = composeMessage(id, gathered, basename(dirname(tree.dir)), wallMs);
     delete state.gathered;
@@ -132,7 +132,7 @@ export class Notifier {
     const { pending: message } = state;
     if (message === undefined || this.sending.has(name)) return;
     const longestMs = WAITS_MS[WAITS_MS.length - 1] ?? 0;
-    // A clock that was set back must not silence it.
+    // If the clock was set back, the message must not wait too long.
     const isDue = state.next_at_ms <= wallMs || state.next_at_ms > wallMs + 2 * longestMs;
     if (!isDue && !isEnd) return;
     const from = { env: process.env, host: os.hostname(), stateDir: this.env.tree.dir };
@@ -159,7 +159,7 @@ export class Notifier {
     this.env.alerts.alert("notify", `cannot notify ${name}: ${why}; trying again`);
   }
 
-  /** The report is made by a program of its own, because it reads whole journals. */
+  /** Starts the report in a separate program, because it reads whole journals. */
   private startReport(wallMs: number): void {
     const due = this.targets.filter(
       (target) =>
@@ -187,12 +187,12 @@ export class Notifier {
     return targets[name];
   }
 
-  /** Between two looks. */
+  /** Saves the state between two looks. */
   private saveNow(): void {
     try {
       this.save();
     } catch {
-      // The next look tries again, and tells of it.
+      // The next look tries again, and reports the error.
     }
   }
 

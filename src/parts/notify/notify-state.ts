@@ -1,6 +1,6 @@
 /**
- * What notifications know over restarts: how far the journals were read, what happened since the last message to each target, and the
- * message that is on its way. All of it is one document, replaced as a whole: a crash neither loses nor doubles anything of it.
+ * What notifications remember across restarts: how far the journals were read, what happened since the last message to each target, and
+ * the message that is being sent. All of it is one document that is replaced as a whole. So a crash neither loses nor repeats news.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -24,13 +24,13 @@ export interface TargetState {
   /** The number of the last message. */
   n: number;
   gathered?: Gathered;
-  /** It was made, and the receiver has not said yet that it has it. */
+  /** The message that the receiver has not confirmed yet. */
   pending?: Message;
-  /** How many times it was tried, when the next time is (epoch ms), and what was wrong. */
+  /** How often `pending` was tried, the time of the next try (epoch ms), and the last error. */
   tries: number;
   next_at_ms: number;
   error?: string;
-  /** When the last message was made, and when one was received (epoch ms); 0 = never. */
+  /** When the last message was made, and when the receiver last confirmed one (epoch ms); 0 = never. */
   made_at_ms: number;
   sent_at_ms: number;
   /** The local date of the last morning report. */
@@ -39,13 +39,13 @@ export interface TargetState {
 
 export interface NotifyState extends Places {
   v: 1;
-  /** Tasks have ended since `drained` was told. */
+  /** True if tasks have ended since the last message about `drained`. */
   is_busy: boolean;
   /** By name of the target. */
   targets: Record<string, TargetState>;
 }
 
-/** The ends of the journals. One that is not there yet will be read from its beginning. */
+/** The ends of the journals. A journal that does not exist yet will be read from its beginning. */
 export function placesNow({ events, alerts }: Pick<StateTree, "events" | "alerts">): Places {
   return { events: endOf(events), alerts: endOf(alerts) };
 }
@@ -63,7 +63,7 @@ export function notifyStateOf(stateDir: string): string {
   return join(stateDir, "notify", "state.json");
 }
 
-/** @throws a system error: then it is not known */
+/** @throws a system error: then the state is unknown */
 export function readNotifyState(stateDir: string): NotifyState | undefined {
   const found = loadDocument<NotifyState>(notifyStateOf(stateDir));
   return found?.v === 1 && typeof found.targets === "object" ? found : undefined;

@@ -1,4 +1,4 @@
-/** Tells people what happens, by a program or a url, while a supervisor runs. Without the setting `notify` it does and loads nothing. */
+/** Notifies people by a program or a url while a supervisor runs. Does nothing without the setting `notify`. */
 import { messageOf, systemCode } from "../../core/errors.ts";
 import type { Part, PartPorts } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
@@ -6,7 +6,7 @@ import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import type { Notifier } from "./notifier.ts";
 import { type Places, placesNow } from "./notify-state.ts";
 
-/** Between two looks at the journals (ms). */
+/** Time between two looks at the journals (ms). */
 const LOOK_MS = 1000;
 
 class NotifyPart implements Part {
@@ -14,7 +14,7 @@ class NotifyPart implements Part {
   private readonly host: Pick<PartHost, "env" | "queue">;
   private readonly isOn: boolean;
   private notifier: Notifier | undefined;
-  /** Where the journals ended before any task of this run: a tree that never notified begins there. */
+  /** Where the journals ended before the first task of this run. A tree that has never notified is read from there. */
   private readonly from: Places | undefined;
   private opening: Promise<void> | undefined;
   private lookAtMs = 0;
@@ -28,7 +28,7 @@ class NotifyPart implements Part {
     if (this.isOn) facts.on("task:settled", () => (this.isBusy = true));
   }
 
-  /** The first tick opens the files, because a dry run has no ticks and must make none. */
+  /** Opens no files: the first tick does, because a dry run has no ticks and must make no files. */
   async start(): Promise<void> {}
 
   work({ nowMs }: Tick): void {
@@ -62,7 +62,7 @@ class NotifyPart implements Part {
     this.notifier?.close();
   }
 
-  /** Its code is loaded once. When its files cannot be read, the next call tries again. */
+  /** Loads the code and opens the files. If the files cannot be read, the next call tries again. */
   private open(): Promise<void> {
     this.opening ??= this.openNow().finally(() => (this.opening = undefined));
     return this.opening;

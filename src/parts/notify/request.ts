@@ -10,7 +10,7 @@ export interface PostRequest {
   body: string;
 }
 
-/** Of the surroundings of the sender. */
+/** The environment, host, state tree and time of the sender. */
 export interface Sender {
   env: Readonly<Record<string, string | undefined>>;
   host: string;
@@ -21,7 +21,7 @@ export interface Sender {
 const SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
 const SECRET_BYTES_MIN = 24;
 
-/** A fault of the settings, or of the variables that they name: the message waits until it is mended. */
+/** A fault of the settings, or of the variables that they name. The message waits until a person mends the fault. */
 export class BadTarget extends Error {}
 
 /** @throws BadTarget */
@@ -34,7 +34,7 @@ export function requestFor(target: NotifySettings, message: Message, from: Sende
   if (target.format === "ntfy") return { ...ntfy(url, message), headers };
   const body = webhook(message, from);
   const { id } = message;
-  // Standard Webhooks 1.0: the id stays the same for each try, the time stamp is that of the try.
+  // Standard Webhooks 1.0: the id is the same for each try. The time stamp is the time of the try.
   const seconds = String(Math.floor(from.nowMs / 1000));
   Object.assign(headers, { "webhook-id": id, "webhook-timestamp": seconds });
   if (target.secret_env !== undefined)
@@ -71,7 +71,7 @@ function webhook(message: Message, { host, stateDir }: Sender): string {
   });
 }
 
-/** `&`, `<` and `>` steer the text of Slack: a task must not be able to mention everybody. */
+/** Escapes `&`, `<` and `>`, which are control characters of Slack: a task must not be able to mention all users. */
 function slack({ title, text }: Message): string {
   const plain = `${title}\n${text}`
     .replaceAll("&", "&amp;")
@@ -80,7 +80,7 @@ function slack({ title, text }: Message): string {
   return JSON.stringify({ text: plain });
 }
 
-/** As JSON to the root of the server: the headers of the other way in carry no UTF-8. */
+/** Posts JSON to the root of the server. ntfy also takes a message in headers, but headers cannot carry UTF-8. */
 function ntfy(url: string, { title, text, counts }: Message): Omit<PostRequest, "headers"> {
   const root = new URL(url);
   const path = root.pathname.replace(/\/+$/, "");

@@ -33,7 +33,7 @@ async function post(target: NotifySettings, message: Message, from: Sender): Pro
     method: "POST",
     headers,
     body,
-    // To another address it would take the token along.
+    // A redirect would send the token to another address.
     redirect: "manual",
     signal: AbortSignal.timeout(LIMIT_MS),
   });
@@ -45,7 +45,7 @@ async function post(target: NotifySettings, message: Message, from: Sender): Pro
   return { isSent: false, why, retryAfterMs: Math.min(Number(seconds) * 1000, RETRY_AFTER_MS_MAX) };
 }
 
-/** The program gets the text on stdin, and all of it as variables: so nothing of it is read as a command. */
+/** Runs the program with the text on stdin and all fields as variables. So no part of the message is read as a command. */
 function runCommand(
   [program = "", ...args]: readonly string[],
   message: Message,
@@ -62,7 +62,7 @@ function runCommand(
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, {
       env,
-      // Its own group, so that all of it ends at the limit.
+      // A process group of its own, so that the program and its children end at the limit.
       detached: true,
       stdio: ["pipe", "ignore", "pipe"],
     });
@@ -82,7 +82,7 @@ function runCommand(
     });
     child.once("exit", (code, signal) => {
       clearTimeout(limit);
-      // What it left in the background may hold its output open.
+      // A background process of the program may hold its output open.
       child.stderr.destroy();
       if (code === 0) return resolve({ isSent: true });
       const how = signal === null ? `ended with ${code}` : `was ended by ${signal}`;
@@ -97,13 +97,13 @@ function endGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // It has just ended.
+    // The program has just ended.
   }
 }
 
 function explain(error: unknown): string {
   if (error instanceof BadTarget) return error.message;
-  // What fetch says itself is only "fetch failed".
+  // The message of fetch itself is only "fetch failed".
   const cause = error instanceof Error ? error.cause : undefined;
   return visibleMessage(messageOf(cause ?? error));
 }

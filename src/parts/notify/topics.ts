@@ -1,4 +1,4 @@
-/** Which lines of the journals a person may want to be told of. Pure. */
+/** Chooses the lines of the journals that a person may want to hear about. Pure. */
 import type { NotifyTopic } from "../../core/notify-settings.ts";
 import { isSkippedKind } from "../../core/skipped.ts";
 import { visibleMessage } from "../../core/visible.ts";
@@ -8,20 +8,20 @@ export interface News {
   text: string;
 }
 
-/** Lines of the journal of events that are worth parsing: our records begin with their event. */
+/** The beginnings of events that are worth parsing: our records begin with their event. */
 const EVENTS = ["failed", "quarantined", "lines_failed"].map((event) => `{"event":"${event}",`);
 
-/** Alerts of what is told as another topic, or needs no person. */
+/** Alerts that need no person, or whose news is reported as another topic. */
 const SILENT: ReadonlySet<string> = new Set([
   "task_failed",
   "lines_failed",
-  // The task that failed is told.
+  // The failed task is reported.
   "tasks_skipped",
   "duplicate",
   "polling",
   "answered",
   "intake_resumed",
-  // That a message was not received: it is tried again.
+  // A message was not received. It is tried again.
   "notify",
 ]);
 const ALERTS: Readonly<Record<string, NotifyTopic>> = {
@@ -35,7 +35,7 @@ export function mayBeNews(line: string): boolean {
   return EVENTS.some((head) => line.startsWith(head));
 }
 
-/** Undefined for a task that was skipped: the one that failed is told. */
+/** Undefined for a skipped task: the task that failed is reported. */
 export function newsOfEvent(record: Readonly<Record<string, unknown>>): News | undefined {
   const { task_id: id, error, kind } = record;
   if (isSkippedKind(kind)) return undefined;
