@@ -1,4 +1,4 @@
-/** Which tasks wait for the answers to open questions. Pure. */
+/** Knows which tasks wait for the answers to open questions. Pure. */
 import type { AgentSettings } from "../../core/settings.ts";
 import { type Lane, readLane } from "../../core/waiting-task.ts";
 import { holdOf, type Question } from "../../questions/question-file.ts";
@@ -7,10 +7,10 @@ const CODING: ReadonlySet<string> = new Set(["claude", "codex"]);
 
 export class HeldLanes {
   private held = new Set<string>();
-  /** One task of each lane tries it: the limit may have been raised in the settings. */
+  /** Lanes of which one task was let through as a trial: the settings may have raised the limit. */
   private readonly tried = new Set<string>();
 
-  /** These questions are open now. */
+  /** Takes over the questions that are open now. */
   update(open: readonly Question[], agents: readonly AgentSettings[]): void {
     const keys = open.flatMap((question) => [
       keyOf({ gate: holdOf(question.id), agent: "" }),
@@ -34,12 +34,12 @@ export class HeldLanes {
   }
 }
 
-/** Tasks that wait for one question wait together, whichever agents they have. */
+/** Tasks that wait for the same question share a key, even if they have different agents. */
 function keyOf({ gate, agent }: Pick<Lane, "gate" | "agent">): string {
   return gate === undefined ? agent : `~${gate}`;
 }
 
-/** Agents of whose tasks none starts before the answer. */
+/** Agents whose tasks do not start before the answer. */
 export function agentsOf(
   { agents: named }: Pick<Question, "agents">,
   agents: readonly AgentSettings[],

@@ -1,6 +1,6 @@
 /**
- * Takes the answers that people write into the files of `questions/open/`, and tells of open questions. Tasks that wait for an answer
- * do not start before it: those in the inbox are not accepted, those that a worker put back stay held.
+ * Takes the answers that people write into the files of `questions/open/`, and reports open questions. Tasks that wait for an answer do
+ * not start before it: tasks in the inbox are not accepted, and tasks that a worker put back stay held.
  */
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -18,7 +18,7 @@ import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import { agentsOf, HeldLanes } from "./held-lanes.ts";
 import { Reminders } from "./reminders.ts";
 
-/** Between two looks at the files (ms). While none is open, the look around that comes next is soon enough. */
+/** Time between two looks at the files (ms). While no question is open, the supervisor's next regular tick is soon enough. */
 const LOOK_MS = 500;
 const FORGET_MS = 60 * 60 * 1000;
 
