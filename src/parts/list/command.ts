@@ -1,4 +1,4 @@
-/** `list`: shows how far the items of Markdown lists are, and ticks what has landed. */
+/** `list`: shows the states of the items of Markdown lists, and ticks the items that have landed. */
 import { resolve } from "node:path";
 import { type Context, defineCommand } from "../../cli/shell/command-spec.ts";
 import { EXIT, exitCodeOf } from "../../cli/shell/exit-codes.ts";
@@ -52,7 +52,7 @@ export const command = defineCommand({
 type NotesOf = (path: string) => NotesFile;
 type Show = (path: string) => string;
 
-/** Goes on with the other lists when one cannot be read. */
+/** Ticks the lists. If one list cannot be read, goes on with the others. */
 async function sync(
   ctx: Context,
   tree: StateTree,

@@ -1,11 +1,11 @@
 /**
- * `enqueue --file todo.md`: a task for each open item that has none yet. Its note is written before it is submitted, and says afterwards
- * that it was. After a crash in between, the trays and the journal tell whether it was.
+ * `enqueue --file todo.md`: makes a task for each open item that has none yet. The note of a task is written before the task is
+ * submitted, and is completed afterwards. After a crash in between, the trays and the journal show whether it was submitted.
  *
  * | crash after | on disk | the next `enqueue` of the list |
  * |---|---|---|
- * | the first writing of the notes | notes with `submitted_at: null` | submits those tasks that nothing knows |
- * | the submit | the same, and the tasks | finds the tasks, or what became of them, and completes the notes |
+ * | the first writing of the notes | notes with `submitted_at: null` | submits the tasks that have left no trace |
+ * | the submit | the same, and the tasks | finds the tasks or their results, and completes the notes |
  */
 import { resolve } from "node:path";
 import type { TaskFile } from "../../cli/enqueue/task-file.ts";
@@ -40,9 +40,9 @@ import type { WorkItem } from "./work-items.ts";
 
 /** The largest number of tasks that share one durability barrier. */
 const GROUP_MAX = 256;
-/** How many complaints are printed; the rest is counted. */
+/** How many refused items are printed. Further ones are only counted. */
 const COMPLAINTS_MAX = 20;
-/** Options that hold for each task of a list. */
+/** Options that apply to each task of a list. */
 const FITTING: ReadonlySet<string> = new Set(
   "file agent priority after delay max-attempts timeout max-memory max-cpu max-processes max-disk cap cwd env worktree land target type verify wait".split(
     " ",
@@ -54,7 +54,7 @@ interface Outcome {
   submitted: string[];
   /** Notes of open items that had a task before. */
   before: Note[];
-  /** How many of those have other details now than their task. */
+  /** How many of those items have other details now than their task. */
   edited: number;
   refused: { item: WorkItem; error: MailchuteError }[];
 }
@@ -122,7 +122,7 @@ async function enqueueOpen(
     for (const [n, answer] of (await submitAll(trays, group, settled)).entries()) {
       const [item, note] = added[from + n] ?? [];
       if (item === undefined || note === undefined) continue;
-      // The id is of this item alone: the notes were lost, or another command was faster.
+      // Only this item has this id, so the task is ours: the notes were lost, or another command was faster.
       const isThere = answer.outcome === "refused" && answer.error.code === "ErrTaskExists";
       if (answer.outcome === "refused" && !isThere) {
         notes.items.splice(notes.items.indexOf(note), 1);
@@ -155,7 +155,7 @@ function submissionOf(ctx: EnqueueContext, item: WorkItem, { id }: Note, list: s
     id,
     created_at: wallSeconds(systemClock),
     title: item.title,
-    // They come at once, and run from top to bottom.
+    // All tasks come at the same time, so the line number makes them run from top to bottom.
     sequence_number: item.line,
     ...fields,
     prompt: item.prompt,

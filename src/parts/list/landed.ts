@@ -1,15 +1,15 @@
-/** Says whether the work of an item has landed. This is the one place that decides it. Pure. */
+/** Decides whether the work of an item has landed. No other file decides this. Pure. */
 
 import { landingIdOf } from "../../core/landing.ts";
 import type { Note } from "./notes.ts";
 
-/** How far a task is, as the trays or the journal say. */
+/** The state of a task in the trays or the journal. */
 export type TaskStanding =
   | { state: "waiting" | "running" }
-  /** Ended well. `isLandingPending`: its record says that its work is still to be merged. */
+  /** The task succeeded. `isLandingPending`: its record says that its work must still be merged. */
   | { state: "completed"; at: number; isLandingPending: boolean }
   | { state: "failed"; reason: string }
-  /** It was there once: its record is gone, and the journal does not say how it ended. */
+  /** The task existed, but its record is gone, and the journal does not say how it ended. */
   | { state: "lost" };
 
 export type WorkStanding =
@@ -17,21 +17,21 @@ export type WorkStanding =
   | { state: "landed"; at: number }
   | { state: "failed"; reason: string };
 
-/** How far the item of this note is; undefined when there is no trace of its task. */
+/** The state of the note's item; undefined when there is no trace of its task. */
 export function standingOfNote(
   note: Pick<Note, "id" | "landed_at">,
   look: (id: string) => TaskStanding | undefined,
 ): WorkStanding | undefined {
   const standing = workStanding(note.id, look);
-  // The record of a task that has landed may be gone.
+  // Retention may have removed the record of a task that has landed.
   if (standing === undefined && note.landed_at !== null)
     return { state: "landed", at: note.landed_at };
   return standing;
 }
 
 /**
- * A task without a landing has landed when it is completed; one with a landing when the task `<id>.land` is completed, too.
- * @param look how far a task is; undefined when there is no trace of it
+ * Without a landing task, the work has landed when its task is completed. With one, the task `<id>.land` must also be completed.
+ * @param look returns the state of a task; undefined when there is no trace of it
  */
 function workStanding(
   id: string,

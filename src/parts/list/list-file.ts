@@ -1,4 +1,4 @@
-/** Reads the person's file that holds a list, and writes ticks into it. A text that was saved in between is never overwritten. */
+/** Reads a person's list file, and writes ticks into it. It never overwrites a text that a person saved in between. */
 import { isUtf8 } from "node:buffer";
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -7,7 +7,7 @@ import { ErrInvalidList, ErrIo, isSystemError, messageOf, systemCode } from "../
 import { replaceText } from "../../host/documents.ts";
 
 const LIST_BYTES_MAX = 1024 * 1024;
-/** A file that was saved less than this ago may be half written (ms). */
+/** A file whose last write is younger than this may be incomplete (ms). */
 const QUIET_MS = 50;
 const QUIET_WAIT_MS_MAX = 2000;
 const POLL_MS = 10;
@@ -18,7 +18,7 @@ export interface ListText {
   text: string;
 }
 
-/** The path without symbolic links, also when the file itself is gone. @throws ErrIo */
+/** The path without symbolic links, even if the file itself is missing. @throws ErrIo */
 export function realListPath(path: string): string {
   try {
     return fs.realpathSync(path);
@@ -43,12 +43,12 @@ export async function readList(path: string): Promise<ListText> {
 
 /**
  * Replaces the text, with the same mode and owner.
- * @returns false when the file no longer holds the text that `list` has: read it again
+ * @returns false when the file no longer holds the text of `list`: read it again
  * @throws ErrIo: then the file is unchanged
  */
 export function replaceList(list: ListText, text: string): boolean {
   const { path } = list;
-  // A folder of its own: a person may have any file beside the list.
+  // A separate folder, because a person may have files of any name beside the list.
   const stagingDir = join(dirname(path), `.${basename(path)}.mailchute`);
   const base = Buffer.from(list.text);
   try {
@@ -75,7 +75,7 @@ export function replaceList(list: ListText, text: string): boolean {
   }
 }
 
-/** The file was saved in between. */
+/** Thrown when a person saved the file in between. */
 class ChangedError extends Error {}
 
 function readBytes(path: string): { bytes: Buffer; mtimeMs: number } {

@@ -1,4 +1,4 @@
-/** The items of a list with their states, as `list ls` shows them. Changes nothing. */
+/** Reads the items of a list and their states for `list ls`. Changes nothing. */
 import fs from "node:fs";
 import type { StateTree } from "../../core/state-tree.ts";
 import { standingOfNote, type WorkStanding } from "./landed.ts";
@@ -10,9 +10,9 @@ import { learnStandings } from "./task-standings.ts";
 export interface ListRow {
   state: WorkStanding["state"] | "open" | "gone" | "ticked";
   title: string;
-  /** Of its task. */
+  /** The id of its task; null when it has none. */
   id: string | null;
-  /** Number of its line; null when it is gone. */
+  /** The number of its line; null when the item is no longer in the file. */
   line: number | null;
   is_ticked: boolean;
   reason: string | null;

@@ -11,8 +11,8 @@ export interface Matched {
 }
 
 /**
- * Items with the same text are told apart by their number. A ticked box takes a note whose tick was written: then a new open box above
- * it is a new item, and not the finished one. Among equals the item with the same details comes first.
+ * Items with the same text differ by their number. A ticked box takes a note whose tick was written. So a new open box above it counts as
+ * a new item, and not as the finished one. Among equal candidates, a note with the same details is taken first.
  */
 export function matchNotes(items: readonly WorkItem[], notes: ListNotes): Matched {
   const left = new Map<string, Note[]>();
@@ -49,7 +49,7 @@ export function keyOf(item: WorkItem): string {
   return hashOf(item.text);
 }
 
-/** Adds notes for new items, with numbers that no item of the same text has had. @returns the new notes by item */
+/** Adds notes for new items, with numbers that no item with the same text has had. @returns the new notes by item */
 export function addNotes(
   fresh: readonly WorkItem[],
   notes: ListNotes,

@@ -1,6 +1,6 @@
 /**
- * The file in the state tree that remembers what became of a list: `lists/<name>-<hash>.json`. A note stays when its item is gone, so
- * that an item that comes back is not run again.
+ * Keeps the notes of a list in the state tree: `lists/<name>-<hash>.json`. A note stays when its item is removed from the list. So an
+ * item that comes back is not run again.
  */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
@@ -15,26 +15,26 @@ import { readRegularText } from "../../host/regular-file.ts";
 
 /** All times are unix seconds. */
 export interface Note {
-  /** Of its task. */
+  /** The id of its task. */
   id: string;
   /** Hash of the item's text. */
   key: string;
-  /** Which one of the items with this text, from 1. */
+  /** Tells items with the same text apart, from 1. */
   number: number;
   title: string;
-  /** Hash of what the agent is asked. */
+  /** Hash of the agent's prompt. */
   prompt: string;
-  /** null: it is about to be submitted, or a crash came between. */
+  /** Null: the task is about to be submitted, or a crash came in between. */
   submitted_at: number | null;
   landed_at: number | null;
-  /** The `landed_at` whose tick is being written, or was. */
+  /** The `landed_at` whose tick is being written or was written. */
   ticking: number | null;
   /** The `landed_at` whose tick is in the person's file. */
   ticked: number | null;
 }
 
 export interface ListNotes {
-  /** Path of the list, seen from the state tree: both may be moved together. */
+  /** Path of the list relative to the state tree, so that both can be moved together. */
   list: string;
   items: Note[];
 }
@@ -46,7 +46,7 @@ const STEM_CHARS_MAX = 24;
 
 export class NotesFile {
   readonly path: string;
-  /** The ids of all its tasks begin with this. */
+  /** The prefix of the ids of all its tasks. */
   readonly stem: string;
   private readonly list: string;
   private readonly dir: string;
@@ -61,7 +61,7 @@ export class NotesFile {
     this.isDurable = durability === "power";
   }
 
-  /** The notes; none when the list is new. @throws ErrInvalidList, ErrIo */
+  /** The notes; empty when the list is new. @throws ErrInvalidList, ErrIo */
   read(): ListNotes {
     return readNotes(this.path) ?? { list: this.list, items: [] };
   }
@@ -83,7 +83,7 @@ export class NotesFile {
     }
   }
 
-  /** One command at a time works with a list. It only saves work: the ids of the tasks are the same in both. */
+  /** Lets one command at a time work with a list. This only saves work: two commands would give the tasks the same ids. */
   async locked<T>(work: () => Promise<T>): Promise<T> {
     makeDirs(this.dir);
     const release = await lockFile(`${this.path}.lock`);

@@ -1,17 +1,17 @@
-/** Opens a list: the person's file, what there is to do in it, and its notes in the state tree. */
+/** Opens a list: reads the person's file and finds the work in it. */
 import { ErrInvalidList } from "../../core/errors.ts";
 import { type ListText, readList } from "./list-file.ts";
 import { parseList } from "./parse-list.ts";
 import { type ListWork, workOf } from "./work-items.ts";
 
-/** More items are refused: each has a note, and all notes are read and written at once. */
+/** A list with more items is refused: each has a note, and all notes are read and written at once. */
 const ITEMS_MAX = 10_000;
 
 export interface OpenList extends ListWork {
   source: ListText;
 }
 
-/** @throws ErrInvalidList also when there is no box; ErrIo */
+/** @throws ErrInvalidList, also when the list has no box; ErrIo */
 export async function openList(path: string): Promise<OpenList> {
   const source = await readList(path);
   const work = workOf(parseList(source.text));

@@ -1,6 +1,6 @@
 /**
- * Finds the boxes of a Markdown list, with the places of their characters in the text. Pure. It follows CommonMark where a line's meaning
- * depends on it: nesting by columns, tabs, code, comments. Every list item is kept, because a box may lie below an item that has none.
+ * Finds the boxes of a Markdown list, with the places of their characters in the text. Pure. It follows CommonMark where the meaning of
+ * a line depends on it: nesting by columns, tabs, code, comments. It keeps every list item, because an item without a box may contain one.
  */
 
 export interface Box {
@@ -12,11 +12,11 @@ export interface Box {
 export interface ListItem {
   /** Index of its line. */
   line: number;
-  /** Index of the last line of the item and of all below it; blank lines at the end do not count. */
+  /** Index of the last line of the item and of the items in it. Blank lines at the end do not count. */
   lastLine: number;
   /** The column where its content begins. */
   column: number;
-  /** What its line says, without marker and box. */
+  /** The text of its line, without marker and box. */
   head: string;
   box?: Box;
   parent?: ListItem;
@@ -30,7 +30,7 @@ export interface ParsedList {
 }
 
 const MARKER = /^(?:[-+*]|\d{1,9}[.)])(?=[ \t]|$)/;
-/** A box without a text is none, as in CommonMark's task lists. */
+/** A box needs a text after it, as in GitHub's task lists. */
 const BOX = /^\[([ xX])\][ \t]+(?=[^ \t])/;
 const RULE = /^(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$/;
 const FENCE = /^(?:(`{3,})[^`]*|(~{3,}).*)$/;
@@ -40,11 +40,11 @@ const HTML_END = /<\/(?:pre|script|style|textarea)>/i;
 /** How many items may begin on one line; more would take too long to read. */
 const MARKERS_MAX = 8;
 const TAB = 4;
-/** From this indentation on, a line is code or goes on with a paragraph. */
+/** A line with at least this indentation is code, or continues a paragraph. */
 const CODE_COLUMNS = 4;
 const BYTE_ORDER_MARK = "\ufeff";
 
-/** Lines in which nothing has a meaning, until one that matches. */
+/** A block of code or a comment: its lines have no meaning until its end. */
 interface Verbatim {
   isEnd(rest: string, depth: number): boolean;
 }
@@ -74,7 +74,7 @@ class LineReader {
   /** The items that the next line may belong to, the outermost first. */
   private readonly open: ListItem[] = [];
   private verbatim: Verbatim | undefined;
-  /** Whether the last line was text, which the next one may go on with. */
+  /** True if the last line was text that the next line may continue. */
   private isParagraph = false;
 
   /** @param start place of the line in the text */
@@ -106,7 +106,7 @@ class LineReader {
     return this.open.at(-1)?.column ?? 0;
   }
 
-  /** Code and comments end with their own last line, or with the item that they are in. */
+  /** True if the line belongs to code or a comment. These end with their own last line, or with the item around them. */
   private isVerbatim(rest: string, column: number): boolean {
     if (this.verbatim === undefined) return false;
     const isInside = column >= this.base;
@@ -114,7 +114,7 @@ class LineReader {
     return isInside;
   }
 
-  /** Leaves the items that the line is not indented for, unless it goes on with their paragraph. */
+  /** Leaves the items that the line is not indented for, unless it continues their paragraph. */
   private leave(rest: string, column: number): void {
     if (this.isParagraph && !beginsBlock(rest)) return;
     while (column < this.base) this.open.pop();
@@ -148,7 +148,7 @@ class LineReader {
         ...(box === null ? {} : { box: { at: start + content.at + 1, isTicked: box[1] !== " " } }),
         ...(parent === undefined ? {} : { parent }),
       };
-      // What the outer one of two items on a line says is the inner item.
+      // Of two items on a line, the inner item is the whole text of the outer one.
       if (parent?.line === line) parent.head = "";
       this.items.push(item);
       this.open.push(item);
@@ -206,7 +206,7 @@ function trimBlanks(text: string): string {
   return text.replace(/^[ \t]+|[ \t]+$/g, "");
 }
 
-/** The text with these boxes ticked: one character of each changes, and nothing else. */
+/** The text with these boxes ticked. Only one character of each box changes. */
 export function tickBoxes(text: string, boxes: readonly Box[]): string {
   const places = boxes.map((box) => box.at).sort((a, b) => a - b);
   let ticked = "";

@@ -1,6 +1,6 @@
 /**
- * Ticks what has landed. The notes say first which ticks are being written, then the person's file is replaced, then the notes say that
- * they were. After a crash in between, an open box is ticked by the next run, and a ticked one is known as ours.
+ * Ticks the items that have landed. First the notes record which ticks are being written. Then the person's file is replaced. Then the
+ * notes record that the ticks were written. After a crash in between, the next run ticks an open box, and knows a ticked one as its own.
  */
 
 import { ErrIo } from "../../core/errors.ts";
@@ -13,19 +13,19 @@ import { type OpenList, openList } from "./open-list.ts";
 import { type Box, tickBoxes } from "./parse-list.ts";
 import { learnStandings } from "./task-standings.ts";
 
-/** How often a list is read again that is saved in between. */
+/** How often a list is read again if a person saves it in between. */
 const TRIES_MAX = 50;
 
 export interface Synced {
-  /** How many boxes were ticked, with those above them. */
+  /** How many boxes were ticked, including the headings above them. */
   ticked: number;
-  /** Titles of items whose tick was written before and whose box is open again. */
+  /** Titles of items whose tick was written earlier, but whose box is open again. */
   reopened: string[];
   /** How many open items have not landed. */
   open: number;
 }
 
-/** @param again ticks also boxes that were opened again. @throws ErrInvalidList, ErrIo */
+/** @param again true: also ticks boxes that were opened again. @throws ErrInvalidList, ErrIo */
 export async function syncList(
   tree: StateTree,
   path: string,
@@ -58,7 +58,7 @@ export async function syncList(
   });
 }
 
-/** Keeps in the state tree what has landed, whatever happens to the records. */
+/** Notes in the state tree which items have landed, because retention may remove the records. */
 async function noteLanded(tree: StateTree, notes: ListNotes, file: NotesFile): Promise<void> {
   const standings = await learnStandings(tree, notes.items, file.stem);
   let isChanged = false;
@@ -74,7 +74,7 @@ async function noteLanded(tree: StateTree, notes: ListNotes, file: NotesFile): P
 interface TickPlan {
   ticks: { box: Box; note: Note }[];
   headings: Box[];
-  /** Notes whose box is ticked already, by a person or by a run that a crash ended. */
+  /** Notes whose box is ticked already, by a person or by a run that crashed. */
   seen: Note[];
   reopened: string[];
   open: number;
@@ -95,7 +95,7 @@ function planTicks(list: OpenList, notes: ListNotes, again: boolean): TickPlan {
   const ticked = new Set(plan.ticks.map(({ box }) => box));
   const isDone = (box: Box): boolean => box.isTicked || ticked.has(box);
   for (const { box, boxes } of list.headings) {
-    // Only with the last tick below it: a person may have opened it again since.
+    // A heading is ticked only together with a tick below it: a person may have opened the heading again.
     if (box.isTicked || !boxes.every(isDone) || !boxes.some((one) => ticked.has(one))) continue;
     plan.headings.push(box);
     ticked.add(box);

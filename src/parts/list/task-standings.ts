@@ -1,4 +1,4 @@
-/** Learns how far many tasks are: from the trays, and for records that are gone from the journal. Reads only. */
+/** Reads the states of many tasks from the trays, and from the journal if their records are gone. Reads only. */
 import { setTimeout as wait } from "node:timers/promises";
 import { parseObject } from "../../core/json-object.ts";
 import { landingIdOf } from "../../core/landing.ts";
@@ -11,15 +11,15 @@ import { numberIn } from "../../view/task-rows.ts";
 import type { TaskStanding } from "./landed.ts";
 import type { Note } from "./notes.ts";
 
-/** A task that moves between two trays can be missed by a look, but hardly by several in a row. */
+/** One look can miss a task that moves between two trays. Several looks in a row hardly can. */
 const LOOKS = 4;
 const LOOK_AGAIN_MS = 15;
 
 export type Standings = (id: string) => TaskStanding | undefined;
 
 /**
- * Looks at the tasks of these notes, and at the landings of those that are completed.
- * @param stem what the ids of all these tasks begin with
+ * Looks at the tasks of these notes, and at the landings of the completed ones.
+ * @param stem the prefix of the ids of all these tasks
  */
 export async function learnStandings(
   tree: StateTree,
@@ -37,7 +37,7 @@ export async function learnStandings(
   const landings = completed
     .map(([id]) => landingIdOf(id))
     .filter((id) => !lookAt(tree, id, known));
-  // A landing without a trace in the trays is searched for only when the journal is read anyway, or its task says that there is one.
+  // A landing that is in no tray is searched in the journal only if the journal is read anyway, or if its task announces one.
   const isExpected = [...known.values()].some(
     (one) => one.state === "completed" && one.isLandingPending,
   );
@@ -51,7 +51,7 @@ export async function learnStandings(
   return (id) => known.get(id);
 }
 
-/** @returns whether a tray has it */
+/** @returns true if the task is in a tray */
 function lookAt(tree: StateTree, id: string, known: Map<string, TaskStanding>): boolean {
   const place = lookForTask(tree, id);
   const standing = place === undefined ? undefined : standingAt(place);
@@ -60,7 +60,7 @@ function lookAt(tree: StateTree, id: string, known: Map<string, TaskStanding>): 
   return true;
 }
 
-/** Undefined when its record has just gone. */
+/** Undefined when the record was just removed. */
 function standingAt({ state, path }: TaskPlace): TaskStanding | undefined {
   switch (state) {
     case "waiting":
@@ -84,7 +84,7 @@ function reasonOf(error: unknown): string {
   return headlineOf(textOf(error, "no reason given"));
 }
 
-/** The latest events of these tasks, for as far back as the journal and its last rotated file go. */
+/** Finds the latest events of these tasks in the journal and its last rotated file. */
 function searchJournal(
   tree: StateTree,
   stem: string,
@@ -92,7 +92,7 @@ function searchJournal(
   known: Map<string, TaskStanding>,
 ): void {
   const found = new Map<string, TaskStanding>();
-  // All ids have one beginning, so one text finds the lines of all of them.
+  // All ids have the same prefix, so one text finds the lines of all tasks.
   for (const { line } of searchBack(tree.events, [`"${stem}`])) {
     const event = line === undefined ? undefined : parseObject(line.replaceAll("\0", ""));
     const id = event?.["task_id"];
@@ -106,7 +106,7 @@ function searchJournal(
   for (const [id, standing] of found) known.set(id, standing);
 }
 
-/** @param event the latest one of a task that is in no tray */
+/** @param event the latest event of a task that is in no tray */
 function standingAfter(event: Record<string, unknown>): TaskStanding {
   if (event["event"] !== "completed") return { state: "lost" };
   if (event["status"] === "failed") return { state: "failed", reason: "" };

@@ -1,4 +1,4 @@
-/** What there is to do in a list: a task for each box that has no boxes below it. Pure. */
+/** Finds the work in a list: one item for each box that has no boxes below it. Pure. */
 import { type Box, dedent, type ListItem, type ParsedList } from "./parse-list.ts";
 
 export interface WorkItem {
@@ -6,16 +6,16 @@ export interface WorkItem {
   /** Number of its line, from 1. */
   line: number;
   title: string;
-  /** Its line, and those of the items that it lies below: what makes it the same item again. */
+  /** Its line and the lines of the items around it. An item with the same text counts as the same item. */
   text: string;
-  /** What an agent is asked. */
+  /** The prompt for the agent. */
   prompt: string;
 }
 
-/** A box with boxes below it. It has no task: it is done when they are. */
+/** A box with boxes below it. It has no task of its own: it is done when all of them are done. */
 export interface Heading {
   box: Box;
-  /** All below it, at any depth. */
+  /** All boxes below it, at any depth. */
   boxes: Box[];
 }
 
@@ -27,7 +27,7 @@ export interface ListWork {
 
 export function workOf({ lines, items }: ParsedList): ListWork {
   const below = new Map<ListItem, Box[]>();
-  /** For an item with boxes below it: the first line of those. */
+  /** For an item with boxes below it: the first line of these boxes. */
   const firstBelow = new Map<ListItem, number>();
   for (const { box, parent, line } of items) {
     if (box === undefined) continue;
@@ -68,7 +68,7 @@ export function workOf({ lines, items }: ParsedList): ListWork {
   return work;
 }
 
-/** The items that an item lies below, the outermost first. */
+/** The items around an item, the outermost first. */
 function itemsAbove(item: ListItem): ListItem[] {
   const above: ListItem[] = [];
   for (let one = item.parent; one !== undefined; one = one.parent)
