@@ -37,7 +37,7 @@ export async function learnStandings(
   const landings = completed
     .map(([id]) => landingIdOf(id))
     .filter((id) => !lookAt(tree, id, known));
-  // A landing that is in no tray is searched in the journal only if the journal is read anyway, or if its task announces one.
+  // The journal is searched for a landing that is in no tray only if it is read anyway, or if the record of a task announces a landing.
   const isExpected = [...known.values()].some(
     (one) => one.state === "completed" && one.isLandingPending,
   );

@@ -20,7 +20,7 @@ import {
 import { sendMessage } from "./send.ts";
 import type { News } from "./topics.ts";
 
-/** News within this time share one message (ms). */
+/** All news within this time go into one message (ms). */
 const GATHER_MS = 3000;
 const MINUTE_MS = 60_000;
 /** The waits after the first failed tries (ms). The last wait is repeated. */

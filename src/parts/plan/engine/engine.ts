@@ -296,7 +296,7 @@ export class PlanEngine {
     return planner?.status === "open" && !this.launcher.isReady(planner.id);
   }
 
-  /** Removes a task that was stopped and put back from the mailbox, and opens its node again. */
+  /** Takes a task out of the mailbox after it was stopped and put back, and opens its node again. */
   async withdraw(id: string): Promise<boolean> {
     const { store } = this.p;
     const { trays } = this.p.env;
