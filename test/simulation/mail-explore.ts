@@ -182,7 +182,7 @@ class Walk {
       let hasActed = false;
       const act = (isChange: boolean): void => {
         if ((!isFine && !isChange) || ++calls !== at) return;
-        quietly(() => {
+        asAnother(() => {
           // It may have become possible, or impossible, in this look.
           if (!action.targets(next).includes(target)) return;
           hasActed = true;
@@ -222,13 +222,21 @@ async function counting(onCall: (isChange: boolean) => unknown, act: () => unkno
   }
 }
 
-function quietly(act: () => void): void {
+/** As another process, whose staged files have its own pid in their names. Its calls are not counted. */
+function asAnother(act: () => void): void {
   const before = onCalls();
+  const { pid } = process;
+  setPid(pid + 1);
   try {
     act();
   } finally {
+    setPid(pid);
     onCalls(before);
   }
+}
+
+function setPid(pid: number): void {
+  Object.defineProperty(process, "pid", { value: pid, configurable: true, enumerable: true });
 }
 
 /** Who may act in the middle of a look: the name of the action, and its target. */
