@@ -32,7 +32,7 @@ import { newDeadLetter } from "../mailbox/settle/dead-letter.ts";
 import { newSettlement, type Settlement } from "../mailbox/settle/settle.ts";
 import { withChecks } from "./checks.ts";
 import type { Drop } from "./drop.ts";
-import { judgeIdle } from "./expected-files.ts";
+import { judgeIdle, markStart } from "./expected-files.ts";
 import { explainUnlimited, limiterFor } from "./limited.ts";
 import type { AssignedAgent, Attempt, AttemptTools, RunHooks, Runner } from "./runner.ts";
 import { isVerified, runVerify } from "./verify.ts";
@@ -236,6 +236,8 @@ async function runPlain(
   attempt: Attempt,
   { agent, assignment }: AssignedAgent,
 ): Promise<AttemptOutcome> {
+  const hindrance = markStart(assignment);
+  if (hindrance !== undefined) return hindrance;
   const outcome = await agent.run(assignment);
   if (outcome.kind !== "completed" || !isVerified(assignment.task)) return outcome;
   const idle = judgeIdle(agent.settings, assignment, outcome.output);

@@ -1,9 +1,20 @@
-/** Checks the files that a run must leave: each must be there, and not be older than the task's first run. Changes nothing. */
+/** Checks the files that a run must leave: each must be there, and not be older than the task's first run. */
 import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type Assignment, workDirOf } from "../agents/agent.ts";
-import { type Failed, failed } from "../core/outcome.ts";
+import { makeRunDir } from "../agents/program.ts";
+import { type AttemptOutcome, type Failed, failed } from "../core/outcome.ts";
 import { type AgentSettings, CODING_AGENTS } from "../core/settings.ts";
+import { listDir } from "../host/list-dir.ts";
+
+/**
+ * Call it before a run. Makes the folder of the run when files are expected: its birth shows which files are older. A function
+ * would make no folder.
+ * @returns the outcome of the attempt when the folder cannot be made
+ */
+export function markStart({ task, runDir }: Assignment): AttemptOutcome | undefined {
+  return task.expect_files === undefined ? undefined : makeRunDir(runDir);
+}
 
 /** @returns why the attempt failed, or undefined when all files are there */
 export function checkExpectedFiles(assignment: Assignment): Failed | undefined {
@@ -38,9 +49,9 @@ export function judgeIdle(
 function firstRunMs({ task, lease, runDir }: Assignment): number {
   const day = dirname(runDir);
   const prefix = `${task.id}@${lease.slice(0, lease.indexOf("."))}.`;
-  const runs = fs.readdirSync(day).filter((name) => name.startsWith(prefix));
-  // A line of a batch may have no folder of its own; its batch has one.
-  const paths = runs.length === 0 ? [day] : runs.map((name) => join(day, name));
+  const runs = listDir(day).filter((name) => name.startsWith(prefix));
+  // All runs of a line of a batch have the same folder, and it is not named by an id.
+  const paths = runs.length === 0 ? [runDir] : runs.map((name) => join(day, name));
   const births = paths.map((path) => fs.statSync(path, { throwIfNoEntry: false })?.birthtimeMs);
   return Math.min(...births.filter((ms) => ms !== undefined));
 }

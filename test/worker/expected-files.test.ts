@@ -63,3 +63,54 @@ it("looks for the files where the task runs, also for a node of the plan and a l
   fs.renameSync(join(pool.dir, "b"), join(pool.inbox, "b.ndjson"));
   expect(await pool.result("b")).toMatchObject({ batch: { completed: 1, failures: 1 } });
 });
+
+/** A pool with a function that writes the file which its prompt names. */
+function poolOfFunction(): Pool {
+  const pool = newPool();
+  const module = join(pool.dir, "writer.mjs");
+  fs.writeFileSync(
+    module,
+    'import fs from "node:fs";\nexport default ({ prompt }) => prompt === "nothing" || fs.writeFileSync(prompt, "x");\n',
+  );
+  fs.appendFileSync(
+    join(pool.state, "config.yaml"),
+    `agents:\n  - {name: writer, kind: module, module: ${JSON.stringify(module)}, default: true}\n`,
+  );
+  return pool;
+}
+
+it("takes the file of a function, also when no other task has run that day", async () => {
+  const pool = poolOfFunction();
+  const file = join(pool.dir, "made");
+  await pool.start();
+  pool.drop("good", { prompt: file, expect_files: [file], max_attempts: 1 });
+  await pool.result("good");
+});
+
+it("takes the file of a function in a line of a batch, and no older one", async () => {
+  const pool = poolOfFunction();
+  const [made, old] = ["made", "old"].map((name) => join(pool.dir, name));
+  put(pool, "old", new Date(Date.now() - 60_000));
+  await pool.start();
+  const lines = [
+    { prompt: made, expect_files: [made] },
+    { prompt: "nothing", expect_files: [old], max_attempts: 1 },
+  ];
+  fs.writeFileSync(join(pool.dir, "b"), lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  fs.renameSync(join(pool.dir, "b"), join(pool.inbox, "b.ndjson"));
+  expect(await pool.result("b")).toMatchObject({ batch: { completed: 1, failures: 1 } });
+});
+
+it("fails a function that has left an old file as it was, also when other tasks ran before that file was written", async () => {
+  const pool = poolOfFunction();
+  const file = join(pool.dir, "old");
+  await pool.start();
+  pool.drop("other", { exec: ["true"] });
+  await pool.result("other");
+  pool.drop("writes-it", { prompt: file });
+  await pool.result("writes-it");
+  pool.drop("lazy", { prompt: "nothing", expect_files: [file], max_attempts: 1 });
+  expect((await pool.error("lazy")).error).toBe(
+    `expect_files: ${file} is older than the task's first run`,
+  );
+});

@@ -34,6 +34,7 @@ import { explainBadClaim } from "../../mailbox/files/dropped-file.ts";
 import { type BatchResults, takeOverResults } from "../../mailbox/settle/batch-results.ts";
 import { dropOwnResults } from "../../mailbox/settle/batch-settle.ts";
 import { isBlank, type Line, LineReader } from "../../mailbox/submit/batch-lines.ts";
+import { markStart } from "../../worker/expected-files.ts";
 import { limiterFor } from "../../worker/limited.ts";
 import type { Attempt, AttemptTools, RunHooks } from "../../worker/runner.ts";
 import { isVerified, runVerify } from "../../worker/verify.ts";
@@ -383,7 +384,8 @@ class BatchRun {
       const limitMs = timeoutOf(assignment, line.agent.settings);
       if (limitMs > this.longestLimitMs) this.longestLimitMs = limitMs;
     }
-    const ran = line.agent.run(assignment);
+    const hindrance = markStart(assignment);
+    const ran = hindrance === undefined ? line.agent.run(assignment) : Promise.resolve(hindrance);
     (isVerified(line.task) ? this.verified(line, assignment, ran) : ran).then(
       (outcome) => this.ended(line, outcome),
       (error: unknown) => this.ended(line, brokenAgent(line.agent.name, error)),
