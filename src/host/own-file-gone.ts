@@ -13,6 +13,6 @@ export function isOwnFileGone(error: unknown): boolean {
   if (code === "ERR_MODULE_NOT_FOUND") return String(url).startsWith(pathToFileURL(ours).href);
   const importer = Array.isArray(requireStack) ? String(requireStack[0]) : "";
   // Our own files also import packages, whose names are no paths.
-  const isPath = error.message.startsWith("Cannot find module './");
+  const isPath = /^Cannot find module '\.\.?\//.test(error.message);
   return code === "MODULE_NOT_FOUND" && isPath && importer.startsWith(ours);
 }

@@ -23,6 +23,7 @@ const ofModule = (url?: string): Error =>
 test("a missing file that one of ours asks for is ours", () => {
   const importer = fileURLToPath(new URL("entry.cjs", ours));
   expect(isOwnFileGone(errorOf(importer, "./gone.cjs"))).toBe(true);
+  expect(isOwnFileGone(errorOf(importer, "../chunks/gone.cjs"))).toBe(true);
   expect(isOwnFileGone(ofModule(new URL("gone.mjs", ours).href))).toBe(true);
 });
 
