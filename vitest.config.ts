@@ -45,6 +45,7 @@ const SEARCHES = [
   "test/supervisor/control/{killed-commands,races}.test.ts",
   "test/supervisor/queue/skipper.test.ts",
   "test/support/left-over.test.ts",
+  "test/worker/replaced-program.test.ts",
 ];
 /** A kill at each call of git, some minutes for each walk: `npm run test:git-kills`. The searches take samples of them. */
 const GIT_KILLS = "test/parts/*/every-kill.test.ts";

@@ -124,32 +124,62 @@ export async function runAttempt(
   hooks: RunHooks,
 ): Promise<void> {
   if (attempt.outcome === undefined) {
-    const assigned = assign(tools, attempt, hooks);
-    const runner = runners.find((one) => one.fits(attempt));
-    const run = async (): Promise<AttemptOutcome> => {
-      if (runner !== undefined) return runner.run(attempt, hooks, assigned);
-      if (assigned !== undefined) return runPlain(tools, attempt, assigned);
-      return invalid("ErrInvalidTask", "nothing here runs tasks of its kind");
-    };
-    const dropDir = assigned?.assignment.dropDir;
-    // Without the drop folder the run could not send anything, so it gets no briefing.
-    if (dropDir !== undefined) await brief(tools, assigned);
-    const drop = dropDir === undefined ? undefined : await openDrop(tools, dropDir);
+    let assigned: AssignedAgent | undefined;
+    // Everything that may throw is inside: an attempt that never gets an outcome would keep its slot and its task.
     try {
-      const isApart =
-        assigned !== undefined && wantsWorktree(assigned.assignment.task, assigned.agent.settings);
-      attempt.outcome = isApart ? await runInWorkspace(tools, attempt, assigned, run) : await run();
+      assigned = assign(tools, attempt, hooks);
+      attempt.outcome = await runAssigned(tools, runners, attempt, hooks, assigned);
     } catch (error) {
       attempt.outcome = isOwnFileGone(error)
         ? hindered("mailchute was installed again while it ran: restart it")
         : brokenAgent(attempt.subject.agent_id, error);
-    } finally {
-      await drop?.close();
     }
-    const secrets = assigned?.assignment.secrets ?? [];
-    attempt.outcome = withoutSecrets(attempt.outcome, secrets);
+    attempt.outcome = withoutSecrets(attempt.outcome, assigned?.assignment.secrets ?? []);
   }
   attempt.durationMs = Math.round(tools.trays.clock.monotonicMs() - attempt.startedMonotonicMs);
+}
+
+/** @throws what the agent throws, and the error of a file of ours that an upgrade has removed */
+async function runAssigned(
+  tools: AttemptTools,
+  runners: readonly Runner[],
+  attempt: Attempt,
+  hooks: RunHooks,
+  assigned: AssignedAgent | undefined,
+): Promise<AttemptOutcome> {
+  const runner = runners.find((one) => one.fits(attempt));
+  const run = async (): Promise<AttemptOutcome> => {
+    if (runner !== undefined) return runner.run(attempt, hooks, assigned);
+    if (assigned !== undefined) return runPlain(tools, attempt, assigned);
+    return invalid("ErrInvalidTask", "nothing here runs tasks of its kind");
+  };
+  let drop: Drop | undefined;
+  try {
+    drop = await prepare(tools, assigned);
+  } catch (error) {
+    if (isOwnFileGone(error)) throw error;
+    // The disk is full, say. That is not the fault of the task.
+    return hindered(`cannot prepare its run: ${messageOf(error)}`);
+  }
+  try {
+    const isApart =
+      assigned !== undefined && wantsWorktree(assigned.assignment.task, assigned.agent.settings);
+    return isApart ? await runInWorkspace(tools, attempt, assigned, run) : await run();
+  } finally {
+    await drop?.close();
+  }
+}
+
+/** Gives a run of an agent its briefing and its drop folder. @throws a system error */
+async function prepare(
+  tools: AttemptTools,
+  assigned: AssignedAgent | undefined,
+): Promise<Drop | undefined> {
+  const dropDir = assigned?.assignment.dropDir;
+  // Without the drop folder the run could not send anything, so it gets no briefing.
+  if (dropDir === undefined) return undefined;
+  await brief(tools, assigned);
+  return openDrop(tools, dropDir);
 }
 
 /** Adds the briefing of a part. Only a coding agent gets one. */

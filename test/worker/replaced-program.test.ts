@@ -43,3 +43,35 @@ agents:
   fs.renameSync(join(program, late), join(worker, late));
   expect(await pool.result("n")).toMatchObject({ attempts: 1 });
 });
+
+it.each(["drop-", "submit-"])(
+  "a task of an agent waits while %s… is gone, and leaves its slot",
+  async (file) => {
+    const program = installedCopy();
+    const config = `${QUICK_CONFIG}
+agents:
+  - {name: sh, kind: exec, program: sh, args: [-c, "echo hi"], default: true}
+`;
+    const pool = newPool({ config, launcher: join(program, "bin/mailchute.js") });
+    await pool.start(["--workers", "1"]);
+    pool.drop("plain", { exec: ["true"] });
+    await pool.result("plain");
+
+    const worker = join(program, "dist/worker");
+    const [late = expect.fail(file)] = fs
+      .readdirSync(worker)
+      .filter((name) => name.startsWith(file) && name.endsWith(".cjs"));
+    fs.renameSync(join(worker, late), join(program, late));
+    pool.drop("a", { prompt: "go" });
+    const failed = await waitFor(
+      () => pool.events().find((event) => event["task_id"] === "a" && event["error"] !== undefined),
+      { what: "a word that it cannot run" },
+    );
+    expect(failed["error"]).toContain("mailchute was installed again while it ran: restart it");
+    pool.drop("b", { exec: ["true"] });
+    await pool.result("b");
+
+    fs.renameSync(join(program, late), join(worker, late));
+    expect(await pool.result("a")).toMatchObject({ attempts: 1 });
+  },
+);
