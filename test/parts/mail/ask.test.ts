@@ -34,6 +34,8 @@ it("an answer is sent once, whatever dies in between", () => {
   // The worker died before it had removed the request.
   ask(place, draft("q1"), 2000);
   expect(questions.open(3000)).toMatchObject([{ id: "q1", question: "q1?", asked_at_ms: 1000 }]);
+  // `status`, `top` and `doctor` say "Until then WHO waits", and the web pages "asked by WHO".
+  expect(questions.open(3000)).toMatchObject([{ who: "unknown:main:coder" }]);
   expect(said()).toMatchObject([{ id: "q1", type: "question", requires_human: true }]);
   sendAnswers(stateDir, store, 3000);
   expect(said()).toHaveLength(1);

@@ -47,7 +47,7 @@ export function ask({ stateDir, store }: AskPlace, draft: QuestionDraft, wallMs:
     id,
     question: first,
     context: more.join("\n").trim(),
-    who: `${formatAddress({ ...scope, name: from })} gets the answer as a message`,
+    who: formatAddress({ ...scope, name: from }),
     agents: [],
     expects: "text",
     asked_at_ms: wallMs,
