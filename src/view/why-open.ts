@@ -91,9 +91,17 @@ export class WhyOpen {
         return this.explainHeld(place);
       case "waiting":
         return this.explainWaiting(id, place);
+      case "done":
+        return this.explainLanding(place.id);
       default:
         return undefined;
     }
+  }
+
+  /** A task whose work is on its way to land has not ended. */
+  private explainLanding(id: string): Why | undefined {
+    const standing = explainUnlanded(this.tree, id);
+    return standing?.is === "moving" ? { text: standing.how, isStuck: false } : undefined;
   }
 
   private explainHeld({ id, name }: TaskPlace): Why {
