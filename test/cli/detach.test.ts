@@ -35,9 +35,12 @@ test("the pool runs when the command has ended, leads a session of its own, and 
 test("a pool that cannot start says why, with its exit code", async () => {
   const pool = newPool();
   await detach(pool);
+  // Characters of several bytes stand in the log before the message.
+  fs.appendFileSync(join(pool.state, "run.log"), `${"ü".repeat(20)}\n`);
   const again = await pool.run(["run", "--detach"]);
   expect(again.code).toBe(4);
-  expect(again.stderr).toContain("ErrSupervisorRunning");
+  expect(again.stderr).toMatch(/^mailchute: ErrSupervisorRunning: /);
+  expect(again.stderr.match(/ErrSupervisorRunning/g)).toHaveLength(1);
   expect((await pool.run(["run", "--detach", "--dry-run"])).code).toBe(2);
   await pool.run(["stop"]);
 });

@@ -48,8 +48,7 @@ export async function startDetached(
     await wait(LOOK_MS);
   }
   if (ended !== undefined) {
-    const text = fs.readFileSync(path, "utf8").slice(from).slice(-SHOWN_MAX).trim();
-    for (const line of text === "" ? [] : text.split("\n")) ctx.out.note(safe(line));
+    for (const line of linesSince(path, from)) ctx.out.note(safe(line));
     ctx.out.note(`it has ended (exit code ${ended})`);
     return ended;
   }
@@ -60,6 +59,19 @@ export async function startDetached(
       `runs in the background (pid ${child.pid}); \`mailchute stop\` ends it; log: ${safe(shortPath(ctx, path))}`,
     );
   return EXIT.ok;
+}
+
+/** The last lines of the log since it had this size (bytes), without the name that the process has put before its own notes. */
+function linesSince(path: string, from: number): string[] {
+  const log = fs.readFileSync(path);
+  // A log that has become shorter was emptied since.
+  const text = log
+    .subarray(log.length < from ? 0 : from)
+    .toString("utf8")
+    .trim();
+  const lines = text.slice(-SHOWN_MAX).split("\n");
+  if (text.length > SHOWN_MAX && lines.length > 1) lines.shift();
+  return lines.flatMap((line) => (line === "" ? [] : line.replace(/^mailchute: /, "")));
 }
 
 /** Keeps the log of a background process small while it runs. Does nothing in other processes. */
