@@ -93,6 +93,7 @@ test.each([
   { args: ["control", "cancel"], hint: "cancel needs --node ID" },
   { args: ["control", "pause", "now"], hint: 'does not know what to do with "now"' },
   { args: ["set-workers"], hint: "usage: mailchute set-workers N" },
+  { args: ["set-workers", "100000"], hint: "less or equal to 1024" },
   { args: ["set-workers", "1.5"], hint: 'whole number, found "1.5"' },
   { args: ["cancel"], hint: "usage: mailchute cancel ID" },
 ])("$args is refused with exit code 2 and says what to do", async ({ args, hint }) => {

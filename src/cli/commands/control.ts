@@ -66,7 +66,7 @@ async function sendEach(
 }
 
 function workersOf(text: string | undefined): number {
-  if (text === undefined || !/^\d{1,4}$/.test(text)) {
+  if (text === undefined || !/^\d{1,15}$/.test(text)) {
     throw new ErrUsage(
       `set-workers needs a whole number, found ${text === undefined ? "none" : JSON.stringify(text)}`,
       "usage: mailchute set-workers N",
