@@ -82,13 +82,23 @@ export function duration(ms: number): string {
 export function ago(thenMs: number, nowMs: number): string {
   const past = nowMs - thenMs;
   if (!Number.isFinite(past)) return "?";
-  if (past < -1000) return `in ${coarse(-past)}`;
+  if (past < -1000) return `in ${coarse(nearest(-past))}`;
   return past < 1000 ? "just now" : `${coarse(past)} ago`;
+}
+
+/** Rounds to whole units, so that what was put off by 2 h is not "in 1 h" a moment later. */
+function nearest(ms: number): number {
+  const [, size] = unitOf(ms);
+  return Math.round(ms / size) * size;
+}
+
+function unitOf(ms: number): readonly [string, number] {
+  return MS.find(([, one]) => ms >= one) ?? ["s", 1000];
 }
 
 /** A duration in one unit. */
 function coarse(ms: number): string {
-  const [unit, size] = MS.find(([, one]) => ms >= one) ?? ["s", 1000];
+  const [unit, size] = unitOf(ms);
   return `${Math.floor(ms / size)} ${unit}`;
 }
 

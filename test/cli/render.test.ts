@@ -59,6 +59,17 @@ test("times are told from now, in both directions", () => {
   expect(ago(303_000, 3000)).toBe("in 5 min");
 });
 
+test.each([
+  [2 * 3_600_000 - 200, "in 2 h"],
+  [3_600_000 - 200, "in 1 h"],
+  [24 * 3_600_000 - 200, "in 1 d"],
+  [80 * 60_000, "in 1 h"],
+  [40 * 60_000, "in 40 min"],
+  [1200, "in 1 s"],
+])("a time %d ms ahead is %j: rounded to the nearest", (ms, text) => {
+  expect(ago(ms, 0)).toBe(text);
+});
+
 test("a count that stopped at its bound says so", () => {
   expect(countText(100_000, false)).toBe("100,000+");
 });
