@@ -109,6 +109,11 @@ test("a branch stays until a person has seen it: review shows it, reject gives i
   expect(repo.git("show", `${TARGET}:same.txt`)).toBe("a");
   const { json: last } = await ask("review", "a");
   expect(last).toMatchObject({ landing: { state: "landed" } });
+  for (const more of [[], ["--wait"]]) {
+    const again = await pool.run(["land", "a", ...more]);
+    expect(again).toMatchObject({ code: 0, stdout: `a has landed on ${TARGET} already\n` });
+  }
+  expect(fs.readdirSync(pool.inbox)).toEqual([]);
   expect((await pool.run(["land", "none"])).code).toBe(3);
 });
 

@@ -1,15 +1,18 @@
 /** `land`: brings the work of a task into its target branch, even if it could not land before. */
+import fs from "node:fs";
 import { defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
 import { waitForTasks } from "../../../cli/wait/wait-for-tasks.ts";
 import { landingIdOf, reviewIdOf } from "../../../core/landing.ts";
-import { atCommonDir, commitOf, openRepository } from "../../../git/repository.ts";
+import type { StateTree } from "../../../core/state-tree.ts";
+import { atCommonDir, commitOf, isAncestor, openRepository } from "../../../git/repository.ts";
 import type { Trays } from "../../../mailbox/files/trays.ts";
 import { readSettled } from "../../../mailbox/find/settled-record.ts";
 import { retry } from "../../../mailbox/retry/retry.ts";
 import { safe } from "../../../text/render.ts";
 import { type LandingOrder, stateOf, writeLanding } from "../../../worker/landing-files.ts";
+import { readChecked } from "../landed-ref.ts";
 import { isThere, submitLanding } from "../submit-landing.ts";
 import { orderToLand } from "./order-of.ts";
 
@@ -18,7 +21,7 @@ export const command = defineCommand({
   args: { min: 1, max: 1 },
   details: [
     "Submits the task ID.land and prints its id: it brings the branch of the task on top of its target, checks it there and moves the target. For work with `land: branch`, and for work that could not land, after you have mended it.",
-    "Exit code 3: the task has left no work to land, 4: it waits or runs, or it is landing already.",
+    "If the work has landed, and its branch and worktree are gone, it says so and submits nothing: exit code 0. Exit code 3: the task has left no work to land, 4: it waits or runs, or it is landing already.",
   ],
   examples: ["land fix-login --wait"],
   options: {
@@ -34,6 +37,12 @@ export const command = defineCommand({
     const [id = ""] = ctx.positionals;
     const order = await orderToLand(tree, trays, id, "land");
     const landing = landingIdOf(id);
+    if (await hasLanded(tree, order)) {
+      const { target } = order;
+      if (ctx.json) ctx.out.json({ id: landing, task_id: id, target, status: "completed" });
+      else ctx.out.line(safe(`${id} has landed on ${target} already`));
+      return EXIT.ok;
+    }
     const sinceMs = Date.now();
     // A person has looked at the work now, so its agent may get it back once more.
     if (!isThere(trays, landing)) {
@@ -63,6 +72,19 @@ export const command = defineCommand({
     return end?.status === "completed" ? EXIT.ok : EXIT.failed;
   },
 });
+
+/** True if the records and git say so, and nothing is left that could land. */
+async function hasLanded(tree: StateTree, order: LandingOrder): Promise<boolean> {
+  const { branch, target, worktree } = order;
+  if (stateOf(tree.dir, order).landed !== true || fs.existsSync(worktree)) return false;
+  const repository = await openRepository(order.repository);
+  const call = atCommonDir(repository);
+  if ((await commitOf(call, `refs/heads/${branch}`)) !== undefined) return false;
+  const checked = await readChecked(repository, order);
+  const at = await commitOf(call, `refs/heads/${target}`);
+  if (checked === undefined || at === undefined) return false;
+  return isAncestor(call, checked.commit, at);
+}
 
 /** Runs a failed review again. @returns the commit, as `accepted`, if the person lands it without a review */
 async function reviewAgain(
