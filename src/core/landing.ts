@@ -79,6 +79,11 @@ export function landingGateOf(id: string): string {
   return `land-${hashOf(id.toLowerCase())}`;
 }
 
+/** True for a name that only `landingGateOf` and `landingGroupOf` make. It tells a person nothing. */
+export function isLandingGate(gate: string): boolean {
+  return /^land-[0-9a-f]{16}$/.test(gate);
+}
+
 /** The group of all landings of a repository: only one of them runs at a time. */
 export function landingGroupOf(repository: string): string {
   return `land-${hashOf(repository)}`;

@@ -1,5 +1,6 @@
 /** Groups waiting tasks by the reason why they wait. Pure. */
 import type { ClosedGate, HeldTask } from "../core/documents.ts";
+import { isLandingGate } from "../core/landing.ts";
 import { ago, countText } from "../text/render.ts";
 import type { AcceptedTask, Facts, Overview, WaitingGroup, WaitingTask } from "./overview.ts";
 import type { Snapshot, SupervisorView } from "./snapshot.ts";
@@ -98,13 +99,18 @@ function gateGroups(
     const tasks = held.filter((one) => one.gate === gate);
     return {
       code: `gate ${gate}`,
-      text: `wait: ${told?.why ?? `at the gate ${gate}`}`,
+      text: told === undefined ? namedGate(gate) : `wait: ${told.why}`,
       // Other tasks of this gate are in the inbox, where they are not counted.
       count: tasks.length === 0 ? null : { count: tasks.length, is_exact: isExact },
       tasks: tasks.map(({ id }) => ({ id, why: "", due_ms: told?.until_ms ?? null })),
       do: told?.do ?? null,
     };
   });
+}
+
+/** For a gate that the supervisor has not told about yet. */
+function namedGate(gate: string): string {
+  return isLandingGate(gate) ? "wait to land" : `wait: at the gate ${gate}`;
 }
 
 function delayedGroup({ snapshot, accepted, inbox }: Facts, nowMs: number): WaitingGroup[] {

@@ -1,6 +1,7 @@
 /** `ls`: lists tasks of one state or of all, up to a limit. Reads only what it shows. */
 
 import { basename } from "node:path";
+import { isLandingGate } from "../../core/landing.ts";
 import { headlineOf } from "../../core/outcome.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { ago, countText, safe, table } from "../../text/render.ts";
@@ -168,7 +169,7 @@ function print(ctx: Context, rows: readonly TaskRow[], hasMore: boolean): void {
 }
 
 function stateText({ state, failed_lines: failedLines, gate }: TaskRow): string {
-  if (gate !== null) return `${state}: ${safe(gate)}`;
+  if (gate !== null) return `${state}: ${isLandingGate(gate) ? "waits to land" : safe(gate)}`;
   return failedLines > 0 ? `${state}, not all` : state;
 }
 

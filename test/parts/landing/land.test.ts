@@ -157,11 +157,16 @@ test("a target that a person has checked out moves only when that is allowed and
   };
   await isTold("a.land", "which has uncommitted changes");
   await isTold("b.land", "allow it with land_into_checkout");
-  const waited = await pool.run(["wait", "b", "--timeout", "100ms"]);
-  expect(waited.code).toBe(124);
-  expect(waited.stderr).toMatch(
-    /b has not settled in time: it has not landed: main is checked out .*land_into_checkout/,
-  );
+  // It looks again every ten seconds, and is at work for a moment then.
+  const poll = { timeout: 60_000 };
+  const listed = async () => (await pool.run(["ls", "--state-is", "held"])).stdout;
+  await expect.poll(listed, poll).toMatch(/^b\.land +held: waits to land /m);
+  const waited = async () => (await pool.run(["wait", "b", "--timeout", "100ms"])).stderr;
+  await expect
+    .poll(waited, poll)
+    .toMatch(
+      /b has not settled in time: it has not landed: main is checked out .*land_into_checkout/,
+    );
   expect(repo.git("log", "--format=%s", "main")).toBe("first");
   repo.git("checkout", "-q", "README.md");
   await pool.result("a.land", 30_000);
