@@ -17,6 +17,7 @@ import { Gate } from "./gate.ts";
 import type { ProgressReport } from "./progress-report.ts";
 import { Rates, rateHold } from "./rates.ts";
 import { type ReadyFile, ReadyQueue } from "./ready-queue.ts";
+import { RefusalCounts } from "./refusal-counts.ts";
 import { RoomWatch } from "./room-watch.ts";
 import type { Attempt, AttemptTools } from "./runner.ts";
 
@@ -57,8 +58,7 @@ export class Claimer {
   private readonly gate: Gate;
   private readonly room: RoomWatch;
   private readonly rates: Rates;
-  /** How often in a row the disk or the machine refused each of these tasks. */
-  private readonly hindered = new Map<string, number>();
+  private readonly refusals = new RefusalCounts();
 
   constructor(self: WorkerSelf, tools: AttemptTools, parts: ClaimerParts) {
     const { tree, trays, settings } = tools;
@@ -147,7 +147,7 @@ export class Claimer {
    */
   backOffHindered({ outcome, subject }: Attempt): void {
     if (outcome?.kind !== "deferred" || outcome.isHindered !== true)
-      this.hindered.delete(subject.task_id);
+      this.refusals.forget(subject.task_id);
     else outcome.delayMs = this.hinderedDelayMs(subject.task_id);
   }
 
@@ -166,9 +166,11 @@ export class Claimer {
 
   private hinderedDelayMs(id: string): number {
     const { settings, trays } = this.tools;
-    const tries = (this.hindered.get(id) ?? 0) + 1;
-    this.hindered.set(id, tries);
-    return backoffMs(tries, retryPolicyOf(settings, undefined), trays.clock.random());
+    return backoffMs(
+      this.refusals.add(id),
+      retryPolicyOf(settings, undefined),
+      trays.clock.random(),
+    );
   }
 
   private claimOne({ file, isOffered }: ReadyFile, isBeside: boolean): Attempt | undefined {
