@@ -21,6 +21,7 @@ import { replaceDocument } from "../host/documents.ts";
 import { lockFile } from "../host/file-lock.ts";
 import { makeDirs } from "../host/make-dirs.ts";
 import { readRegularText } from "../host/regular-file.ts";
+import { setAside } from "../host/set-aside.ts";
 import { type Entries, entriesOf, entryOf, explainBadValue, isSame } from "./entries.ts";
 import { KvHistory } from "./history.ts";
 
@@ -145,7 +146,8 @@ export class KvStore {
           if ((entries.get(key)?.t ?? Number.POSITIVE_INFINITY) <= t) newRemoves.push(key);
         if (newPuts.length + newRemoves.length + missing.length === 0) return tries > 0;
         this.refuseZombie(node, entries, source);
-        if (isBroken) this.setAside(node);
+        // What cannot be read is kept beside the new file.
+        if (isBroken) setAside(this.pathOf(node));
         for (const [key, entry] of missing) entries.set(key, entry);
         const nowMs = this.clock.wallMs();
         const next = this.apply(node, entries, newPuts, newRemoves, source, this.clock.wallMs());
@@ -282,21 +284,6 @@ export class KvStore {
     if (oldStamp !== "" && oldStamp !== stamp) replaced = entriesOf(fs.readFileSync(old, "utf8"));
     fs.rmSync(old, { force: true });
     return replaced ?? new Map();
-  }
-
-  /** Renames a file that cannot be read, so that it is kept beside the new one. */
-  private setAside(node: string): void {
-    const path = this.pathOf(node);
-    for (let n = 1; ; n++) {
-      const aside = `${path}.bad-${n}`;
-      if (fs.existsSync(aside)) continue;
-      try {
-        fs.renameSync(path, aside);
-      } catch (error) {
-        if (systemCode(error) !== "ENOENT") throw error;
-      }
-      return;
-    }
   }
 
   private pathOf(node: string): string {
