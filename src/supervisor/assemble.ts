@@ -79,7 +79,8 @@ export function assemble(
   const parts = new Parts();
   const pool = new Pool(settings, tree, options.startWorker);
   const shortages = new Shortages(trays.clock);
-  const control = new ControlFile(tree.controlState, settings.durability === "power");
+  const tellDamage = (message: string): void => env.alerts.alert("control_damaged", message);
+  const control = new ControlFile(tree.controlState, settings.durability === "power", tellDamage);
   const disk = new DiskLimit(env, new DiskRoom(tree, settings.free_bytes_min));
   const journal = new JournalReader(env);
   const ownership = new Ownership(tree, trays.clock);

@@ -39,6 +39,7 @@ export class Startup {
     const startedAt = await status.introduce();
     limits.start(trays.clock.monotonicMs());
     telemetry.note("supervisor_started", { pid: process.pid, version: readVersion() });
+    this.keepDamagedControl();
     this.applyWhatHolds(startedAt);
     if (!settings.mailbox_enabled)
       alerts.notice("the task mailbox is off (mailbox_enabled: false); commands are taken");
@@ -59,6 +60,18 @@ export class Startup {
     await poll.start();
     void parts.start(this.o.once === true).then(wake);
     wake();
+  }
+
+  private keepDamagedControl(): void {
+    try {
+      this.p.control.keepDamaged();
+    } catch (error) {
+      // The next save tries again, and keeps the file as it is until then.
+      this.env.alerts.report(
+        "control_damaged",
+        `control.json is damaged and cannot be kept: ${messageOf(error)}`,
+      );
+    }
   }
 
   /** Applies earlier commands, which still hold and may surprise the person who started this run. */

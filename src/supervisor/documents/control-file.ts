@@ -1,23 +1,34 @@
 /** The state that commands set: in memory for the supervisor, in `control.json` for workers, people and the next supervisor. */
+import fs from "node:fs";
 import type { LastWord, Subject } from "../../core/command.ts";
 import type { ControlDocument } from "../../core/documents.ts";
 import { controlOf } from "../../core/saved-documents.ts";
 import { loadDocument, replaceDocument } from "../../host/documents.ts";
+import { setAside } from "../../host/set-aside.ts";
 
 export class ControlFile {
   private readonly path: string;
   private readonly isDurable: boolean;
   private document: ControlDocument;
   private isSaved = false;
+  private readonly tell: (message: string) => void;
+  /** What was there at the start is no document, and was not set aside yet. */
+  private isDamaged: boolean;
 
   /**
+   * Only reads: another supervisor may own the tree.
    * @param isDurable changes survive a power cut
+   * @param tell tells people what stood in the place of the file, and where it is kept
    * @throws a system error when the state cannot be read: an unknown state must not be overwritten
    */
-  constructor(path: string, isDurable: boolean) {
+  constructor(path: string, isDurable: boolean, tell: (message: string) => void) {
     this.path = path;
     this.isDurable = isDurable;
-    this.document = { ...controlOf(loadDocument(path)), slots: {} };
+    this.tell = tell;
+    const saved = loadDocument<Record<string, unknown>>(path);
+    this.isDamaged =
+      saved === undefined && fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+    this.document = { ...controlOf(saved), slots: {} };
   }
 
   get current(): Readonly<ControlDocument> {
@@ -69,11 +80,39 @@ export class ControlFile {
     return true;
   }
 
+  /**
+   * Keeps a file that was damaged at the start beside the new one, and tells it. Only the owner of the tree may call this.
+   * @throws a system error when it cannot be renamed
+   */
+  keepDamaged(): void {
+    if (!this.isDamaged) return;
+    const aside = setAside(this.path);
+    this.isDamaged = false;
+    if (aside === undefined) return;
+    this.tell(
+      `control.json was damaged and is kept as ${aside}: pause, workers and limits are those of config.yaml again; set them anew`,
+    );
+  }
+
+  /** No file can replace a directory: what another program put there is kept beside the file. */
+  private clearPlace(): void {
+    if (fs.lstatSync(this.path, { throwIfNoEntry: false })?.isDirectory() !== true) return;
+    const aside = setAside(this.path);
+    if (aside === undefined) return;
+    this.tell(
+      `a directory was in the place of ${this.path}: it is kept as ${aside}, and pause, workers and limits are saved; remove it when you do not need it`,
+    );
+  }
+
   /** @returns false when the disk refused */
   save(): boolean {
     if (this.isSaved) return true;
     try {
-      replaceDocument(this.path, this.document, { isDurable: this.isDurable });
+      this.keepDamaged();
+      replaceDocument(this.path, this.document, {
+        isDurable: this.isDurable,
+        beforePublish: () => this.clearPlace(),
+      });
       this.isSaved = true;
     } catch {
       this.isSaved = false;
