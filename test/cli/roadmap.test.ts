@@ -171,7 +171,7 @@ describe("node and dep", () => {
   test.each([
     [["node", "add", "A"], 4, "ErrTaskExists"],
     [["node", "add", "../x"], 78, "ErrInvalidRoadmap"],
-    [["node", "add", "x", "--after", "zz"], 78, "zz, which is not there"],
+    [["node", "add", "x", "--after", "zz"], 78, "zz, which does not exist"],
     [["node", "set-status", "zz", "done"], 3, "ErrTaskNotFound"],
     [["node", "set-status", "a", "dnoe"], 2, 'did you mean "done"?'],
     [["node", "set-status", "a"], 2, "needs a status"],

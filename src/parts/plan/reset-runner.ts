@@ -8,7 +8,7 @@ export const resets: MakeRunner = (tools) => ({
   fits: ({ decoded }) => decoded !== undefined && choiceIn(decoded.task) !== undefined,
   run: async ({ claim, decoded }) => {
     const choice = decoded === undefined ? undefined : choiceIn(decoded.task);
-    if (choice === undefined) throw new Error("it resets no plan");
+    if (choice === undefined) throw new Error("this task does not reset a plan");
     return (await import("./run-reset.ts")).runReset(tools, choice, claim.name);
   },
 });

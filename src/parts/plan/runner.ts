@@ -12,7 +12,8 @@ export const node: MakeRunner = ({ trays, settings, tree }) => {
       decoded?.task.metadata?.["roadmap"] !== undefined && readBrief(decoded.task) !== undefined,
     run: async ({ claim, stop, startedMonotonicMs }, { onPhase }, assigned) => {
       const brief = assigned === undefined ? undefined : readBrief(assigned.assignment.task);
-      if (assigned === undefined || brief === undefined) throw new Error("it is no node");
+      if (assigned === undefined || brief === undefined)
+        throw new Error("this task is not a node of the plan");
       const { runNode } = await import("./run/run-node.ts");
       const { KvStore: Store } = await import("../../kv/store.ts");
       kv ??= new Store(tree.kv, trays.clock, trays.durability);

@@ -60,11 +60,11 @@ it.each([
   [
     "dependencies that are not there",
     one(`dependencies: [${"b, ".repeat(200_000)}]`),
-    "a depends on b, which is not there",
+    "a depends on b, which does not exist",
   ],
-  ["the same id", nodes(() => "{ id: a, exec: [x] }"), "the id a is there twice, first in line 2"],
-  ["a dependency of megabytes", one(`dependencies: [${MEGABYTES}]`), "kkkk, which is not there"],
-  ["an alias of megabytes", one(`goal: *${MEGABYTES}`), "kkkk leads nowhere"],
+  ["the same id", nodes(() => "{ id: a, exec: [x] }"), "the id a is used twice, first in line 2"],
+  ["a dependency of megabytes", one(`dependencies: [${MEGABYTES}]`), "kkkk, which does not exist"],
+  ["an alias of megabytes", one(`goal: *${MEGABYTES}`), "kkkk has no anchor"],
   ["a tag of megabytes", one(`goal: !${MEGABYTES} x`), "Unresolved tag: !kkkk"],
   [
     "aliases of aliases in `<<`",

@@ -94,7 +94,7 @@ export class NodeFinisher {
     } catch (error) {
       this.p.env.alerts.report(
         `apply:${systemCode(error)}`,
-        `what follows from ${id} cannot be written: ${messageOf(error)}; trying again`,
+        `cannot write the changes that follow from ${id}: ${messageOf(error)}; trying again`,
       );
       // `settled` still holds the node, so all steps are repeated.
     } finally {
@@ -168,9 +168,9 @@ export class NodeFinisher {
     const { trays, tree } = this.p.env;
     const node = store.find(id);
     const record = readSettled(trays, id)?.record;
-    const error = `what follows from it is not possible any more: ${why}`;
+    const error = `the changes that follow from it are no longer possible: ${why}`;
     if (node?.status !== "in_progress" || record === undefined) {
-      this.p.env.alerts.report(`end:${id}`, `the end of ${id} changes nothing: ${error}`);
+      this.p.env.alerts.report(`end:${id}`, `the end of ${id} does not change the plan: ${error}`);
       return;
     }
     const run = { ended: "failed", kind: "invalid_result", error } as const;

@@ -257,7 +257,7 @@ export class NodeLauncher {
 
   /** Notes that another task has this id. The node waits until the first `survey` after `pauseMs`, which checks again. */
   noteForeign(id: string, pauseMs = 0): void {
-    const why = `${id} cannot run: a task of this id that is not the plan's own is in the mailbox`;
+    const why = `${id} cannot run: the mailbox has a task with this id that is not the plan's own`;
     this.foreign.set(id, this.p.env.trays.clock.monotonicMs() + pauseMs);
     this.p.env.alerts.report(`foreign:${id}`, why);
   }

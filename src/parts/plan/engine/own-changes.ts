@@ -194,7 +194,7 @@ export class OwnChanges {
     const more = overruled.length > NAMED_MAX ? ` and ${overruled.length - NAMED_MAX} more` : "";
     this.hooks.report(
       `roadmap:overruled ${overruled.join()}`,
-      `the saved roadmap has statuses of before, and is taken for an old copy: ${overruled.slice(0, NAMED_MAX).join(", ")}${more}; ` +
+      `the saved roadmap has earlier statuses, and is taken for an old copy: ${overruled.slice(0, NAMED_MAX).join(", ")}${more}; ` +
         "to run a node again: mailchute node set-status ID open",
     );
   }

@@ -38,7 +38,7 @@ export function checkPlan(
     checkId(node, find, say);
     for (const [index, { id }] of node.dependencies.entries())
       if (problems.length < PROBLEMS_MAX && find(id) === undefined) {
-        const message = `${node.id} depends on ${id}, which is not there`;
+        const message = `${node.id} depends on ${id}, which does not exist`;
         say("unknown_dependency", node, index, message, didYouMean(nodes, id));
       }
     checkParent(node, nodes, find, say);
@@ -50,7 +50,7 @@ export function checkPlan(
 function checkId(node: RoadmapNode, find: FindNode, say: Say): void {
   const first = find(node.id);
   if (first === node || first === undefined) return;
-  const message = `the id ${node.id} is there twice, first in line ${first.line}`;
+  const message = `the id ${node.id} is used twice, first in line ${first.line}`;
   const hint = "ids are unique without regard to case: rename one";
   say("duplicate_id", node, undefined, message, hint);
 }

@@ -147,7 +147,7 @@ class Parser implements ItemSource {
         if (!(error instanceof Boundless)) throw error;
         this.problems.length = 0;
         const what = `aliases stand for more than ${YAML_PARTS_MAX} values in all`;
-        this.fault("alias", error.at, what, "write out what is large only where it is needed");
+        this.fault("alias", error.at, what, "use fewer aliases of large values");
       }
     } else {
       this.nodesList = { kind: "unusable", indent: 0 };
@@ -231,7 +231,7 @@ class Parser implements ItemSource {
         const target = anchors.get(source);
         const hint = `write the value out, or define &${source} before it`;
         if (target !== undefined) this.targets.set(alias, target);
-        else this.fault("alias", startOf(alias), `*${source} leads nowhere`, hint);
+        else this.fault("alias", startOf(alias), `*${source} has no anchor`, hint);
       },
     });
   }
@@ -333,7 +333,7 @@ class Parser implements ItemSource {
   }
 
   private refuseAlias(alias: Alias): void {
-    const message = `*${alias.source} stands for items, which then would be there twice`;
+    const message = `*${alias.source} would use the same items twice`;
     const hint = "write the items out; `<<: *name` inside of one is fine";
     this.fault("alias", startOf(alias), message, hint);
   }

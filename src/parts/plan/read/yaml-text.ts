@@ -39,5 +39,5 @@ export function show(node: Node | undefined): string {
   if (text !== undefined) return JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}…` : text);
   if (isSeq(node)) return "a list";
   if (isMap(node)) return "a map";
-  return isAlias(node) ? "an alias that leads nowhere" : "nothing";
+  return isAlias(node) ? "an alias without an anchor" : "nothing";
 }

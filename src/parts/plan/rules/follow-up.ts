@@ -81,7 +81,7 @@ function explainRefused(edits: readonly RoadmapEdit[]): string | undefined {
   for (const edit of edits) {
     const said = edit.kind === "add" ? edit.node : edit;
     if ("status" in said && said.status === "in_progress")
-      return `${said.id} cannot be set to in_progress, that is the supervisor's word`;
+      return `${said.id} cannot be set to in_progress: only the supervisor sets that`;
   }
   return undefined;
 }
@@ -119,7 +119,7 @@ function possible(escalation: Escalation, own: RoadmapEdit, check: Check): Escal
   const withoutCircle = edits.filter((edit) => edit.kind !== "add-dep");
   const refused = check([own, ...withoutCircle]);
   if (refused === undefined) return { ...escalation, edits: withoutCircle };
-  const why = `${escalation.id} cannot be told: ${refused}`;
+  const why = `${escalation.id} cannot be changed: ${refused}`;
   return { kind: "stopped", subject: escalation.subject, why, edits: [] };
 }
 
