@@ -24,7 +24,7 @@ export function explainSpawnLimit(
   if (depth > depthMax)
     return {
       fault: `it would be agent ${depth} in a chain of spawned agents, and spawn.depth_max is ${depthMax}`,
-      hint: "do the work yourself, or ask an agent that is there: mailchute agents",
+      hint: "do the work yourself, or ask an existing agent: mailchute agents",
     };
   const spawned = agents.filter((one) => one.spawned !== null);
   const alive = spawned.filter((one) => one.archived_at === null).length;
@@ -38,7 +38,7 @@ export function explainSpawnLimit(
   if (recent >= perHourMax)
     return {
       fault: `${recent} agents were spawned within an hour, and spawn.per_hour_max is ${perHourMax}`,
-      hint: "wait, or write to an agent that is there: mailchute agents",
+      hint: "wait, or write to an existing agent: mailchute agents",
     };
   return undefined;
 }

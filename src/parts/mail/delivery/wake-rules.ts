@@ -106,18 +106,18 @@ export function judgeChain(facts: Pick<WakeFacts, "bundle" | "selfAtMs" | "sentA
   const { bundle, selfAtMs, wallMs } = facts;
   const { hops } = bundle;
   if (hops >= HOPS_MAX) {
-    const why = `it is the answer to ${HOPS_MAX} wake-ups, and no person spoke in between`;
+    const why = `${HOPS_MAX} wake-ups led to it, and no person spoke in between`;
     return { verdict: "held", why };
   }
   const step = Math.min(WAITS_MS.length - 1, Math.max(0, Math.ceil((hops - HOPS_SLOW + 1) / 2)));
   const waitMs = WAITS_MS[step] ?? 0;
   if (!isOver(facts, facts.sentAtMs, waitMs)) {
-    const why = `it is the answer to ${hops} wake-ups, and no person spoke in between: ${minutes(waitMs)} later`;
+    const why = `${hops} wake-ups led to it, and no person spoke in between: ${minutes(waitMs)} later`;
     return { verdict: "later", why };
   }
   const recent = selfAtMs.filter((atMs) => atMs <= wallMs && wallMs - atMs < HOUR_MS);
   if (recent.length >= SELF_MAX) {
-    const why = `its own words have reached it ${SELF_MAX} times within an hour`;
+    const why = `its own messages have reached it ${SELF_MAX} times within an hour`;
     return { verdict: "later", why };
   }
   return { verdict: "now", why: "" };

@@ -25,7 +25,7 @@ const TEXT_CHARS_MAX = 32 * 1024;
 const OUTCOMES: Readonly<Record<string, string>> = {
   turn: "its turn has ended, and the same run goes on with your text",
   run: "its run was stopped, and the next one goes on in its session with your text",
-  later: "its run could not be stopped from here; the next one has your text",
+  later: "mailchute could not stop its run from here; the next run gets your text",
 };
 
 export const command = defineCommand({

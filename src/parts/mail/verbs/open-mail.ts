@@ -81,7 +81,10 @@ export function wayOf(env: NodeJS.ProcessEnv): Way {
 export function callerOf(env: NodeJS.ProcessEnv, named?: string): string {
   const name = (named ?? (isInRun(env) ? agentOfRun(env) : HUMAN))?.toLowerCase();
   if (name === undefined)
-    throw new ErrUsage("it is not known which agent this run is", "name it with --from NAME");
+    throw new ErrUsage(
+      "mailchute does not know which agent this run is",
+      "name it with --from NAME",
+    );
   const fault = explainBadName(name);
   if (fault !== undefined) throw new ErrUsage(`${JSON.stringify(name)}: ${fault}`);
   if (name === HUMAN && wayOf(env) !== "cli")
