@@ -154,7 +154,7 @@ function readNext(values: LenientValues, value: unknown): Envelope["next"] {
   const seen = new Set<string>();
   const addNodes = added.slice(0, ADDED_NODES_MAX).map(([place, object]) => {
     const node = readNode(values, place, object);
-    if (seen.has(foldId(node.id))) values.bad(`${place}.id`, `${shorten(node.id)} is there twice`);
+    if (seen.has(foldId(node.id))) values.bad(`${place}.id`, `${shorten(node.id)} is used twice`);
     seen.add(foldId(node.id));
     return node;
   });

@@ -191,7 +191,7 @@ export class Scanner {
     const key = this.key();
     if (known.size >= JSON_MEMBERS_MAX)
       throw new ScanFault(`an object has more than ${JSON_MEMBERS_MAX} members`, from);
-    if (known.has(key)) throw new ScanFault(`the key ${quote(key)} is there twice`, from);
+    if (known.has(key)) throw new ScanFault(`the key ${quote(key)} is used twice`, from);
     if (FORBIDDEN_KEYS.has(key) && !this.isFree)
       throw new ScanFault(`the key ${quote(key)} is not allowed`, from);
     return key;

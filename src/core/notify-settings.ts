@@ -45,7 +45,7 @@ export function explainBadNotify(targets: readonly NotifySettings[]): string | u
   const names = new Set<string>();
   for (const target of targets) {
     const { name, command, url, format, secret_env: secret, token_env: token, at, on } = target;
-    if (names.has(name)) return `the name ${JSON.stringify(name)} is there twice`;
+    if (names.has(name)) return `the name ${JSON.stringify(name)} is used twice`;
     names.add(name);
     if ((command === undefined) === (url === undefined))
       return `${name} needs either a command or a url`;

@@ -346,7 +346,7 @@ export function explainBadSettings(s: Settings): string | undefined {
   const names = new Set<string>();
   for (const agent of s.agents) {
     if (names.has(agent.name))
-      return `agents: the name ${JSON.stringify(agent.name)} is there twice`;
+      return `agents: the name ${JSON.stringify(agent.name)} is used twice`;
     names.add(agent.name);
     const fault = explainBadAgent(agent);
     if (fault !== undefined) return `agents: ${fault}`;

@@ -148,7 +148,7 @@ describe("an envelope", () => {
         "next.addNodes[0].priority",
         "next.addNodes[1].dependencies[0]: a node cannot wait for itself",
         "next.addNodes[1].dependencies[1]: expected done or terminal",
-        'next.addNodes[2].id: "A" is there twice',
+        'next.addNodes[2].id: "A" is used twice',
         "next.addNodes[2].verify[1]",
         "next.addNodes[2].exec",
         "next.addNodes[2].inputs[0]",

@@ -165,12 +165,12 @@ export const BATCHES: InputCase[] = [
       [
         "a key twice",
         around('{"id":"x","prompt":"a","id":"y"}', '{"payload":{"a" :1, "a" :2}}'),
-        batch(2, { 2: 'the key "id" is there twice', 3: 'the key "a" is there twice' }),
+        batch(2, { 2: 'the key "id" is used twice', 3: 'the key "a" is used twice' }),
       ],
       [
         "a key twice, one of them escaped",
         around('{"prompt":"a","\\u0070rompt":"b:"}'),
-        batch(2, { 2: 'the key "prompt" is there twice' }),
+        batch(2, { 2: 'the key "prompt" is used twice' }),
       ],
       [
         "a dangerous key",

@@ -67,7 +67,7 @@ export const COMMAND_CASES: readonly CommandCase[] = [
     ["UTF-16", Buffer.from(RESUME, "utf16le"), refused("UTF-16")],
     ["Latin-1", latin1('{"command":"resume","note":"\xe9"}'), refused("UTF-8")],
     ["a byte order mark", `\ufeff${RESUME}`, RESUMED],
-    ["a key twice", '{"command":"resume","command":"stop"}', refused("there twice")],
+    ["a key twice", '{"command":"resume","command":"stop"}', refused("used twice")],
     ["__proto__", '{"command":"resume","__proto__":{"final":true}}', refused("not allowed")],
     [
       "constructor in args",

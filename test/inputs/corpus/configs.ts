@@ -223,7 +223,7 @@ export const CONFIG_CASES: readonly ConfigCase[] = [
     [agent("result: never"), refused("expected required or optional")],
     [
       "agents: [{ name: a, kind: exec, program: p }, { name: a, kind: exec, program: p }]",
-      refused("there twice"),
+      refused("used twice"),
     ],
     [agent("permissions: { mode: all }"), refused("agents.0.permissions")],
     [agent("account: My Account"), refused("agents.0.account")],

@@ -270,7 +270,7 @@ export const FIELDS: InputCase[] = [
     [
       "in a key that is there twice",
       '{"exec":["true"],"\u202e":1,"\u202e":2}',
-      refused("there twice", 25),
+      refused("used twice", 25),
     ],
     [
       "in a dependency",

@@ -139,7 +139,7 @@ export const STREAM_CASES: readonly StreamCase[] = [
     ["a text", fields('"next":{"addNodes":["x"]}'), invalid("next.addNodes[0]: ")],
     ["no id", fields('"next":{"addNodes":[{}]}'), invalid("next.addNodes[0].id: ")],
     ["a path", fields('"next":{"addNodes":[{"id":"../x"}]}'), invalid("next.addNodes[0].id: ")],
-    ["one twice", fields('"next":{"addNodes":[{"id":"a"},{"id":"A"}]}'), invalid("there twice")],
+    ["one twice", fields('"next":{"addNodes":[{"id":"a"},{"id":"A"}]}'), invalid("used twice")],
     [
       "1001",
       fields(

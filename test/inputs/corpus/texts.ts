@@ -194,8 +194,8 @@ export const TEXTS: InputCase[] = [
     ],
   ]),
   ...contents("duplicate keys", [
-    ["at the top", '{"exec":["true"],"exec":["false"]}', refused('"exec" is there twice', 17)],
-    ["escaped", '{"exec":["true"],"\\u0065xec":[]}', refused("there twice", 17)],
+    ["at the top", '{"exec":["true"],"exec":["false"]}', refused('"exec" is used twice', 17)],
+    ["escaped", '{"exec":["true"],"\\u0065xec":[]}', refused("used twice", 17)],
     ["inside", '{"prompt":"x","metadata":{"a":1,"a":2}}', refused("twice", 32)],
     ["in a payload", '{"payload":{"a":1,"a":1}}', refused("twice", 18)],
     [

@@ -188,7 +188,7 @@ it.each<[NotifySettings[], RegExp | undefined]>([
       { name: "a", url: "https://h/x" },
       { name: "a", url: "https://h/y" },
     ],
-    /"a" is there twice/,
+    /"a" is used twice/,
   ],
   [[{ name: "a" }], /either a command or a url/],
   [[{ name: "a", url: "https://h/x", command: ["true"] }], /either a command or a url/],
