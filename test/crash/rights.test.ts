@@ -190,7 +190,7 @@ describe.skipIf(isOff)("what others may change is not run from", () => {
     async (mode) => {
       const pool = newPool({ uid: OWNER });
       fs.chmodSync(pool.state, mode);
-      await expectRefused(pool, pool.state, "is writable by everybody");
+      await expectRefused(pool, pool.state, "is writable by every user");
     },
   );
 

@@ -67,11 +67,11 @@ describe.skipIf(process.platform !== "linux")("a place where no directory can be
 
 describe("a mailbox that cannot be trusted is refused with exit 73", () => {
   it.each(["mailbox", "inbox", "processing", "outbox", "failed", "tmp"] as const)(
-    "%s is writable by everybody",
+    "%s is writable by every user",
     async (which) => {
       const pool = newPool();
       fs.chmodSync(pool[which], 0o777);
-      await expectRefused(pool, pool[which], "writable by everybody");
+      await expectRefused(pool, pool[which], "writable by every user");
     },
   );
 

@@ -152,7 +152,7 @@ export function checkStateDir(dir: string, uids: readonly number[], storage = no
     });
 }
 
-const OPEN_TO_ALL = "is writable by everybody: anyone could run programs as you";
+const OPEN_TO_ALL = "is writable by every user: any user could run programs as you";
 
 function hintFor(fault: string, path: string): string {
   return fault === OPEN_TO_ALL

@@ -23,8 +23,7 @@ export function describeHost(
   silenceMs: number,
 ): CheckResult {
   if (kind === "portable") {
-    const what =
-      "portable: asks ps, which tells less: run_limits of memory and processes do not hold";
+    const what = "portable: asks ps, so the run_limits of memory and processes do not hold";
     if (platform !== "linux") return ok(NAME, `${what} (docs/macos.md)`);
     return warned(NAME, what, `unset ${HOST_VARIABLE}: this machine has /proc`);
   }

@@ -123,7 +123,7 @@ async function checkSandboxes(programs: readonly AgentProgramFile[]): Promise<Ch
     );
     results.push(
       fault === undefined
-        ? ok("sandbox", `that of ${kind} holds on this machine`)
+        ? ok("sandbox", `the sandbox of ${kind} works on this machine`)
         : failing(
             "sandbox",
             `${users.map(({ name }) => name).join(", ")}: ${fault}`,

@@ -113,7 +113,7 @@ function faultsOf(
   const faults: [string, string][] = [];
   if ((stats.mode & 0o002) !== 0 && (stats.mode & 0o1000) === 0)
     faults.push([
-      `${path} is writable by everybody: anyone could run programs as you`,
+      `${path} is writable by every user: any user could run programs as you`,
       `chmod o-w ${path}`,
     ]);
   if (dev !== undefined && stats.dev !== dev)

@@ -157,7 +157,7 @@ describe("the data directory", () => {
   it("is refused when every user may write there", () => {
     const dataDir = tempDir();
     fs.chmodSync(dataDir, 0o777);
-    expect(() => sendTo(newFolder(SCOPE, dataDir))).toThrow(/writable by everybody/);
+    expect(() => sendTo(newFolder(SCOPE, dataDir))).toThrow(/writable by every user/);
   });
 
   it("is refused for a scope whose folder another scope has", () => {
