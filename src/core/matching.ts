@@ -82,7 +82,7 @@ export function resolveOpenAgent(
 
 /** Says why no task of a group, an agent or a limit with 0 slots starts, and what to do. */
 export function closedText(kind: "group" | "agent" | "limit", name: string): string {
-  return `${kind} ${name} has 0 slots: give it some in config.yaml (${kind}s) and start run anew`;
+  return `${kind} ${name} has 0 slots: give it some in config.yaml (${kind}s) and restart mailchute run`;
 }
 
 /** The agent that `exec` or `agent` names; undefined when neither is given. */

@@ -124,7 +124,7 @@ test("a drain ends without what waits for a group or an agent with 0 slots, and 
   expect(code).toBe(1);
   expect(stdout).toContain("1 completed, 0 failed, 8 cannot run:");
   expect(stdout).toMatch(
-    / {2}(gpu-\d|later): group gpu has 0 slots: give it some in config.yaml \(groups\) and start run anew/,
+    / {2}(gpu-\d|later): group gpu has 0 slots: give it some in config.yaml \(groups\) and restart mailchute run/,
   );
   expect(stdout).toContain("and 3 more: `mailchute status` says why");
   expect(stdout).toContain("node: agent shut has 0 slots: give it some in config.yaml (agents)");

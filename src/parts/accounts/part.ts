@@ -113,7 +113,7 @@ class AccountsPart implements Part, StartLimit, StatusSource {
     ];
     const isReserved = entry.gate.status === "open";
     const todo = isReserved
-      ? `to use the rest, too: lower reserve_pct of ${account} in config.yaml, and start run anew`
+      ? `to use the rest, too: lower reserve_pct of ${account} in config.yaml, and restart mailchute run`
       : `to try at once: rm ${new GateFile(accountsDir(), account).path}`;
     return {
       gate: quotaHold(account),

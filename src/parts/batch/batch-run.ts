@@ -473,5 +473,5 @@ function tooMuch(bytesMax: number): AttemptOutcome {
 }
 
 function unsynced(error: unknown): AttemptOutcome {
-  return hindered(`cannot keep what its lines came to: ${messageOf(error)}`);
+  return hindered(`cannot save the results of its lines: ${messageOf(error)}`);
 }

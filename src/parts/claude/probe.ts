@@ -43,7 +43,7 @@ async function tryAll(bench: Bench): Promise<Ability[] | undefined> {
     {
       name: "echo of messages",
       can: hasRead,
-      without: "whether it has read a message cannot be told",
+      without: "mailchute cannot tell whether it has read a message",
     },
     { name: "resume", can: canResume, without: "a run that was interrupted begins anew" },
     {

@@ -66,7 +66,9 @@ export function goesOnText({
   const goesOn = `${tasks} for ${name} before ${sent === 1 ? "goes" : "go"} on`;
   if (bridge === undefined) return goesOn;
   const begun = Math.min(sent, bridge.targets[name]?.begun ?? 0);
-  return begun === sent ? goesOn : `${goesOn}: machines have ${begun} of them, and take the others`;
+  return begun === sent
+    ? goesOn
+    : `${goesOn}: machines have ${begun} of them, and will take the rest`;
 }
 
 function sentText(sent: number, begun: number): string {

@@ -29,7 +29,7 @@ const SLOTS = numberOption("N", "with set: how many of its tasks may run at once
   max: WORKERS_MAX,
 });
 const DETAILS =
-  "A change by set holds until reset, also over a restart, and stops nothing that runs. See docs/tasks.md.";
+  "A change made with set holds until reset, even after a restart, and stops no running task. See docs/tasks.md.";
 
 const group = defineCommand({
   usage: "ls | set NAME --slots N | pause NAME | resume NAME | reset NAME",
@@ -153,7 +153,7 @@ function list(ctx: LimitContext, kind: LimitKind): number {
   });
   if (ctx.json) ctx.out.json({ [`${kind}s`]: rows });
   else if (rows.length === 0)
-    ctx.out.note(`config.yaml names no ${kind}s; docs/tasks.md says how to`);
+    ctx.out.note(`config.yaml names no ${kind}s; docs/tasks.md says how to add one`);
   else {
     const columns = [
       { title: "NAME", min: 8 },

@@ -44,8 +44,8 @@ export function unknownGate(limit: string): ClosedGate {
     agents: [],
     limit,
     until_ms: 0,
-    why: `limit ${limit} is not in config.yaml: name it there (limits) and start run anew`,
-    do: "name it in config.yaml (limits) and start run anew",
+    why: `limit ${limit} is not in config.yaml: name it there (limits) and restart mailchute run`,
+    do: "name it in config.yaml (limits) and restart mailchute run",
   };
 }
 

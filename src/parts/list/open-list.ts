@@ -16,7 +16,7 @@ export async function openList(path: string): Promise<OpenList> {
   const source = await readList(path);
   const work = workOf(parseList(source.text));
   if (work.items.length === 0)
-    throw new ErrInvalidList("there is no box in it, so it is no list of tasks", {
+    throw new ErrInvalidList("it has no box, so it is not a list of tasks", {
       path,
       phase: "read",
       hint: "write each task as a line `- [ ] what to do`; for JSON lines leave --agent out",

@@ -59,10 +59,10 @@ export class McpServer {
   async take(line: string): Promise<void> {
     if (line.trim() === "") return;
     const request = parseMessage(line);
-    if (request === undefined) return await this.send(null, fail(PARSE_ERROR, "this is no JSON"));
+    if (request === undefined) return await this.send(null, fail(PARSE_ERROR, "this is not JSON"));
     const { id, method, params } = request;
     if (typeof method !== "string" || !(id === undefined || isId(id)))
-      return await this.send(isId(id) ? id : null, fail(INVALID_REQUEST, "this is no request"));
+      return await this.send(isId(id) ? id : null, fail(INVALID_REQUEST, "this is not a request"));
     const given = isObject(params) ? params : {};
     if (isId(id)) return await this.send(id, await this.answer(id, method, given));
     const cancelled = given["requestId"];

@@ -110,7 +110,7 @@ export function readSchedule(
   }
   const overlap = read.word("overlap", OVERLAP) ?? "skip";
   if (isOfPlan && (overlap === "replace" || overlap === "allow"))
-    fail(`overlap: a plan that is at work cannot be reset, so ${overlap} does not go with roadmap`);
+    fail(`overlap: a running plan cannot be reset, so roadmap does not allow ${overlap}`);
   return {
     name,
     ...rhythm,

@@ -214,7 +214,7 @@ function remove(ctx: ServiceContext, systemd: Systemd, unit: string, path: strin
   if (reason === undefined) must(systemd, "disable", "--now", unit);
   fs.rmSync(path);
   if (reason === undefined) must(systemd, "daemon-reload");
-  else ctx.out.note(`no systemd can be asked here, so only the file went: ${safe(reason)}`);
+  else ctx.out.note(`systemd cannot be asked here, so only the file was removed: ${safe(reason)}`);
   if (ctx.json) ctx.out.json({ unit, path, removed: true });
   else ctx.out.line(`${unit} is stopped and removed (${shortPath(ctx, path)})`);
 }

@@ -25,8 +25,8 @@ export const command = defineCommand({
   details: [
     "TIME is a time of the day (22:00: the last time the clock showed it), a duration (12h: so long ago), or a date as 2026-03-01T22:00. Without --since: the last 24 hours.",
     "WAIT is the time in the inbox, RUN the time of the last run: half of the tasks took at most p50, 95 of 100 at most p95.",
-    "CPU is the processor time of all runs together, MEMORY the most that one program had; of short programs nothing is known.",
-    "What counts are the lines of the journal, which are kept for retention.journal_days. Groups, types and titles are read from the records; tasks whose record is gone are in a row of their own. Of another host than this one the journal has only four digits.",
+    "CPU is the processor time of all runs together, MEMORY the most that one program had; short programs are not measured.",
+    "What counts are the lines of the journal, which are kept for retention.journal_days. Groups, types and titles are read from the records; tasks whose record is gone are in a row of their own. The journal records other hosts only as four hex digits.",
   ],
   examples: ["stats --since 7d", "stats --by agent --since 22:00 --json | jq .rows"],
   options: {

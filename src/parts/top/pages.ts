@@ -21,7 +21,7 @@ const WHY_LINES = 3;
 export function groupLines(frame: Frame, page: GroupPage, width: number, rows: number): string[] {
   const row = rowOfGroup(page, frame.panes);
   if (row === undefined)
-    return [sized("this is over: nothing waits, fails or asks here any more", width)];
+    return [sized("nothing is left here: no task waits, fails or asks", width)];
   return textAndTasks(frame, row, page.cursor, { width, rows });
 }
 

@@ -26,7 +26,7 @@ export const command = defineCommand({
     "[--port N] [--open] [--read-only] [--metrics-token-file FILE] [--host ADDR --origin URL …]",
   isLongLived: true,
   details: [
-    "Shows the pool, its tasks and their logs in a browser on this machine, with buttons for what their commands do: retry, cancel, pause, answer, land and others. It prints a link, which works once and for a minute; Enter prints a new one. What was opened by it stays open until this command ends.",
+    "Shows the pool, its tasks and their logs in a browser on this machine, with buttons for what their commands do: retry, cancel, pause, answer, land and others. It prints a link, which works once and for a minute; Enter prints a new one. A browser that used it stays signed in until this command ends.",
     "With --metrics-token-file, /metrics has the numbers of `mailchute metrics` for Prometheus, which sends the token of that file. The file is read at the start.",
     "It listens on 127.0.0.1. Another address needs --origin, the address that people open, and TLS: of its own (--tls-cert, --tls-key), or of a proxy in front of it that passes the Host header on (--behind-proxy). Each request for data needs a cookie and a key that only pages of this server have.",
   ],
@@ -50,7 +50,7 @@ export const command = defineCommand({
     "tls-cert": textOption("FILE", "the certificate, as PEM"),
     "tls-key": textOption("FILE", "its key, as PEM"),
     "behind-proxy": { type: "flag", help: "a proxy with TLS stands in front of it" },
-    "metrics-token-file": textOption("FILE", "serve /metrics to who sends this token"),
+    "metrics-token-file": textOption("FILE", "serve /metrics to clients that send this token"),
     "read-only": { type: "flag", help: "no buttons: nothing can be changed" },
   },
   async run(ctx) {

@@ -71,6 +71,6 @@ test("and how many of them machines have", () => {
   expect(text(0, 0)).toBeUndefined();
   expect(text(1, 1)).toBe("1 task that was sent for gpu before goes on");
   expect(text(6, 4)).toBe(
-    "6 tasks that were sent for gpu before go on: machines have 4 of them, and take the others",
+    "6 tasks that were sent for gpu before go on: machines have 4 of them, and will take the rest",
   );
 });

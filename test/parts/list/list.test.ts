@@ -288,7 +288,7 @@ describe("what is no list is refused, and nothing is submitted", () => {
       "a file without a box",
       () => listOf("text\n- plain\n", ["todo.md"]),
       2,
-      /ErrInvalidList: there is no box in it/,
+      /ErrInvalidList: it has no box/,
     ],
     [
       "a file that is not UTF-8",

@@ -358,7 +358,7 @@ export function decodeResult(
   const result = checkHead(resultForm<Result>(bytes), id);
   if (result.machine !== sender.machine) throw new BadMessage(OTHER_SENDER);
   if (result.target !== sender.target)
-    throw new BadMessage("it is about another target than its sender may speak for");
+    throw new BadMessage("it names another target than its sender");
   return result;
 }
 

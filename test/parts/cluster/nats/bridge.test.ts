@@ -220,7 +220,7 @@ test("its log is read at home, while it runs and later", async () => {
   fs.rmSync(join(b.pool.state, "runs"), { recursive: true });
   const swept = await a.pool.run(["logs", "t"]);
   expect(swept).toMatchObject({ code: 3, stdout: "" });
-  expect(swept.stderr).toContain(`${b.name} has no logs of it any more`);
+  expect(swept.stderr).toContain(`${b.name} no longer has its logs`);
 });
 
 test("tasks leave as far as machines have room, in their order, and none leaves for a machine that is drained", async () => {
