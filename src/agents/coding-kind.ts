@@ -42,7 +42,7 @@ export class LoadedAgent extends Agent {
     } catch (error) {
       // This is no fault of the task, so it waits until the installation is complete again.
       return hindered(
-        `cannot load what runs agents of kind ${this.entry.kind}: ${messageOf(error)}: install mailchute again`,
+        `cannot load the code for agents of kind ${this.entry.kind}: ${messageOf(error)}: install mailchute again`,
       );
     }
     return await agent.run(assignment);

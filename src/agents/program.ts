@@ -185,7 +185,7 @@ export function makeRunDir(runDir: string): AttemptOutcome | undefined {
 
 /** The outcome of a run that wrote while the disk was nearly full. It runs again when there is room, so its files are not needed. */
 export function writtenTooLong(): AttemptOutcome {
-  return hindered("the disk is nearly full, and it wrote on: what it wrote was taken away");
+  return hindered("the disk is nearly full, and it kept writing: its output was removed");
 }
 
 /**

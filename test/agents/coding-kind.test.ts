@@ -52,7 +52,7 @@ it("a kind that cannot be loaded leaves its tasks waiting, and is tried again", 
     isHindered: true,
     delayMs: null,
     message:
-      "cannot load what runs agents of kind claude: Cannot find module './kind.cjs': install mailchute again",
+      "cannot load the code for agents of kind claude: Cannot find module './kind.cjs': install mailchute again",
   });
   isThere = true;
   expect(await agent.run(ASSIGNMENT)).toEqual({ kind: "released", message: "run 1" });

@@ -105,7 +105,7 @@ export function beginWith(
   return failed(
     "config",
     "ErrSessionTaken",
-    `its session has gone on in the task ${other}: continue that one`,
+    `the task ${other} has continued its session: continue that task`,
     { canRetry: false },
   );
 }

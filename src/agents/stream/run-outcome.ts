@@ -102,7 +102,7 @@ function earlyExit(state: RunState, exit: ProgramExit, more: object): AttemptOut
 function whatIsMissing(state: RunState): string | undefined {
   if (state.unanswered.size > 0) return "it answered its last message";
   if (state.background.length > 0) return "its background tasks ended";
-  return state.isBackgroundNews ? "it looked at what its background tasks came to" : undefined;
+  return state.isBackgroundNews ? "it looked at the results of its background tasks" : undefined;
 }
 
 function how({ exitCode, signal }: ProgramExit): string {

@@ -151,7 +151,7 @@ it("gives a session to one task at a time, and to the last one for good", async 
   expect((await pool.run(["retry", b, "--completed"])).code).toBe(0);
   expect(await pool.error(b)).toMatchObject({
     code: "ErrSessionTaken",
-    error: `its session has gone on in the task ${c}: continue that one`,
+    error: `the task ${c} has continued its session: continue that task`,
   });
 });
 
