@@ -96,7 +96,7 @@ export class SpokenAlerts extends Alerts {
 export function tellConflict(alerts: Alerts, id: string, recordAs: string): void {
   alerts.report(
     `conflict:${recordAs}`,
-    `something else stands where the record of ${id} belongs; it is kept as ${recordAs}`,
+    `another file has the name of the record of ${id}; the record is kept as ${recordAs}`,
     Number.POSITIVE_INFINITY,
   );
 }

@@ -53,7 +53,7 @@ export function recordConflict(
   recordAs: string,
 ): void {
   telemetry.event("conflict", subject, {
-    error: `something else stands at the final name of the record, and stays; the record is kept as ${recordAs}`,
+    error: `another file has the final name of the record, and stays; the record is kept as ${recordAs}`,
     kept_as: recordAs,
   });
 }

@@ -210,7 +210,11 @@ function makeCleaner(env: Environment, backlog: Backlog, skipper: Skipper, parts
     {
       isNeeded: (id) => backlog.isNeeded(id) || skipper.isNeeded(id) || isAwaited(id),
       isInPlan: () => parts.membership(),
-      onError: (error) => alerts.report("upkeep", `what is old stays for now: ${messageOf(error)}`),
+      onError: (error) =>
+        alerts.report(
+          "upkeep",
+          `cannot remove old files, and tries again later: ${messageOf(error)}`,
+        ),
     },
   );
 }

@@ -46,7 +46,10 @@ export class Startup {
     // Publish the tickets of dead processes first: a drain must find their tasks when it asks whether any task is left.
     if (settings.mailbox_enabled)
       await finishTickets(trays).catch((error: unknown) =>
-        alerts.report("once", `a task that was to be submitted once waits: ${messageOf(error)}`),
+        alerts.report(
+          "once",
+          `cannot submit a task whose process died while submitting it: ${messageOf(error)}`,
+        ),
       );
     if (settings.mailbox_enabled)
       try {
@@ -54,7 +57,7 @@ export class Startup {
       } catch (error) {
         alerts.report(
           "keys",
-          `a dedup_key that a dead process was giving on waits: ${messageOf(error)}`,
+          `cannot free a dedup_key whose process died while freeing it: ${messageOf(error)}`,
         );
       }
     await poll.start();

@@ -207,7 +207,7 @@ test("a retry runs the failed lines only and joins their results with the others
   fs.renameSync(results, join(pool.dir, "taken"));
   const without = await pool.run(["retry", "b"]);
   expect(without.code).toBe(4);
-  expect(without.stderr).toContain("are not there any more, and they say which 2 of its lines");
+  expect(without.stderr).toContain("are gone, and only they say which 2 of its lines");
   fs.renameSync(join(pool.dir, "taken"), results);
   expect(await pool.run(["retry", "b"])).toMatchObject({ code: 0, stdout: "b\n" });
   expect(fs.readdirSync(pool.outbox)).toEqual([]);

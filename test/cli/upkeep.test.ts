@@ -191,7 +191,7 @@ test("doctor passes on a fresh tree and names what is wrong with a bad one", asy
   const bad = await cli(["doctor"]);
   expect(bad.code).toBe(1);
   const text = bad.stdout.replace(/\s+/g, " ");
-  expect(text).toContain("writable by everybody");
+  expect(text).toContain("writable by every user");
   expect(text).toContain("draft.json~");
   expect(text).toContain("are torn");
   expect(text).toContain('did you mean "workers"?');
@@ -263,7 +263,7 @@ test("what is dropped again just as it was runs no more, and everybody is told; 
   await pool.result("nightly");
   pool.drop("nightly", nightly);
   const told =
-    "nightly.json was dropped again just as it was, and its task has completed: nothing more runs; to run it again: `mailchute retry nightly --completed`, or another id";
+    "nightly.json was dropped again unchanged, and its task has completed: no new run starts; to run it again: `mailchute retry nightly --completed`, or another id";
   await waitFor(() => run.stderr().includes(told), { what: "the word in what run says" });
   await waitFor(() => pool.alerts().some(({ message }) => message === told), { what: "an alert" });
   const before = await waitFor(

@@ -54,7 +54,7 @@ describe.skipIf(!canLimit())("where memory is short", () => {
     const { stdout } = await pool.run(["status"]);
     expect(stdout.replace(/\s+/g, " ")).toContain("raise the limit of memory (ulimit -v,");
     await pool.stop();
-    expect(running.stderr()).toContain("took back task: its worker died for want of memory");
+    expect(running.stderr()).toContain("took back task: its worker died because memory ran out");
     expect(checkState(pool.state, ["task"], { hadCrashes: true })).toEqual([]);
   });
 

@@ -59,7 +59,7 @@ it("a run whose worker died for want of memory is not used up, ten times, and th
     ),
   );
   expect(record).toMatchObject({
-    error: "its worker died for want of memory during attempt 1 of 1",
+    error: "its worker died because memory ran out during attempt 1 of 1",
     attempts: 1,
   });
 });

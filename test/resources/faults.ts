@@ -233,7 +233,7 @@ function noMoreWatches(options: PoolOptions): Faulty {
   return { pool, strike, lift: () => allow(MANY) };
 }
 
-export const SHORT_OF_MEMORY = /memory is short \(.*\): a worker process died of it/;
+export const SHORT_OF_MEMORY = /a worker process died because memory is short \(.*\)/;
 
 const SHORT_OF_PROCESSES = /EAGAIN|no worker can be started|few processes and threads/;
 

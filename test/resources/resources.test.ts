@@ -204,7 +204,7 @@ it.skipIf(!IS_WHOLE || !canLimit())(
     const others = dropAll(pool, "other");
     // Ten deaths are not its own, and after each the next worker comes later.
     const { error } = await pool.error("endless", LONG_MS_MAX);
-    expect(error).toMatch(/^its worker died for want of memory during attempt [12] of 1$/);
+    expect(error).toMatch(/^its worker died because memory ran out during attempt [12] of 1$/);
     // What a dead worker has staged stays for an hour: their records are all there is to wait for.
     const areDone = (): boolean =>
       others.every((id) => fs.existsSync(join(pool.outbox, resultName(id))));

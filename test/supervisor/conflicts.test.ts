@@ -32,7 +32,7 @@ it("a record that finds its name taken is published beside it, and people hear o
     take(join(pool.mailbox, trayOf(exitCode), fileOf(id, exitCode)));
   fs.writeFileSync(gate, "");
   const told = (): object[] =>
-    pool.alerts().filter(({ message }) => String(message).includes("it is kept as"));
+    pool.alerts().filter(({ message }) => String(message).includes("the record is kept as"));
   await waitFor(() => told().length === 4 && pool.events().filter(isConflict).length === 4, {
     what: "the news of it",
   });
@@ -47,9 +47,12 @@ it("a record that finds its name taken is published beside it, and people hear o
     expect(pool.events().find((event) => isConflict(event) && event["task_id"] === id)).toEqual(
       expect.objectContaining({ kept_as: keptAs, lease: head, owner }),
     );
-    await waitFor(() => (running.stderr() + running.stdout()).includes(`it is kept as ${keptAs}`), {
-      what: "the notice of it",
-    });
+    await waitFor(
+      () => (running.stderr() + running.stdout()).includes(`the record is kept as ${keptAs}`),
+      {
+        what: "the notice of it",
+      },
+    );
   }
   expect(fs.statSync(join(pool.outbox, "folder_result.json")).isDirectory()).toBe(true);
   expect(fs.readlinkSync(join(pool.outbox, "link_result.json"))).toContain("nowhere");

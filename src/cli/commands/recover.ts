@@ -38,7 +38,7 @@ export const command = defineCommand({
       onFailed: () => {},
       onConflict: (id, recordAs) =>
         ctx.out.note(
-          `something else stands where the record of ${safe(id)} belongs; it is kept as ${safe(recordAs)}`,
+          `another file has the name of the record of ${safe(id)}; the record is kept as ${safe(recordAs)}`,
         ),
       onUnkillable: (lease, count) =>
         ctx.out.note(`${count} processes of lease ${lease} cannot be killed`),

@@ -45,7 +45,7 @@ const EXCUSED_KEPT_MAX = 10_000;
 
 const DEATHS: Record<ReclaimReason, string> = {
   dead: "its worker died",
-  memory: "its worker died for want of memory",
+  memory: "its worker died because memory ran out",
   silent: "its worker fell silent and the lease expired",
 };
 

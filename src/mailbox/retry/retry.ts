@@ -70,7 +70,7 @@ async function retryAny(trays: Trays, id: string, options: RetryOptions): Promis
       const failures = readRecord(trays, completed)?.record.batch?.failures ?? 0;
       if (failures > 0)
         throw new ErrInvalidTransition(
-          `the results of the batch ${JSON.stringify(id)} are not there any more, and they say which ${failures} of its lines failed`,
+          `the results of the batch ${JSON.stringify(id)} are gone, and only they say which ${failures} of its lines failed`,
           {
             id,
             path: join(trays.outbox, resultsName(id)),

@@ -60,7 +60,7 @@ export function holdKey(trays: Trays, task: KeyedTask): string | undefined {
     if (note !== undefined) free(trays, path, note);
     else if (linkNote(trays, path, task.id)) return undefined;
   }
-  throw new Error("another process is giving its dedup_key to another task");
+  throw new Error("other processes keep taking its dedup_key for other tasks");
 }
 
 /** Removes the second names of notes whose process died while it freed a key. Call it while no other process frees a key. */

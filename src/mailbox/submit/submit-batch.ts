@@ -153,7 +153,8 @@ function whereTaken(trays: Trays, id: string): { path: string; what: string } | 
       return { path: storage.look(batch) === undefined ? path : batch, what };
     }
     const results = join(dir, resultsName(id));
-    if (storage.look(results) !== undefined) return { path: results, what: "has left its results" };
+    if (storage.look(results) !== undefined)
+      return { path: results, what: "still has a results file" };
   }
   return undefined;
 }

@@ -61,7 +61,7 @@ function findRun({ settings, trays }: Environment, id: string): Claim {
   const { agent } = matchAgent(task, settings.agents);
   if (CODING_AGENTS.some((kind) => kind === agent?.kind)) return claim;
   throw new ErrInvalidTransition(
-    `${JSON.stringify(id)} is no task of a coding agent: what runs it takes no text`,
+    `${JSON.stringify(id)} is not a task of a coding agent: only coding agents take a text`,
     { ...details, hint: `to stop it and begin anew: mailchute cancel ${id} --requeue` },
   );
 }

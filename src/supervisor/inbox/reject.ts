@@ -72,7 +72,7 @@ export class Rejections {
     );
     this.alerts.alert(
       "duplicate",
-      `${name} was dropped again just as it was, and its task ${how}: nothing more runs${again}`,
+      `${name} was dropped again unchanged, and its task ${how}: no new run starts${again}`,
     );
   }
 

@@ -96,7 +96,7 @@ export function makeTaskRescue(
 
 const REASONS: Record<ReclaimReason, string> = {
   dead: "its worker died",
-  memory: "its worker died for want of memory",
+  memory: "its worker died because memory ran out",
   silent: "its worker fell silent",
 };
 

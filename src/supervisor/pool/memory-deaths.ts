@@ -38,6 +38,6 @@ export class MemoryDeaths {
 function describeGroup(): string {
   const room = groupMemory();
   return room === undefined
-    ? "the kernel has killed for want of it"
+    ? "the kernel killed a process"
     : `${room.limit} allows ${bytesText(room.max)}`;
 }

@@ -55,7 +55,7 @@ export class Shortages {
     }
     const waiting = [...counts].map(([what, count]) => ({
       what: `${count === 1 ? "1 task waits" : `${count} tasks wait`}, and no attempt is used up: ${what}`,
-      do: "mailchute doctor says what the machine is short of; then it goes on by itself",
+      do: "mailchute doctor says what the machine lacks; the tasks go on once it has enough",
     }));
     return [...standing, ...waiting].slice(0, NAMED_MAX);
   }

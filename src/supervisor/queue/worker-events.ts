@@ -82,9 +82,7 @@ export class WorkerEvents {
   private onUnlike({ id, pid, tie }: WorkerInfo): void {
     const [what, then] = tie === "elsewhere" ? LEFT_ELSEWHERE : OTHER_SETTINGS;
     const fate =
-      tie === "by hand"
-        ? "was started by hand, and goes by its own until it is started anew"
-        : then;
+      tie === "by hand" ? "was started by hand, and keeps its own until you restart it" : then;
     this.env.alerts.notice(`worker ${id} ${what} (pid ${pid}): it ${fate}`);
   }
 
@@ -164,7 +162,7 @@ export class WorkerEvents {
       telemetry.note("worker_stopped", { id, pid, error: how });
       alerts.notice(`worker ${id} ended (${how})${next}`);
       if (shortOf !== undefined)
-        this.tellMemory(`${memoryText(shortOf)}: a worker process died of it`);
+        this.tellMemory(`a worker process died because ${memoryText(shortOf)}`);
     }
     if (isBreakerOpen)
       alerts.raise(
