@@ -229,7 +229,7 @@ export const ConfigSchema = Settings(
       evidence_days: Days(
         "evidence of nodes that are no longer in the plan, and of earlier runs, is kept this long",
       ),
-      landed_days: Days("what is left of work that has landed is kept this long"),
+      landed_days: Days("refs, files and saves of landed work are kept this long"),
       saves_days: Days("work that was saved from worktrees is kept this long"),
     }),
     retry: Settings({

@@ -77,6 +77,6 @@ export function explainShortage(shortage: Shortage): string {
   const why = "free_files" in shortage ? "inodes" : "setting free_bytes_min";
   return (
     `intake stopped: disk: ${shortage.path} has ${free} free, and nothing new starts below ` +
-    `${wanted} (${why}); what runs goes on`
+    `${wanted} (${why}); running tasks go on`
   );
 }

@@ -89,7 +89,7 @@ export function hindered(message: string): Deferred {
 
 /** The failure of a run whose output cannot be written to a record: it is too long, or changes each time it is read. */
 export function unwritable(error: unknown): Failed {
-  const message = `what it came to cannot be written down: ${messageOf(error)}`;
+  const message = `its result cannot be recorded: ${messageOf(error)}`;
   return failed("handler", "ErrAgent", message);
 }
 

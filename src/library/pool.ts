@@ -45,7 +45,7 @@ export async function runPool(
   if (bad !== undefined)
     throw new ErrInvalidConfig(`handlers: ${JSON.stringify(bad)} is no name of an agent`);
   if (slots !== undefined && !(Number.isInteger(slots) && slots > 0))
-    throw new ErrInvalidConfig("slots: a whole number above 0, please");
+    throw new ErrInvalidConfig("slots must be a whole number above 0");
   const others = settings.agents.filter(({ name }) => !names.includes(name));
   const supervisor = parts.makeSupervisor({
     tree,

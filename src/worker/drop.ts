@@ -147,11 +147,11 @@ async function takeTask({ trays }: DropPlace, path: string): Promise<void> {
   const bytes = readFile(path, id);
   const { task } = decodeTask(bytes, id, path);
   if (task["sender"] !== undefined)
-    throw new ErrInvalidTask("it names its sender, which mailchute does", {
+    throw new ErrInvalidTask("it has the field `sender`, which only mailchute sets", {
       id,
       path,
       phase: "drop",
-      hint: "leave the field `sender` out",
+      hint: "leave the field out",
     });
   await submit(trays, { id, bytes: withSender(bytes, senderOf(path)) });
 }

@@ -134,7 +134,7 @@ it("a result that cannot be written down fails the attempt, and does not stay cl
     code: "ErrAgent",
     kind: "handler",
     attempts: 2,
-    error: "what it came to cannot be written down: not again",
+    error: "its result cannot be recorded: not again",
   });
 });
 
@@ -159,7 +159,7 @@ it("a line of a batch whose result cannot be written down fails, and is not lost
   const record = await pool.result("b");
   expect(record).toMatchObject({ verdict: "fail", batch: { lines: 3, failures: 1 } });
   expect(fs.readFileSync(join(pool.outbox, "b_results.ndjson"), "utf8")).toContain(
-    "what it came to cannot be written down: not again",
+    "its result cannot be recorded: not again",
   );
 });
 
@@ -240,7 +240,7 @@ it("a batch whose results the disk has not kept is given back, and they are writ
   const events = pool.events().filter((e) => e["task_id"] === "batch");
   expect(events.filter((e) => e["event"] === "started")).toHaveLength(2);
   expect(pool.alerts().map((a) => a["message"])).toContainEqual(
-    expect.stringMatching(/^batch waits, .*cannot keep what its lines came to: EIO/),
+    expect.stringMatching(/^batch waits, .*cannot save the results of its lines: EIO/),
   );
   expect(checkState(pool.state, ["batch"])).toEqual([]);
 });

@@ -118,7 +118,7 @@ it("what is no task is kept beside the run, and a person is told why", async () 
   expect(fs.readdirSync(kept).toSorted()).toEqual(["forged.json", "link.json", "torn.json"]);
   const told = pool.alerts().filter(({ alert }) => alert === "drop_refused");
   expect(told).toHaveLength(3);
-  expect(JSON.stringify(told)).toContain("it names its sender, which mailchute does");
+  expect(JSON.stringify(told)).toContain("it has the field `sender`, which only mailchute sets");
   expect(drops(pool)).toEqual([]);
 });
 
