@@ -154,7 +154,7 @@ describe.skipIf(!hasTmux)("run --drain", () => {
     const areDeaf = () => ["one", "two"].every((id) => fs.existsSync(deaf(id)));
     await waitFor(areDeaf, { what: "both programs" });
     terminal.press("C-c");
-    await sees("stopping: what runs is given back");
+    await sees("stopping: running tasks are given back");
     await sees("0 of 2 tasks ended");
     terminal.press("C-c");
     await waitFor(() => terminal.screen().trimEnd().endsWith(PROMPT), { what: "the shell again" });

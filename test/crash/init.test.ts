@@ -60,7 +60,7 @@ describe.skipIf(!canUnshare())("as pid 1 of a container", () => {
     const [init] = below(run.pid);
     process.kill(init?.pid ?? 0, "SIGTERM");
     expect(await run.ended).toEqual({ exitCode: 0, signal: null });
-    expect(run.stderr()).toContain("stopping: what runs is given back");
+    expect(run.stderr()).toContain("stopping: running tasks are given back");
     expect(checkState(pool.state, ids)).toEqual([]);
   });
 

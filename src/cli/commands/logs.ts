@@ -166,9 +166,7 @@ async function showElsewhere(
           return "silent" as const;
         });
         if (state === "gone" && isOver) {
-          ctx.out.note(
-            `${safe(machine)} has no logs of it any more: they are past their retention`,
-          );
+          ctx.out.note(`${safe(machine)} no longer has its logs: they are past their retention`);
           return EXIT.notFound;
         }
         if (copy !== undefined && (state === "is on" || state === "has ended")) {

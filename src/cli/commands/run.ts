@@ -182,7 +182,7 @@ function stopOnSignals(ctx: Pick<Context, "out">, supervisor: Supervisor): () =>
       signals += 1;
       isInterrupted ||= signal === "SIGINT";
       if (signals > 1) process.exit(EXIT.interrupted);
-      ctx.out.note("stopping: what runs is given back (again to stop at once)");
+      ctx.out.note("stopping: running tasks are given back (signal again to stop at once)");
       supervisor.stop(false);
     });
   }

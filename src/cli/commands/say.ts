@@ -143,7 +143,7 @@ async function takesMessages({ id, path }: TaskPlace, settings: Settings): Promi
   const kind = agent === undefined ? undefined : await loadKind(agent.kind);
   if (agent !== undefined && kind !== undefined) return kind.takesMessages(agent);
   throw new ErrInvalidTransition(
-    `${JSON.stringify(id)} is no task of a coding agent: what runs it reads no messages`,
+    `${JSON.stringify(id)} is not a task of a coding agent: only coding agents read messages`,
     { id, phase: "say" },
   );
 }

@@ -91,7 +91,7 @@ const TASK_OPTIONS = {
     type: "text",
     value: "MODE",
     choices: LAND_MODES,
-    help: "what becomes of the work in its worktree (default: what its agent says, else branch)",
+    help: "what to do with the work in its worktree (default: what its agent says, else branch)",
   },
   target: textOption("BRANCH", "the branch into which its work is brought"),
   payload: textOption("JSON", "any JSON value; reaches the worker digit for digit; - reads stdin"),

@@ -44,7 +44,7 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
   cluster: {
     group: "Start",
     insteadInRun: ASK,
-    summary: "the machines that work together: what they do, let one take no more",
+    summary: "show the machines that work together, or drain one",
     load: () => import("../../parts/cluster/verbs/cluster.ts"),
   },
   demo: {
@@ -226,7 +226,7 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
   interrupt: {
     group: "Mail",
     insteadInRun: ASK,
-    summary: "end what an agent does now; it goes on with a text of yours",
+    summary: "stop what an agent does now; it goes on with your text",
     load: () => import("../../parts/mail/verbs/interrupt.ts"),
   },
   mcp: {

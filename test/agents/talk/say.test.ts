@@ -149,7 +149,7 @@ it("refuses what has ended, what reads no messages, and what is not there", asyn
     return `${code} ${stderr}`;
   };
   expect(await why("a")).toMatch(/^4 .*has ended.*\n.*\n?.*mailchute continue a TEXT/);
-  expect(await why("plain")).toMatch(/^4 .*is no task of a coding agent/);
+  expect(await why("plain")).toMatch(/^4 .*is not a task of a coding agent/);
   expect(await why("none")).toMatch(/^3 .*no tray has a task "none"/);
 });
 
