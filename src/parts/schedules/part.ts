@@ -20,6 +20,8 @@ class SchedulesPart implements Part, WorkSource {
   private isThere: boolean;
   /** False until the tasks that were due at the start are submitted. */
   private hasLooked = false;
+  /** No time after this one fires (epoch ms): a run that makes one pass would not end while a short schedule goes on. */
+  private untilMs = Number.POSITIVE_INFINITY;
 
   constructor({ env, limits }: Pick<PartHost, "env" | "limits">) {
     this.env = env;
@@ -27,8 +29,10 @@ class SchedulesPart implements Part, WorkSource {
     this.isThere = this.look();
   }
 
-  /** Does nothing: the first tick submits, because a dry run has no ticks and must make no file. */
-  async start(): Promise<void> {}
+  /** Submits nothing: the first tick does, because a dry run has no ticks and must make no file. */
+  async start(isOnePass: boolean): Promise<void> {
+    if (isOnePass) this.untilMs = this.env.trays.clock.wallMs();
+  }
 
   work({ nowMs }: Tick): void {
     if (this.busy !== undefined || nowMs < this.lookAtMs) return;
@@ -70,7 +74,7 @@ class SchedulesPart implements Part, WorkSource {
         const { Scheduler: Opened } = await import("./scheduler.ts");
         this.scheduler = new Opened(this.env, () => this.limits.isIdleBut(this));
       }
-      await this.scheduler.look();
+      await this.scheduler.look(this.untilMs);
       const leftMs = this.scheduler.nextMs - this.env.trays.clock.wallMs();
       // A time in the past waits for the end of an earlier task.
       if (leftMs > 0) this.lookAtMs = Math.min(this.lookAtMs, nowMs + leftMs);

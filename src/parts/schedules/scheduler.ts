@@ -63,13 +63,16 @@ export class Scheduler {
     return Math.min(Number.POSITIVE_INFINITY, ...[...this.known.values()].map((one) => one.nextMs));
   }
 
-  /** Reads changed files, and fires what is due. An error in one schedule does not stop the others. */
-  async look(): Promise<void> {
+  /**
+   * Reads changed files, and fires what is due. An error in one schedule does not stop the others.
+   * @param untilMs later times are not decided (epoch ms): for the next supervisor they are missed
+   */
+  async look(untilMs = Number.POSITIVE_INFINITY): Promise<void> {
     const { alerts } = this.env;
     this.readFiles();
     for (const [name, one] of this.known) {
       try {
-        await this.fireDue(one);
+        await this.fireDue(one, untilMs);
       } catch (error) {
         alerts.report(
           `schedule:${name}`,
@@ -129,11 +132,11 @@ export class Scheduler {
     });
   }
 
-  private async fireDue(one: Known): Promise<void> {
-    const { clock } = this.env.trays;
-    const nowMs = clock.wallMs();
+  private async fireDue(one: Known, untilMs: number): Promise<void> {
+    const wallMs = this.env.trays.clock.wallMs();
     const { schedule, control } = one;
-    const fromMs = this.decidedTo(one, nowMs);
+    const fromMs = this.decidedTo(one, wallMs);
+    const nowMs = Math.min(wallMs, untilMs);
     if (nowMs >= one.nextMs) {
       const isPaused = control.paused || schedule.isPaused;
       const live = this.findLive(one, fromMs, nowMs);
