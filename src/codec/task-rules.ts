@@ -29,6 +29,7 @@ export const TASK_RULES: ReadonlyMap<string, TaskRule> = new Map<string, TaskRul
   ["owns", explainOwns],
   ["metadata", (task, id) => explainWorktreeOf(task) ?? explainDependencies(task, id)],
   ["review_by", explainReviewBy],
+  ["target", explainTarget],
 ]);
 
 /** Reads a value that may be one program or a list of programs. */
@@ -82,6 +83,19 @@ function explainDependencies({ metadata }: Task, id: string): TaskFault | undefi
       return { message: "metadata.dependencies: the task depends on itself" };
   }
   return undefined;
+}
+
+/** What no name of a branch contains, by the rules of `git check-ref-format refs/heads/<name>`. */
+const NOT_IN_BRANCH =
+  /^[-/]|[\u0000-\u0020\u007F~^:?*[\\]|\.\.|@\{|\/\/|(?:^|\/)\.|\.lock(?:\/|$)|[./]$/;
+
+/** git itself is asked when the task starts. */
+function explainTarget({ target }: Task): TaskFault | undefined {
+  if (target === undefined || !NOT_IN_BRANCH.test(target)) return undefined;
+  return {
+    message: `target: ${shorten(target)} is no name for a branch`,
+    hint: "see git check-ref-format",
+  };
 }
 
 function explainReviewBy({ review_by: reviewer, agent }: Task): TaskFault | undefined {

@@ -1,4 +1,5 @@
 /** What a task file may say: each field's bad values, named in the message, and what is kept untouched. */
+import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import { JsonFault, mayStillGrow } from "../../src/codec/json.ts";
 import { checkTask, type DecodedTask, decodeTask, TaskSchema } from "../../src/codec/task-codec.ts";
@@ -21,6 +22,8 @@ function refusalOf(step: () => unknown): ErrInvalidTask {
   throw new Error("accepted");
 }
 
+const hasGit = spawnSync("git", ["--version"]).status === 0;
+
 const NOT_INTEGERS = [
   "1.5",
   "1e999",
@@ -32,6 +35,14 @@ const NOT_INTEGERS = [
   "true",
   "[]",
   "{}",
+];
+
+/** Each breaks one rule of `git check-ref-format`, the last one a rule of `git branch`. */
+const NO_BRANCHES = [
+  ..."bad..name .hidden a/.b a.lock a.lock/b a. /a a/ a//b a@{b a\u007fb a\\b".split(" "),
+  ..."a~b a^b a:b a?b a*b a[b".split(" "),
+  "a b",
+  "-a",
 ];
 
 /** Each field with values that it must refuse. */
@@ -107,7 +118,10 @@ const BAD: [string, string[]][] = [
   ["setup", ['"npm ci"', "null", "{}", "[1]", "[[]]", '[""]', '[["a"],[""]]']],
   ["worktree", ['"AUTO"', '"/some/where"', "true", "null", "{}"]],
   ["land", ['"MERGE"', '"push"', "true", "null", "{}"]],
-  ["target", ['""', "1", "null", "{}", '"a\\u0000b"']],
+  [
+    "target",
+    ['""', "1", "null", "{}", '"a\\u0000b"', ...NO_BRANCHES.map((name) => JSON.stringify(name))],
+  ],
   ["land_command", ['"git push"', "null", "{}", "[1]", '[""]', '["","a"]']],
   ["land_into_checkout", ['"yes"', "1", "null", "[]"]],
   ["review_by", ['""', "1", "null", "[]"]],
@@ -185,6 +199,22 @@ describe("a field", () => {
         });
         expect(error.message.length).toBeLessThan(250);
         expect(mayStillGrow(error)).toBe(false);
+      }
+    },
+  );
+
+  it.skipIf(!hasGit)(
+    "target may have each name, and no other, that git allows for a branch",
+    () => {
+      const pieces = ["a", ".", "/", "@", "{", "-", ".lock"];
+      const pairs = pieces.flatMap((one) => pieces.map((other) => one + other));
+      const names = [...NO_BRANCHES, ...pieces, ...pairs, "a/b.c/d-e", "HEAD", "lock", "a.lockx/b"];
+      for (const name of names) {
+        const { status } = spawnSync("git", ["check-ref-format", `refs/heads/${name}`]);
+        const isGood = status === 0 && !name.startsWith("-");
+        const check = (): unknown => decodeMembers(`"target":${JSON.stringify(name)}`);
+        if (isGood) expect(check, name).not.toThrow();
+        else expect(check, name).toThrow(/^target: /);
       }
     },
   );

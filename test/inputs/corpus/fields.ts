@@ -105,6 +105,13 @@ export const FIELDS: InputCase[] = [
     ["an agent's name of 129", `{"prompt":"x","agent":"${"a".repeat(129)}"}`, refused("agent: ")],
     ["an agent without a name", '{"prompt":"x","agent":""}', refused("agent: ")],
   ]),
+  ...contents("target", [
+    ["a name with two dots", task('"target":"bad..name"'), refused("target: ")],
+    ["an option", task('"target":"--force"'), refused("target: ")],
+    ["a folder that is hidden", task('"target":"a/.b"'), refused("target: ")],
+    ["a name of git's locks", task('"target":"main.lock"'), refused("target: ")],
+    ["a branch in folders", task('"target":"a/b.c/d-1"'), RUNS],
+  ]),
   ...contents("exec", [
     ["a string", '{"exec":"true"}', refused("exec: ")],
     ["null", '{"exec":null}', refused("exec: ")],

@@ -28,7 +28,9 @@ it("fires with --once a time that passed before, and none of those that come dur
   expect((await pool.run(["run", "--once"])).code).toBe(0);
   const during = fired().filter((id) => !before.includes(id));
   expect(during.length).toBeGreaterThan(0);
-  const ended = pool.events().find((one) => one["task_id"] === "long" && one["event"] === "completed");
+  const ended = pool
+    .events()
+    .find((one) => one["task_id"] === "long" && one["event"] === "completed");
   // The long task begins about at the start of the run, and takes three seconds.
   const limit = stamp(Date.parse(String(ended?.["timestamp"])) - 1000);
   expect(during.filter((id) => timeOf(id) > limit)).toEqual([]);
