@@ -41,7 +41,7 @@ const SEARCHES = [
     what: "kill, stop, error and second kill at each file-system call of each operation",
     long: "npm run test:crash -- --sample 150",
     short: "npm run test:crash -- --sample 12 --seconds 60",
-    figures: /^((?:kill|zombie|error|compound|worker|controls): .+)$/gm,
+    figures: /^((?:kill|zombie|error|compound|worker): .* passed, .+|controls: .+)$/gm,
   },
   {
     name: "syscalls",
@@ -119,7 +119,7 @@ const SEARCHES = [
     what: "steady load, watched for descriptors, memory and files that grow",
     long: "npm run test:soak -- --minutes 10 && npm run test:soak -- --controls --seconds 60",
     short: "npm run test:soak -- --seconds 45",
-    figures: /^(\d+ s, seed .+|\d+ figures, .+|\d+ leaks on purpose, .+)$/gm,
+    figures: /^(\d+ s, seed .+|\d+ figures, .+|\d+ faults on purpose, .+)$/gm,
   },
 ];
 
