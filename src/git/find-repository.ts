@@ -1,6 +1,7 @@
 /** Finds the repository of a directory by its files, without running git: cheap, for a process that must not wait. Changes nothing. */
 import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { NAMED, statOf, tryReadText } from "../host/regular-file.ts";
 
 /** @returns the git directory that all worktrees of the repository share; without a repository the directory itself */
 export function repositoryOf(dir: string): string {
@@ -16,23 +17,16 @@ export function repositoryOf(dir: string): string {
 
 function commonDirAt(dir: string): string | undefined {
   const dotGit = join(dir, ".git");
-  const stats = fs.statSync(dotGit, { throwIfNoEntry: false });
-  if (stats?.isDirectory() === true) return realPath(dotGit);
-  if (stats?.isFile() === true) {
-    const [, named = ""] = /^gitdir: (.+)$/m.exec(readText(dotGit)) ?? [];
+  if (statOf(dotGit)?.isDirectory() === true) return realPath(dotGit);
+  const text = tryReadText(dotGit, NAMED);
+  if (text !== undefined) {
+    const [, named = ""] = /^gitdir: (.+)$/m.exec(text) ?? [];
     const gitDir = resolve(dir, named.trim());
-    return realPath(resolve(gitDir, readText(join(gitDir, "commondir")).trim()));
+    const common = tryReadText(join(gitDir, "commondir"), NAMED) ?? "";
+    return realPath(resolve(gitDir, common.trim()));
   }
   const isBare = ["HEAD", "objects", "refs"].every((name) => fs.existsSync(join(dir, name)));
   return isBare ? dir : undefined;
-}
-
-function readText(path: string): string {
-  try {
-    return fs.readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
 }
 
 function realPath(path: string): string {

@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { join } from "node:path";
+import { lookInto } from "../host/regular-file.ts";
 import { makeRef } from "./refs.ts";
 import { atCommonDir, type Repository } from "./repository.ts";
 import { askGit, gitList } from "./run-git.ts";
@@ -71,14 +72,15 @@ function hooksIn(dir: string): string[] {
   }
 }
 
-function readStart(path: string): string | undefined {
+function readStart(path: string): string | Buffer | undefined {
   try {
-    return fs.statSync(path).size > HOOK_BYTES_MAX ? "large" : fs.readFileSync(path, "utf8");
+    const { stats, bytes } = lookInto(path, { isNamed: true, bytesMax: HOOK_BYTES_MAX });
+    return bytes ?? (stats.isFile() ? "large" : "no file");
   } catch {
     return undefined;
   }
 }
 
-function hashOf(text: string): string {
+function hashOf(text: string | Buffer): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }

@@ -20,6 +20,7 @@ import { lockFile } from "../host/file-lock.ts";
 import { judgeOwner, parseOwner } from "../host/identity.ts";
 import { listDir } from "../host/list-dir.ts";
 import { makeDirs } from "../host/make-dirs.ts";
+import { readRegular } from "../host/regular-file.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { Alerts } from "../journal/alerts.ts";
 import { submit } from "../mailbox/submit/submit.ts";
@@ -29,6 +30,8 @@ import type { RequestPlace, RequestTaker, RunRequest } from "./request-taker.ts"
 const LOOK_MS = 200;
 /** The first character of a folder whose run has ended. No id begins with it. */
 const ENDED = ".";
+/** Errors of `readRegular` that another try does not change. */
+const UNREADABLE: ReadonlySet<string> = new Set(["EINVAL", "EFBIG", "EACCES", "EPERM"]);
 /** Folders of ended runs whose files this process is taking now. */
 const beingTaken = new Set<string>();
 
@@ -181,10 +184,13 @@ function answer(runDir: string, id: string, text: object): void {
 
 /** @throws ErrInvalidTask, a system error */
 function readFile(path: string, id: string): Buffer {
-  const { isFile, size } = kindOf(path);
-  if (!isFile || size > TASK_BYTES_MAX)
-    throw new ErrInvalidTask("it is no file of a task, or too large", { id, path, phase: "drop" });
-  return fs.readFileSync(path);
+  try {
+    return readRegular(path, { bytesMax: TASK_BYTES_MAX });
+  } catch (error) {
+    if (!UNREADABLE.has(systemCode(error))) throw error;
+    const reason = `it is no file of a task, or too large: ${messageOf(error)}`;
+    throw new ErrInvalidTask(reason, { id, path, phase: "drop", cause: error });
+  }
 }
 
 /** Inserts the sender into the text, so that numbers keep the digits that were typed. */
@@ -192,11 +198,6 @@ function withSender(bytes: Buffer, sender: string): Buffer {
   const at = bytes.indexOf("{") + 1;
   const field = Buffer.from(`"sender":${JSON.stringify(sender)},`, "utf8");
   return Buffer.concat([bytes.subarray(0, at), field, bytes.subarray(at)]);
-}
-
-function kindOf(path: string): { isFile: boolean; size: number } {
-  const stats = fs.lstatSync(path);
-  return { isFile: stats.isFile(), size: stats.size };
 }
 
 /** Keeps a refused file in the run's directory, and tells a person why. */

@@ -1,4 +1,5 @@
 /** The folder of a run that ends: what a program leaves there at any moment is taken, or the program is told that it is not. */
+import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
@@ -51,7 +52,7 @@ function newDrop() {
   };
 }
 
-it.each(["renameSync", "readdirSync", "rmdirSync", "lstatSync"] as const)(
+it.each(["renameSync", "readdirSync", "rmdirSync", "openSync"] as const)(
   "a file that comes before the last %s is taken, or was refused",
   async (call) => {
     const { drop, dir, leave, taken } = newDrop();
@@ -85,3 +86,25 @@ it("what the disk refuses at the end is taken by a later look, also of the same 
   expect(taken).toEqual(["word of work"]);
   expect(fs.readdirSync(join(dir, "..")).filter((name) => name.includes("@"))).toEqual([]);
 });
+
+it.each(["a pipe", "a link", "a directory", "a large file"])(
+  "%s with the name of a task is refused when the run ends, and kept",
+  async (what) => {
+    const { drop, dir, place, tree } = newDrop();
+    const path = join(dir, "odd.json");
+    if (what === "a pipe") execFileSync("mkfifo", [path]);
+    else if (what === "a link") fs.symlinkSync("/dev/zero", path);
+    else if (what === "a directory") fs.mkdirSync(path);
+    else {
+      fs.writeFileSync(path, "{");
+      fs.truncateSync(path, 10 * 2 ** 30);
+    }
+    await drop.close();
+    await takeLeftDrops(place);
+    const [alert = ""] = fs.readFileSync(tree.alerts, "utf8").split("\n");
+    expect(JSON.parse(alert)).toMatchObject({ alert: "drop_refused" });
+    const [, kept = ""] = /it is in (.+?)"/.exec(alert) ?? [];
+    expect(fs.lstatSync(join(kept, "odd.json"))).toBeDefined();
+    expect(fs.readdirSync(join(dir, ".."))).toEqual([]);
+  },
+);

@@ -1,10 +1,10 @@
 /** Reads the plan for commands that show it. Reads it again when the file has changed. Writes nothing. */
-import fs from "node:fs";
 import { type RestRule, restAfter } from "../../core/rest.ts";
 import type { RoadmapNode } from "../../core/roadmap.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Standing } from "../../core/unmet.ts";
+import { NAMED, statOf, tryReadText } from "../../host/regular-file.ts";
 import type { IdReader, MakeIdReader } from "../../view/id-reader.ts";
 import { readUnlanded } from "../../view/landing.ts";
 import type { RoadmapDocument } from "./read/document.ts";
@@ -32,16 +32,11 @@ class PlanView implements IdReader {
   async refresh(): Promise<void> {
     const nowMs = performance.now();
     if (nowMs < this.againMs) return;
-    let stamp: string;
-    let text: string | undefined;
-    try {
-      const { ino, size, mtimeMs } = fs.statSync(this.tree.roadmap);
-      stamp = `${ino}.${size}.${mtimeMs}`;
-      if (stamp !== this.stamp) text = fs.readFileSync(this.tree.roadmap, "utf8");
-    } catch {
-      // There is no plan, or its file is being replaced at this moment.
-      return;
-    }
+    const stats = statOf(this.tree.roadmap);
+    const stamp = `${stats?.ino}.${stats?.size}.${stats?.mtimeMs}`;
+    const text = stamp === this.stamp ? undefined : tryReadText(this.tree.roadmap, NAMED);
+    // There is no plan, or its file is being replaced at this moment.
+    if (text === undefined && stamp !== this.stamp) return;
     const unlanded = readUnlanded(this.tree);
     if (text === undefined && isSame(unlanded, this.unlanded)) return;
     this.code ??= await loadCode();
