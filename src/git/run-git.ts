@@ -39,6 +39,8 @@ const ALWAYS = [
   // What we save must be on the disk before we remove anything.
   "core.fsync=committed,reference",
 ];
+/** For each call that looks at files: git starts no git in a repository inside, where a run may have written settings. */
+export const OWN_FILES = ["--ignore-submodules=dirty"];
 /** Variables of git that say where its files are. They do not say what a git session works on, so they are kept. */
 const KEPT = /^GIT_(?:EXEC_PATH|TEMPLATE_DIR|CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM)|SSL_\w+)$/;
 /** How long it waits for a lock file of another git (ms). */

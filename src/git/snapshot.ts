@@ -5,10 +5,12 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
+import { gitlinksIn, innerWork } from "./inner-repository.ts";
 import { newIndex } from "./own-index.ts";
 import { unreachable } from "./refs.ts";
 import { atCommonDir, commitOf, type Repository } from "./repository.ts";
 import { askGit, type GitAnswer, type GitCall, gitLines, gitList, gitText } from "./run-git.ts";
+import { stageAll } from "./stage.ts";
 
 export interface Worktree {
   /** Undefined when its directory is gone. */
@@ -160,7 +162,7 @@ async function treeOfFiles(
   await lookAtAllFiles(own);
   const missing: string[] = [];
   try {
-    await askGit(own, "add", "--all", "--", ".");
+    await stageAll(own);
   } catch (error) {
     // Git cannot read a file, or there is a repository without a commit. Save everything else.
     const { code } = await addWhatItCan(own, file);
@@ -172,7 +174,9 @@ async function treeOfFiles(
     const named = ["--pathspec-from-file=-", "--pathspec-file-nul"];
     await askGit({ ...own, input }, "add", "--force", ...named);
   }
-  missing.push(...(await repositoriesIn(own, call)));
+  // The tree only names their commits. The look at them must not use the index of the snapshot.
+  for (const path of await innerWork(call, await gitlinksIn(own)))
+    missing.push(`${path} is a repository of its own`);
   const tree = await gitText(own, "write-tree");
   fs.rmSync(file, { force: true });
   return { tree, missing };
@@ -181,7 +185,7 @@ async function treeOfFiles(
 async function addWhatItCan(own: GitCall, index: string): Promise<GitAnswer> {
   // A killed git left this lock.
   fs.rmSync(`${index}.lock`, { force: true });
-  return askGit({ ...own, answers: [1] }, "add", "--all", "--ignore-errors", "--", ".");
+  return stageAll({ ...own, answers: [1] }, "--ignore-errors");
 }
 
 /** Makes git look at all files, even those that a person or an agent told it to skip. */
@@ -192,45 +196,6 @@ async function lookAtAllFiles(call: GitCall): Promise<void> {
   if (marked.length === 0) return;
   const input = marked.map((line) => `${line.slice(2)}\0`).join("");
   await askGit({ ...call, input }, "update-index", "--no-assume-unchanged", "-z", "--stdin");
-}
-
-/**
- * Directories in the worktree that are repositories of their own. The tree of a snapshot only names their commit.
- * @param own a call with the index of the snapshot; the calls in those repositories must not use it
- */
-async function repositoriesIn(own: GitCall, call: GitCall): Promise<string[]> {
-  const links = (await gitList(own, "ls-files", "--stage", "-z")).filter((line) =>
-    line.startsWith("160000 "),
-  );
-  const found: string[] = [];
-  for (const link of links) {
-    const path = link.slice(link.indexOf("\t") + 1);
-    const dir = join(call.cwd, path);
-    if (fs.existsSync(join(dir, ".git")) && !(await isElsewhere(dir, call)))
-      found.push(`${path} is a repository of its own`);
-  }
-  return found;
-}
-
-/** Whether the remote repository of a submodule has everything that the submodule holds. */
-async function isElsewhere(dir: string, { env = {} }: GitCall): Promise<boolean> {
-  const call: GitCall = { cwd: dir, env };
-  try {
-    const files = await gitText(call, "status", "--porcelain", "--ignored", "-uall");
-    const kept = ["--not", "--remotes"];
-    const all = await gitText(
-      call,
-      "rev-list",
-      "--max-count=1",
-      "--all",
-      "--reflog",
-      "HEAD",
-      ...kept,
-    );
-    return files === "" && all === "";
-  } catch {
-    return false;
-  }
 }
 
 /** Commits that this worktree knows and that no branch contains. */

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { commitOf, type Repository } from "./repository.ts";
-import { type GitCall, gitList } from "./run-git.ts";
+import { type GitCall, gitList, OWN_FILES } from "./run-git.ts";
 import type { Worktree } from "./snapshot.ts";
 
 export interface WorktreeStatus {
@@ -31,7 +31,8 @@ export async function statusOf(
   { path, gitDir }: Worktree,
 ): Promise<WorktreeStatus> {
   const call: GitCall = { cwd: path ?? gitDir, gitDir, env };
-  const asked = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=matching"];
+  const files = ["--untracked-files=all", "--ignored=matching"];
+  const asked = ["status", "--porcelain=v2", "-z", ...OWN_FILES, ...files];
   const entries = path === undefined ? [] : await gitList(call, ...asked);
   const begun = Object.entries(OPERATIONS).find(([name]) => fs.existsSync(join(gitDir, name)));
   return { ...parseStatus(entries), operation: begun?.[1], head: await commitOf(call, "HEAD") };

@@ -83,7 +83,7 @@ export async function checkTrees(
       results.push(failing(name, `${cwd} is not there, and tasks are to run in it`, "make it"));
       continue;
     }
-    const argv = [...GIT, "status", "--porcelain", "--no-renames"];
+    const argv = [...GIT, "status", "--porcelain", "--no-renames", "--ignore-submodules=dirty"];
     const end = await runToItsEnd({ argv, cwd, env, input: "", limitMs: GIT_MS_MAX });
     // No repository, or no git: there is nothing to say.
     if (end.fault !== undefined || end.exitCode !== 0) continue;

@@ -1,7 +1,7 @@
 /** Brings the work of a branch on top of its target, in a worktree without a branch. The branch itself stays as it is. */
 import { ErrGit } from "../../core/errors.ts";
 import { commitOf, isAncestor, type Repository } from "../../git/repository.ts";
-import { askGit, endOf, type GitCall, gitLines, gitText } from "../../git/run-git.ts";
+import { askGit, endOf, type GitCall, gitLines, gitText, OWN_FILES } from "../../git/run-git.ts";
 import type { LandingWorktree } from "./landing-worktree.ts";
 
 export type Together =
@@ -21,6 +21,7 @@ const SETTINGS = [
   "core.editor=true",
   "sequence.editor=true",
 ];
+const PLAIN = ["--no-ext-diff", "--no-textconv", "--no-color"];
 /** How much of a conflict is shown (characters). */
 const TEXT_MAX = 6000;
 
@@ -64,7 +65,7 @@ async function together(call: GitCall, args: string[]): Promise<Together> {
 async function conflict(call: GitCall, fault: string): Promise<Together> {
   const unmerged = await gitLines(call, "ls-files", "--unmerged");
   if (unmerged.length === 0) throw new ErrGit(fault, { path: call.cwd });
-  const files = await gitLines(call, "diff", "--name-only", "--diff-filter=U");
-  const text = await gitText(call, "diff", "--no-ext-diff", "--no-textconv", "--no-color");
+  const files = await gitLines(call, "diff", ...OWN_FILES, "--name-only", "--diff-filter=U");
+  const text = await gitText(call, "diff", ...OWN_FILES, ...PLAIN);
   return { kind: "conflict", files, text: text.slice(0, TEXT_MAX) };
 }

@@ -5,7 +5,8 @@
 
 import type { Task } from "../../core/task.ts";
 import { atCommonDir, commitOf, isAncestor, type Repository } from "../../git/repository.ts";
-import { askGit, type GitCall, gitList, gitText } from "../../git/run-git.ts";
+import { askGit, type GitCall, gitList, gitText, OWN_FILES } from "../../git/run-git.ts";
+import { stageAll } from "../../git/stage.ts";
 import { statusOf, type WorktreeStatus } from "../../git/status.ts";
 import { branchOf } from "./names.ts";
 import { type SaveOrder, saveWork } from "./save.ts";
@@ -33,7 +34,7 @@ export async function commitWork(order: SaveOrder, task: Task): Promise<string |
   const hindrance = explainStatus(status);
   if (hindrance !== undefined) return hindrance;
   if (await hasOwnIndex(call)) await saveWork(order);
-  await askGit(call, "add", "--all", "--", ".");
+  await stageAll(call);
   const tree = await gitText(call, "write-tree");
   if (tree === (await gitText(call, "rev-parse", "HEAD^{tree}"))) return undefined;
   const head = status.head ?? "";
@@ -79,7 +80,7 @@ async function isIn(repository: Repository, commit = "", branch: string): Promis
 async function hasOwnIndex(call: GitCall): Promise<boolean> {
   const staged = await gitList(call, "diff-index", "--cached", "--name-only", "-z", "HEAD");
   if (staged.length === 0) return false;
-  const later = new Set(await gitList(call, "diff-files", "--name-only", "-z"));
+  const later = new Set(await gitList(call, "diff-files", ...OWN_FILES, "--name-only", "-z"));
   return staged.some((name) => later.has(name));
 }
 

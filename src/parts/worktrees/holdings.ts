@@ -1,6 +1,7 @@
 /** Finds what a worktree holds, and whether it may be removed. Only reads. */
 import fs from "node:fs";
 import { join } from "node:path";
+import { gitlinksIn, innerWork } from "../../git/inner-repository.ts";
 import { branchesWith, countOwnCommits, listRefs, unreachable } from "../../git/refs.ts";
 import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
 import type { GitCall } from "../../git/run-git.ts";
@@ -43,7 +44,9 @@ export async function lookAt(
   mayGo: readonly string[],
 ): Promise<Holdings> {
   const status = await statusOf(repository, worktree);
-  const { branch } = worktree;
+  const { branch, path, gitDir } = worktree;
+  const call: GitCall = { cwd: path ?? gitDir, gitDir, env: repository.env };
+  const inner = path === undefined ? [] : await innerWork(call, await gitlinksIn(call));
   const own = `refs/heads/${branch}`;
   const tip = await commitOf(atCommonDir(repository), own);
   const base = await baseOf(repository, id);
@@ -53,16 +56,17 @@ export async function lookAt(
   const { head } = status;
   return {
     id,
-    path: worktree.path,
+    path,
     branch,
     ...filesOf(status),
+    modified: [...status.modified, ...inner],
     ignored: await ignoredOf(repository, worktree, mayGo),
     operation: status.operation,
     commits: isEmpty ? 0 : await countOwnCommits(repository, branch),
     merged_into: mergedInto,
     is_head_lost: head !== undefined && (await unreachable(repository, [head])).length > 0,
     saves: (await savesOf(repository, id)).map(({ ref }) => ref),
-    lock: lockOf(worktree.gitDir),
+    lock: lockOf(gitDir),
     has_changed_settings: (await listRefs(repository, changedRefOf(id))).length > 0,
   };
 }

@@ -7,7 +7,7 @@ import { landingIdOf } from "../../../core/landing.ts";
 import { headlineOf } from "../../../core/outcome.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
 import { atCommonDir, commitOf, openRepository } from "../../../git/repository.ts";
-import { gitLines } from "../../../git/run-git.ts";
+import { gitLines, OWN_FILES } from "../../../git/run-git.ts";
 import { counted, fold, safe, wrap } from "../../../text/render.ts";
 import { findRun, findTask } from "../../../view/find-task.ts";
 import { changeText } from "../../../view/landing.ts";
@@ -70,7 +70,9 @@ async function learn(tree: StateTree, order: LandingOrder): Promise<Review> {
     tip,
   );
   const isHere = fs.existsSync(worktree);
-  const status = isHere ? await gitLines({ cwd: worktree }, "status", "--porcelain") : [];
+  const status = isHere
+    ? await gitLines({ cwd: worktree }, "status", "--porcelain", ...OWN_FILES)
+    : [];
   const place = await findTask(tree, task_id);
   const record = place === undefined ? undefined : readJsonObject(place.path);
   const run = findRun(tree, task_id, place, record);
