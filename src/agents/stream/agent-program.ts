@@ -62,8 +62,18 @@ export interface AgentProgram {
   readonly keepsSessionId?: boolean;
   /** True if the program can say which messages its session has got. */
   readonly knowsMessages?: boolean;
+  /** What the program itself keeps of a session. It decides what a resumed session knows. Left out: nothing that we can read. */
+  readonly record?: SessionRecord;
   /** A file that the program writes for itself, with facts that its stream lacks, such as its quota. */
   readonly sideStream?: SideStream;
+}
+
+/** The program's own record of a session, a file of lines. It belongs to the program, and may be missing. */
+export interface SessionRecord {
+  /** The path of the file; undefined while it does not exist. */
+  find(settings: AgentSettings, sessionId: string): string | undefined;
+  /** The message to the model on this line: its uuid if it is one of ours, and its text. Undefined when the line holds no message. */
+  readMessage(line: string): { uuid?: string; text?: string } | undefined;
 }
 
 /** A file of the program's own. It belongs to the program, and may be missing. */

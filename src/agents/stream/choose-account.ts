@@ -61,7 +61,6 @@ export async function enterAccount(
 
 /** Whether the run waits for the session's account. A task that continues the session of another task always needs that session. */
 function staysWith(session: SessionDocument, refused: Refused, nowMs: number): boolean {
-  return (
-    session.untold === true || ("untilMs" in refused && refused.untilMs - nowMs <= SESSION_WAIT_MS)
-  );
+  const isContinued = session.untold === true && session.continues !== undefined;
+  return isContinued || ("untilMs" in refused && refused.untilMs - nowMs <= SESSION_WAIT_MS);
 }

@@ -97,10 +97,13 @@ export function beginWith(
     session.cwd === fresh.cwd;
   if (session?.session_id == null || !isOurs) return undefined;
   const last = lastName(stateDir, session.session_id);
-  if (last === named)
+  if (last === named) {
+    // What the session was told before was about another task.
+    const { offer: _, ...begun } = session;
     return accounts.includes(session.account)
-      ? { ...session, untold: true }
+      ? { ...begun, untold: true }
       : { ...fresh, hand_off: session.hand_off };
+  }
   const { task_id: other = "" } = readContinued(stateDir, last ?? "") ?? {};
   return failed(
     "config",

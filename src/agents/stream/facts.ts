@@ -1,5 +1,5 @@
 /**
- * The facts that the stream of a coding agent reports, in one form for all kinds. Types only. Each kind has an adapter that turns
+ * The facts that the stream of a coding agent reports, in one form for all kinds. Each kind has an adapter that turns
  * lines of its program into facts. `run-state.ts` decides what follows from them, for all kinds alike.
  */
 
@@ -83,3 +83,9 @@ export type Fact =
 
 /** Turns one line of a stream into facts. It never throws: a line that is not JSON is an unknown fact. */
 export type ReadLine = (line: string) => Fact[];
+
+/** True when the model has answered, with a text or a tool call. What the program says by itself is no answer. */
+export function isAnswer(fact: Fact): boolean {
+  if (fact.fact === "turn_ended") return fact.end.fault === undefined;
+  return fact.fact === "tool_started" || fact.fact === "thought";
+}

@@ -3,12 +3,11 @@
  * message counts as read only when the stream proves it. Until then, it is offered to the next program again.
  */
 import { randomUUID } from "node:crypto";
-import { join, relative, resolve, sep } from "node:path";
+import { relative } from "node:path";
 import type { Briefing } from "../briefing.ts";
-import type { Fact, ReadLine } from "./facts.ts";
-import { LineTail } from "./line-tail.ts";
-import { isAnswer } from "./run-recorder.ts";
+import { type Fact, isAnswer } from "./facts.ts";
 import { type Message, type Offer, SayBox } from "./say-box.ts";
+import { hashOfText, type SessionProof } from "./session-proof.ts";
 import { StandingWords } from "./standing-words.ts";
 
 /** How long after its last turn a program may still show that it has read a message (ms). */
@@ -48,17 +47,25 @@ export class MessageFeed {
   }
 
   /**
-   * The text of all unread messages, for the packet of a program that is about to start. "" when there are none.
+   * Makes the packet of a program that is about to start, with all unread messages.
+   * @param compose makes it from the text of the messages; "" when there are none
    * @param mayAsk true if the program can say which messages its session got. Then earlier offers without proof wait for that answer
    */
-  takeIntoPacket(newReader: () => ReadLine, mayAsk = false): string {
-    this.settleEarlierOffers(newReader);
-    const messages = this.box
-      .unread()
-      .filter(
-        ({ n }) => !(mayAsk && this.awaitAnswer(n)) && this.offer(n, this.packetUuid, "packet"),
-      );
-    return messages.map(({ text }) => text).join("\n\n");
+  makePacket(proof: SessionProof, compose: (messages: string) => string, mayAsk = false): string {
+    this.settleEarlierOffers(proof);
+    let messages = this.box.unread().filter(({ n }) => !(mayAsk && this.awaitAnswer(n)));
+    for (;;) {
+      const packet = compose(messages.map(({ text }) => text).join("\n\n"));
+      // A message whose offer cannot be written is left out, and that changes the packet.
+      const offered = messages.filter(({ n }) => this.offer(n, this.packetUuid, "packet", packet));
+      if (offered.length === messages.length) return packet;
+      messages = offered;
+    }
+  }
+
+  /** The offer of this run's packet, written nowhere yet. */
+  offerOfPacket(packet: string): Offer {
+    return this.newOffer(this.packetUuid, "packet", packet);
   }
 
   /**
@@ -73,8 +80,10 @@ export class MessageFeed {
     }
     for (const { n, text } of news) {
       const uuid = randomUUID();
+      const words = this.standing.addTo(uuid, text);
       // Write the offer down before you make it. So after a crash we know where the proof would be.
-      if (this.offer(n, uuid, "message")) write(uuid, this.standing.addTo(uuid, text));
+      if (this.offer(n, uuid, "message", words)) write(uuid, words);
+      else this.standing.noteWithdrawn(uuid);
     }
   }
 
@@ -137,11 +146,9 @@ export class MessageFeed {
   }
 
   /** @returns false when it cannot be written now */
-  private offer(n: number, uuid: string, via: Offer["via"]): boolean {
-    const { stateDir, eventsLog, from } = this.p;
-    const at = Math.floor(Date.now() / 1000);
+  private offer(n: number, uuid: string, via: Offer["via"], text: string): boolean {
     try {
-      this.box.noteOffer(n, { v: 1, uuid, via, events: relative(stateDir, eventsLog), from, at });
+      this.box.noteOffer(n, this.newOffer(uuid, via, text));
     } catch {
       this.stamp = undefined;
       return false;
@@ -149,6 +156,13 @@ export class MessageFeed {
     this.offered.add(n);
     this.open.set(via === "packet" ? `${uuid} ${n}` : uuid, { n, sinceMs: performance.now() });
     return true;
+  }
+
+  private newOffer(uuid: string, via: Offer["via"], text: string): Offer {
+    const { stateDir, eventsLog, from } = this.p;
+    const at = Math.floor(Date.now() / 1000);
+    const events = relative(stateDir, eventsLog);
+    return { v: 1, uuid, via, events, from, at, sha256: hashOfText(text) };
   }
 
   private prove(uuid: string): void {
@@ -171,27 +185,17 @@ export class MessageFeed {
     }
   }
 
-  /** Finds proofs in the streams of earlier runs, because a killed worker may have left one unread. */
-  private settleEarlierOffers(newReader: () => ReadLine): void {
+  /** Finds proofs of earlier runs, because a killed worker may have left one unread. */
+  private settleEarlierOffers(proof: SessionProof): void {
     for (const { n } of this.box.unread()) {
       const offer = this.box.offerOf(n);
-      if (offer === undefined || !isProven(this.p.stateDir, offer, newReader())) continue;
-      this.proven.add(n);
+      if (offer !== undefined && proof.has(offer, isMessageRead)) this.proven.add(n);
     }
     this.writeProofs();
   }
 }
 
-function isProven(stateDir: string, offer: Offer, read: ReadLine): boolean {
-  const path = resolve(stateDir, offer.events);
-  if (!path.startsWith(join(stateDir, "runs") + sep)) return false;
-  let isFound = false;
-  const tail = new LineTail(path, offer.from, (line) => {
-    for (const fact of read(line)) {
-      if (offer.via === "packet") isFound ||= isAnswer(fact);
-      else isFound ||= fact.fact === "message" && fact.uuid === offer.uuid && fact.state === "read";
-    }
-  });
-  tail.end();
-  return isFound;
+function isMessageRead(fact: Fact, { uuid, via }: Offer): boolean {
+  if (via === "packet") return isAnswer(fact);
+  return fact.fact === "message" && fact.uuid === uuid && fact.state === "read";
 }

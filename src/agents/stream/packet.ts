@@ -7,14 +7,18 @@ import type { SessionDocument } from "./session-file.ts";
 /** The largest size of the news and the messages together (bytes). A message of a person may be longer. */
 const NEWS_BYTES_MAX = 6 * 1024;
 
-/** The first input of the program. @param messages messages since the last run; "" when there are none */
+/**
+ * The first input of the program.
+ * @param isTold the session is proven to know the task, so the task is not sent again
+ * @param messages messages since the last run; "" when there are none
+ */
 export function firstWords(
   assignment: Assignment,
   session: SessionDocument,
+  isTold: boolean,
   messages: string,
 ): string {
-  const isNew = session.session_id === null || session.untold === true;
-  const words = isNew ? packetOf(assignment, session) : resumePacketOf(session);
+  const words = isTold ? resumePacketOf(session) : packetOf(assignment, session);
   const { briefing } = assignment;
   const news = briefing?.news(Math.max(0, NEWS_BYTES_MAX - Buffer.byteLength(messages))) ?? "";
   const parts = [
@@ -26,12 +30,21 @@ export function firstWords(
   return parts.filter((part) => part !== "").join("\n\n");
 }
 
-/** The task, and what the session before this one did, if that session is gone. */
-function packetOf(assignment: Assignment, { hand_off, session_id }: SessionDocument): string {
+/** The task, and what was done on it before. */
+function packetOf(
+  assignment: Assignment,
+  { continues, hand_off, session_id }: SessionDocument,
+): string {
   const path = assignment.node?.packetFile ?? writePacket(assignment);
   const task = fs.readFileSync(path, "utf8");
-  if (hand_off === "" || session_id !== null) return task;
-  return `${task}\n\n## What was done before\n\nAn earlier session worked on this task and is gone. It left this:\n\n${hand_off}\n`;
+  const before = `${task}\n\n## What was done before\n\n`;
+  if (session_id === null)
+    return hand_off === ""
+      ? task
+      : `${before}An earlier session worked on this task and is gone. It left this:\n\n${hand_off}\n`;
+  // The session knows another task, and that one has ended.
+  if (continues !== undefined) return task;
+  return `${before}Your last run of this task did not come to its end. Look first at what is done already.\n\n${hand_off}\n`;
 }
 
 /** For a session that knows its task: says why it runs again. It does not repeat the task, because that would cost twice. */

@@ -11,7 +11,7 @@ import { planOf } from "../budget/plan-of.ts";
 import { type CostRecord, hasUsed, priceOf } from "../cost-records.ts";
 import { type LogSubject, logRecordOf } from "./agent-log.ts";
 import { noteContinuedBooked } from "./continued.ts";
-import type { Fact, Usage } from "./facts.ts";
+import { type Fact, isAnswer, type Usage } from "./facts.ts";
 import type { RunVerdict } from "./run-outcome.ts";
 import {
   addUsage,
@@ -22,6 +22,7 @@ import {
   subtractUsage,
 } from "./run-state.ts";
 import { keepInRun, type SessionDocument, type SessionFile } from "./session-file.ts";
+import { provesPacket } from "./session-proof.ts";
 
 /** How much of its last text is kept for the next run (characters). */
 const HAND_OFF_MAX = 4000;
@@ -34,6 +35,8 @@ interface RecorderParts {
   file: SessionFile;
   /** See `AgentProgram`. */
   keepsSessionId: boolean;
+  /** The uuid of the packet that this run begins with. */
+  packetUuid: string;
   /** Called when the model has answered: the account is not at its limit. */
   onAnswer: () => void;
   onQuota: (quota: Extract<Fact, { fact: "quota" }>) => void;
@@ -51,17 +54,23 @@ export class RunRecorder {
   private readonly file: SessionFile;
   private readonly subject: LogSubject;
   private readonly log: Journal;
-  private readonly on: Omit<RecorderParts, "file" | "keepsSessionId">;
+  private readonly packetUuid: string;
+  private readonly on: Pick<RecorderParts, "onAnswer" | "onQuota" | "onTurnEnd" | "onCompacted">;
   private readonly assignment: Assignment;
   private readonly startedMs = performance.now();
   private model: string | null;
   /** When the session was last written (monotonic ms), and the agent's last text at that time. */
-  private kept = { atMs: Number.NEGATIVE_INFINITY, text: undefined as string | undefined };
+  private kept = {
+    atMs: Number.NEGATIVE_INFINITY,
+    text: undefined as string | undefined,
+    isTold: false,
+  };
 
   constructor(assignment: Assignment, session: SessionDocument, parts: RecorderParts) {
-    const { file, keepsSessionId } = parts;
+    const { file, keepsSessionId, packetUuid } = parts;
     this.assignment = assignment;
     this.resumed = keepsSessionId ? (session.session_id ?? undefined) : undefined;
+    this.packetUuid = packetUuid;
     this.on = parts;
     this.model = modelOf(assignment, session);
     const { stateDir, runDir, task } = assignment;
@@ -84,6 +93,7 @@ export class RunRecorder {
     for (const fact of facts) {
       applyFact(this.state, fact);
       if (isAnswer(fact)) this.on.onAnswer();
+      if (provesPacket(fact, this.packetUuid)) delete this.session.untold;
       if (fact.fact === "quota") this.on.onQuota(fact);
       if (fact.fact === "compacted") this.on.onCompacted();
       if (fact.fact === "session") this.noteSession(fact.id, fact.model);
@@ -146,12 +156,14 @@ export class RunRecorder {
   /** Writes what the next run needs if this process is killed. */
   keepSession(): void {
     const { lastText, sessionId } = this.state;
-    if (sessionId === undefined || this.hasLostSession || this.kept.text === lastText) return;
+    const isTold = this.session.untold !== true;
+    const isKept = this.kept.text === lastText && this.kept.isTold === isTold;
+    if (sessionId === undefined || this.hasLostSession || isKept) return;
     const nowMs = performance.now();
-    // Write the id and the first text of a session without delay.
-    const isFirst = (this.kept.text ?? "") === "";
+    // Write the id and the first text of a session without delay, and that it knows its task.
+    const isFirst = (this.kept.text ?? "") === "" || this.kept.isTold !== isTold;
     if (!isFirst && nowMs - this.kept.atMs < KEEP_MS) return;
-    this.kept = { atMs: nowMs, text: lastText };
+    this.kept = { atMs: nowMs, text: lastText, isTold };
     this.write({ ...this.session, hand_off: handOffOf(CUT_OFF, lastText) });
   }
 
@@ -252,12 +264,6 @@ export class RunRecorder {
       outcome,
     };
   }
-}
-
-/** True when the model has answered, with a text or a tool call. What the program says by itself is no answer. */
-export function isAnswer(fact: Fact): boolean {
-  if (fact.fact === "turn_ended") return fact.end.fault === undefined;
-  return fact.fact === "tool_started" || fact.fact === "thought";
 }
 
 /** The reason that the next run is told. It does not get the question to a person. */

@@ -16,7 +16,7 @@ export interface Message {
   isUrgent: boolean;
 }
 
-/** How a message was offered, and where to find the proof that it was read. */
+/** How a message or a task was offered, and where to find the proof that it was read. */
 export interface Offer {
   v: 1;
   /** The uuid of the message, or of the packet with which it was sent. */
@@ -27,6 +27,8 @@ export interface Offer {
   from: number;
   /** Unix seconds. */
   at: number;
+  /** The whole text that the program was given: see `hashOfText`. Older versions wrote none, and then only the stream can prove it. */
+  sha256?: string;
 }
 
 export const MESSAGE_STATES = ["recorded", "offered", "read"] as const;

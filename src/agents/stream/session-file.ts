@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { readDocument, removeDocument, replaceDocument } from "../../host/documents.ts";
 import type { Usage } from "./facts.ts";
 import { NO_USAGE } from "./run-state.ts";
+import type { Offer } from "./say-box.ts";
 
 export interface SessionDocument {
   v: 1;
@@ -24,8 +25,12 @@ export interface SessionDocument {
   was_refused: boolean;
   /** What the last run did, for a new session that takes over. */
   hand_off: string;
-  /** True when another task began the session, so the model does not know this task yet. */
+  /** True until a run has shown that the session knows its task. */
   untold?: boolean;
+  /** The packet with which the task was last given to the session, and where to find the proof that the session has it. */
+  offer?: Offer;
+  /** The task that began the session, if that is another one. */
+  continues?: string;
   /** True when the last run had done its work, and another run follows because of a message. */
   has_news?: boolean;
   /** How the last run of the task failed, and how many runs in a row failed like this. */
@@ -43,6 +48,7 @@ export function newSession(
     booked: NO_USAGE,
     was_refused: false,
     hand_off: "",
+    untold: true,
     updated_at: 0,
   };
 }

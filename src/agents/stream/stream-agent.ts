@@ -28,6 +28,7 @@ import { RunRecorder } from "./run-recorder.ts";
 import { countFailure } from "./same-failure.ts";
 import { SayBox } from "./say-box.ts";
 import { newSession, type SessionDocument, SessionFile, sessionOfRun } from "./session-file.ts";
+import { SessionProof } from "./session-proof.ts";
 import { SideTail } from "./side-tail.ts";
 import { type OwnStop, StreamWatch } from "./stream-watch.ts";
 
@@ -135,13 +136,12 @@ export class StreamAgent extends Agent {
     const stderrLog = join(runDir, "stderr.log");
     const stderrFrom = sizeOf(stderrLog);
     const limitMs = timeoutOf(assignment, settings) || WALL_MS;
+    const messages = newFeed(assignment, eventsLog);
     const recorder = new RunRecorder(assignment, session, {
       file,
       keepsSessionId: this.program.keepsSessionId === true,
-      onAnswer: () => {
-        gate.pass();
-        delete session.untold;
-      },
+      packetUuid: messages.packetUuid,
+      onAnswer: () => gate.pass(),
       onQuota: (quota) => gate.noteQuota(quota),
       onTurnEnd: () => meter.turnEnded(),
       onCompacted: () => messages.noteCompacted(),
@@ -149,8 +149,7 @@ export class StreamAgent extends Agent {
     const stop = new StopSignal();
     const meter = meterOf(assignment, budget, recorder, stop);
     assignment.stop.onStop((reason) => stop.stop(reason));
-    const messages = newFeed(assignment, eventsLog);
-    const packet = firstWords(assignment, session, this.takeUnread(messages, sessionId));
+    const packet = this.packetFor(assignment, session, settings, messages);
     session.has_news = false;
     const begun = { settings, packet, sessionId, cwd: session.cwd };
     const input = this.program.input(begun);
@@ -211,9 +210,28 @@ export class StreamAgent extends Agent {
     return await gate.noteEnd(recorder.state, verdict);
   }
 
-  private takeUnread(messages: MessageFeed, sessionId: string | undefined): string {
-    const mayAsk = sessionId !== undefined && this.program.knowsMessages === true;
-    return messages.takeIntoPacket(() => this.program.newReader(), mayAsk);
+  /** Makes the packet of a run. The task is in it unless the session is proven to know the task. */
+  private packetFor(
+    assignment: Assignment,
+    session: SessionDocument,
+    settings: AgentSettings,
+    messages: MessageFeed,
+  ): string {
+    const { program } = this;
+    const sessionId = session.session_id ?? undefined;
+    const record = sessionId === undefined ? undefined : program.record?.find(settings, sessionId);
+    const proof = new SessionProof(assignment.stateDir, program, record);
+    const isTold = proof.isTold(session);
+    const mayAsk = isTold && program.knowsMessages === true;
+    const packet = messages.makePacket(
+      proof,
+      (unread) => firstWords(assignment, session, isTold, unread),
+      mayAsk,
+    );
+    if (isTold) return packet;
+    session.untold = true;
+    session.offer = messages.offerOfPacket(packet);
+    return packet;
   }
 
   private giveUpSame(

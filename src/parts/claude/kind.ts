@@ -6,6 +6,7 @@ import { claudeArgv, isForeignVariable } from "./command-line.ts";
 import { newClaudeDialogue } from "./dialogue.ts";
 import { faultOfLastWords } from "./fault.ts";
 import { newClaudeReader } from "./read-line.ts";
+import { transcript } from "./transcript.ts";
 
 export const claudeProgram: AgentProgram = {
   newReader: newClaudeReader,
@@ -13,6 +14,7 @@ export const claudeProgram: AgentProgram = {
   input: () => ({ kind: "dialogue", dialogue: newClaudeDialogue() }),
   isForeignVariable,
   faultOfLastWords,
+  record: transcript,
   // It has no sandbox: it could write anywhere, and `doctor` says so.
   writableFolders: () => [],
 };

@@ -20,7 +20,7 @@ import { readLastWords } from "./fault.ts";
 import { findRollout } from "./find-rollout.ts";
 import { readObjectLine } from "./json-values.ts";
 import { newCodexExecReader } from "./read-exec-line.ts";
-import { newCodexRolloutReader } from "./read-rollout-line.ts";
+import { newCodexRolloutReader, readRolloutMessage } from "./read-rollout-line.ts";
 
 export const codexProgram: AgentProgram = {
   newReader: newCodexExecReader,
@@ -32,10 +32,8 @@ export const codexProgram: AgentProgram = {
   writableFolders: (settings) => writableFolders(settings.permissions, process.env),
   withWritable,
   keepsSessionId: true,
-  sideStream: {
-    find: (settings, sessionId) => findRollout(codexHomeOf(settings), sessionId),
-    newReader: newCodexRolloutReader,
-  },
+  record: { find: rolloutOf, readMessage: readRolloutMessage },
+  sideStream: { find: rolloutOf, newReader: newCodexRolloutReader },
 };
 
 export const appServerProgram: AgentProgram = {
@@ -67,9 +65,13 @@ function newCodexReader(): ReadLine {
   };
 }
 
+function rolloutOf(settings: AgentSettings, sessionId: string): string | undefined {
+  return findRollout(codexHomeOf(settings), sessionId);
+}
+
 function codexHomeOf({ env }: AgentSettings): string {
-  const home = env?.["HOME"] ?? process.env["HOME"] ?? os.homedir();
-  return env?.["CODEX_HOME"] ?? join(home, ".codex");
+  const own = env?.["CODEX_HOME"] ?? process.env["CODEX_HOME"];
+  return own ?? join(env?.["HOME"] ?? process.env["HOME"] ?? os.homedir(), ".codex");
 }
 
 function faultOfLastWords(lastWords: string): TurnFault | undefined {

@@ -4,7 +4,7 @@
  * to the old file of a resumed thread, so reading begins where that file ended when the run began.
  */
 import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
-import { type JsonMembers, membersAt, readObjectLine, textOf } from "./json-values.ts";
+import { type JsonMembers, listOf, membersAt, readObjectLine, textOf } from "./json-values.ts";
 import { readRateLimits, readUsage } from "./usage.ts";
 
 /** The text that the model gets instead of a command's output. No command's own output begins like this. */
@@ -16,6 +16,20 @@ export function newCodexRolloutReader(): ReadLine {
     return record === undefined
       ? []
       : readRecord(textOf(record["type"]), membersAt(record, "payload"));
+  };
+}
+
+/** The text that the model was given on this line: a prompt, or what the program adds by itself. It keeps no uuids of ours here. */
+export function readRolloutMessage(line: string): { text: string } | undefined {
+  // Most lines are none. They may be long.
+  if (!line.includes('"user"')) return undefined;
+  const { type, payload } = readObjectLine(line) ?? {};
+  const { role, content } = membersAt(payload);
+  if (type !== "response_item" || role !== "user") return undefined;
+  return {
+    text: listOf(content)
+      .map((part) => textOf(membersAt(part)["text"]))
+      .join(""),
   };
 }
 

@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { SayBox } from "../../../src/agents/stream/say-box.ts";
 import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type Bench, type Kind, newBench, type Step } from "./bench.ts";
@@ -151,6 +152,43 @@ describe.each(KINDS)("%s", (kind) => {
     expect(overlaps).toEqual([]);
     expect(bench.starts("coder")).toHaveLength(4);
     expect(new Set(bench.resumed("coder").slice(1)).size).toBe(1);
+  });
+});
+
+describe.each([
+  ["claude", "claude", {}],
+  ["codex", "codex", {}],
+  ["codex app-server", "codex", { mode: "app-server" }],
+] as const)("%s, killed early", (_, kind, settings) => {
+  /** The program begins its session and is killed, once with the packet in its session and once without. */
+  async function told(first: readonly Step[], say?: string): Promise<string[]> {
+    const bench = newBench([{ name: "coder", kind, settings, turns: [first, [DONE]] }]);
+    const { pool } = bench;
+    drop(bench);
+    if (say !== undefined) new SayBox(pool.state, "task", false).post(say, "cli");
+    await pool.start();
+    expect(await pool.result("task")).toMatchObject({ output: "Done.", attempts: 2 });
+    expect(bench.resumed("coder")).toEqual([undefined, expect.any(String)]);
+    return bench.messages("coder");
+  }
+
+  // The sleep gives the worker the time to read the id of the session.
+  const UNREAD = [{ unread: true }, { sleepMs: 300 }, { kill: "SIGKILL" }];
+
+  it("is sent its task again, with the messages for it, when its session has not got them", async () => {
+    const [first, second] = await told(UNREAD, "Also mend the other test.");
+    for (const packet of [first, second]) {
+      expect(packet).toContain("the task");
+      expect(packet).toContain("Also mend the other test.");
+    }
+    expect(second).toContain("Look first at what is done already");
+  });
+
+  it("is not sent its task twice when its session has got it", async () => {
+    const run = { run: "true" };
+    const [, second] = await told([run, { sleepMs: 300 }, { kill: "SIGKILL" }], "A message.");
+    expect(second).toContain("Go on where you were");
+    expect(second).not.toContain("A message.");
   });
 });
 

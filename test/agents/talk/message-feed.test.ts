@@ -5,11 +5,14 @@ import { expect, it } from "vitest";
 import type { Fact } from "../../../src/agents/stream/facts.ts";
 import { MessageFeed } from "../../../src/agents/stream/message-feed.ts";
 import { SayBox } from "../../../src/agents/stream/say-box.ts";
+import { SessionProof } from "../../../src/agents/stream/session-proof.ts";
 import { newClaudeReader } from "../../../src/parts/claude/read-line.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 function newTalk(): {
   box: SayBox;
+  /** Of a program that keeps no record of its session. */
+  proof: () => SessionProof;
   /** Of a new program in run number n. */
   feed: (n: number) => MessageFeed;
   /** What the program of that run prints. */
@@ -20,6 +23,7 @@ function newTalk(): {
   const events = (n: number): string => join(stateDir, "runs", `r${n}`, "events.jsonl");
   return {
     box: new SayBox(stateDir, "a", false),
+    proof: () => new SessionProof(stateDir, { newReader: newClaudeReader }, undefined),
     feed: (n) =>
       new MessageFeed({
         stateDir,
@@ -44,9 +48,9 @@ function newTalk(): {
 const read = (uuid: string): Fact => ({ fact: "message", uuid, state: "read" });
 
 it("passes each message once to a program, in order, with an offer that is there before", () => {
-  const { box, feed, pass } = newTalk();
+  const { box, feed, pass, proof } = newTalk();
   const first = feed(1);
-  expect(first.takeIntoPacket(newClaudeReader)).toBe("");
+  expect(first.makePacket(proof(), (text) => text)).toBe("");
   expect(pass(first)).toEqual([]);
   for (const text of ["one", "two"]) box.post(text, "cli");
   first.pass((uuid, text) => {
@@ -73,11 +77,11 @@ it("counts a message as read with its own proof only", () => {
 });
 
 it("counts what was in the packet as read when the model has answered", () => {
-  const { box, feed } = newTalk();
+  const { box, feed, proof } = newTalk();
   box.post("one", "cli");
   box.post("two", "cli");
   const one = feed(1);
-  expect(one.takeIntoPacket(newClaudeReader)).toBe("one\n\ntwo");
+  expect(one.makePacket(proof(), (text) => text)).toBe("one\n\ntwo");
   one.take({ fact: "said", text: "API Error" });
   expect(one.hasUnread()).toBe(true);
   one.take({ fact: "tool_started", id: "1", name: "Bash", input: "{}" });
@@ -86,21 +90,21 @@ it("counts what was in the packet as read when the model has answered", () => {
 });
 
 it("offers a message to the next program under another uuid when there is no proof of it", () => {
-  const { box, feed, pass, print } = newTalk();
+  const { box, feed, pass, print, proof } = newTalk();
   box.post("one", "cli");
   const [first] = pass(feed(1));
   print(1, { type: "command_lifecycle", command_uuid: first?.uuid, state: "queued" });
-  expect(feed(2).takeIntoPacket(newClaudeReader)).toBe("one");
+  expect(feed(2).makePacket(proof(), (text) => text)).toBe("one");
   expect(box.offerOf(1)?.uuid).not.toBe(first?.uuid);
 });
 
 it("finds a proof in the stream that a killed worker has not read", () => {
-  const { box, feed, pass, print } = newTalk();
+  const { box, feed, pass, print, proof } = newTalk();
   box.post("one", "cli");
   const [first] = pass(feed(1));
   print(1, { type: "command_lifecycle", command_uuid: first?.uuid, state: "started" });
   expect(box.stateOf(1)).toBe("offered");
-  expect(feed(2).takeIntoPacket(newClaudeReader)).toBe("");
+  expect(feed(2).makePacket(proof(), (text) => text)).toBe("");
   expect(box.stateOf(1)).toBe("read");
 });
 

@@ -39,8 +39,8 @@ const BROKEN: Readonly<Record<string, Change & { counted: string }>> = {
   "mail counts as read when it is offered": {
     file: "dist/worker/read-values.cjs",
     counted: " say/",
-    from: "this.box.noteOffer(n, {",
-    to: "this.box.noteRead(n, 'runs/x'), this.box.noteOffer(n, {",
+    from: "this.box.noteOffer(n, this.newOffer(",
+    to: "this.box.noteRead(n, 'runs/x'), this.box.noteOffer(n, this.newOffer(",
   },
   "what a run says is answered before it is recorded": {
     file: "dist/worker/drop.cjs",
