@@ -26,14 +26,22 @@ import {
 import type { Handler, HandlerContext } from "./handler.ts";
 import { writtenTooLong } from "./program.ts";
 
+/** Called before code of the user runs, which may block this thread. @returns call this when it has ended */
+export type EnterFunction = () => () => void;
+
 export class ModuleAgent extends Agent {
+  private readonly enter: EnterFunction;
   private handler: Promise<Handler> | undefined;
   private loaded: Handler | undefined;
 
-  /** @param loaded a function of this process. Left out: the agent loads the function from the module that the settings name */
-  constructor(settings: AgentSettings, loaded?: Handler) {
+  /**
+   * @param loaded a function of this process. Left out: the agent loads the function from the module that the settings name
+   * @param enter left out: nothing watches this thread
+   */
+  constructor(settings: AgentSettings, loaded?: Handler, enter: EnterFunction = () => () => {}) {
     super(settings);
     this.loaded = loaded;
+    this.enter = enter;
   }
 
   override warmUp(): void {
@@ -55,15 +63,23 @@ export class ModuleAgent extends Agent {
       const message = `cannot load ${this.settings.module}: ${messageOf(error)}`;
       return failed("spawn", "ErrSpawn", message, { canRetry: false });
     }
-    return new HandlerRun(assignment, timeoutOf(assignment, this.settings)).run(handler);
+    const run = new HandlerRun(assignment, timeoutOf(assignment, this.settings), this.enter());
+    return run.run(handler);
   }
 
   private load(): Promise<Handler> {
-    this.handler ??= loadHandler(this.settings.module ?? "").then((handler) => {
-      this.loaded = handler;
-      return handler;
-    });
+    this.handler ??= this.loadWatched(this.enter());
     return this.handler;
+  }
+
+  /** @param leave called when the code of the module has run */
+  private async loadWatched(leave: () => void): Promise<Handler> {
+    try {
+      this.loaded = await loadHandler(this.settings.module ?? "");
+      return this.loaded;
+    } finally {
+      leave();
+    }
   }
 }
 
@@ -81,10 +97,12 @@ class HandlerRun implements HandlerContext {
   private timer: NodeJS.Timeout | undefined;
   private patience: NodeJS.Timeout | undefined;
   private logFile: RunLog | undefined;
+  private leave: (() => void) | undefined;
 
-  constructor(assignment: Assignment, limitMs: number) {
+  constructor(assignment: Assignment, limitMs: number, leave: () => void) {
     this.assignment = assignment;
     this.limitMs = limitMs;
+    this.leave = leave;
     this.attempt = assignment.attempt;
     this.lease = assignment.lease;
     this.taskText = assignment.taskText;
@@ -134,6 +152,9 @@ class HandlerRun implements HandlerContext {
   }
 
   private ended(outcome: AttemptOutcome): AttemptOutcome {
+    this.leave?.();
+    // A function that was given up may still end.
+    this.leave = undefined;
     clearTimeout(this.timer);
     clearTimeout(this.patience);
     this.assignment.stop.onStop(undefined);

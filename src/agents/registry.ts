@@ -6,25 +6,29 @@ import type { Agent } from "./agent.ts";
 import { type AgentKindEntry, LoadedAgent } from "./coding-kind.ts";
 import { ExecAgent } from "./exec-agent.ts";
 import type { Handler } from "./handler.ts";
-import { ModuleAgent } from "./module-agent.ts";
+import { type EnterFunction, ModuleAgent } from "./module-agent.ts";
 
 export class AgentRegistry {
   private readonly agents = new Map<string, Agent>();
 
   /**
    * @param handlers functions of this process, by the names of their agents
+   * @param enterFunction see `ModuleAgent`
    * @throws ErrInvalidConfig when an agent is of a kind that is not built in
    */
   constructor(
     configured: readonly AgentSettings[],
     kinds: readonly AgentKindEntry[] = [],
     handlers: ReadonlyMap<string, Handler> = new Map(),
+    enterFunction?: EnterFunction,
   ) {
     this.agents.set(BUILT_IN_EXEC.name, new ExecAgent(BUILT_IN_EXEC));
     for (const settings of configured) {
       const handler = handlers.get(settings.name);
-      const agent =
-        handler === undefined ? makeAgent(settings, kinds) : new ModuleAgent(settings, handler);
+      const isModule = handler !== undefined || settings.kind === "module";
+      const agent = isModule
+        ? new ModuleAgent(settings, handler, enterFunction)
+        : makeAgent(settings, kinds);
       this.agents.set(settings.name, agent);
     }
   }
@@ -42,7 +46,6 @@ export class AgentRegistry {
 function makeAgent(settings: AgentSettings, kinds: readonly AgentKindEntry[]): Agent {
   const { name, kind } = settings;
   if (kind === "exec") return new ExecAgent(settings);
-  if (kind === "module") return new ModuleAgent(settings);
   const entry = kinds.find((one) => one.kind === kind);
   if (entry === undefined)
     throw new ErrInvalidConfig(`agents: ${name}: the kind ${kind} is not built in`);

@@ -242,6 +242,10 @@ export const ConfigSchema = Settings(
       "how long a worker may be silent when it cannot be seen whether it lives",
     ),
     heartbeat_ms: Ms(10, "how often a worker renews its lease"),
+    stall_ms: Ms(
+      0,
+      "a worker that lives but has not moved for this long is ended, unless a function of a task runs in it; 0 = never",
+    ),
     settle_ms: Ms(0, "a file that does not parse is refused after this long without a change"),
     grace_ms: Ms(0, "time from SIGTERM to SIGKILL"),
     timeout_ms: Ms(0, "longest run of a task without timeout_ms; 0 = no limit"),

@@ -20,6 +20,8 @@ export interface SupervisorDocument {
   /** ISO 8601. */
   started_at: string;
   heartbeat_at: string;
+  /** The heartbeat on the monotonic clock of the machine (ms). It means something only to processes of the same `place`. Missing in documents of earlier versions. */
+  heartbeat_mono_ms?: number;
   status: "running" | "draining" | "stopping" | "stopped";
   workers: number;
   processes: number;

@@ -139,6 +139,8 @@ export interface Settings extends Required<CallbackFields> {
   /** How long a worker may be silent when mailchute cannot see whether it lives (ms). Then its task is taken back. */
   lease_ttl_ms: number;
   heartbeat_ms: number;
+  /** A process that lives but has not moved for this long is ended (a worker) or told of (the supervisor) (ms); 0 = never. */
+  stall_ms: number;
   /** A file that does not parse is refused when it has not changed for this long (ms). */
   settle_ms: number;
   /** Time between SIGTERM and SIGKILL (ms). */
@@ -270,6 +272,7 @@ export const DEFAULT_SETTINGS: Settings = {
   retry: { max_attempts: 3, backoff_ms: 1000, backoff_max_ms: 300_000 },
   lease_ttl_ms: 4 * 60 * 60 * 1000,
   heartbeat_ms: 5000,
+  stall_ms: 60_000,
   settle_ms: 2000,
   grace_ms: 5000,
   timeout_ms: 0,

@@ -64,6 +64,25 @@ export function syncDir(dir: string): void {
   }
 }
 
+/** Sets the mtime of a document to now, as a sign of life. A document that is missing stays so. */
+export function touchDocument(path: string): void {
+  const now = Date.now() / 1000;
+  try {
+    fs.utimesSync(path, now, now);
+  } catch {
+    // It is gone, or not ours: nothing can be concluded from it then.
+  }
+}
+
+/** The mtime of a document (ms); undefined when it is missing, or cannot be looked at now. */
+export function mtimeOfDocument(path: string): number | undefined {
+  try {
+    return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Removes a document that nothing depends on. One that stays does no harm: readers check whether the process that it names lives. */
 export function removeDocument(path: string): void {
   try {

@@ -5,6 +5,7 @@
 import { messageOf } from "../core/errors.ts";
 import { RECOVER_MS } from "../core/limits.ts";
 import { parseName } from "../core/names.ts";
+import { beatMsOf } from "../core/stall.ts";
 import { makeTrays } from "../mailbox/files/trays.ts";
 import type { CommandInbox } from "./control/command-inbox.ts";
 import type { ControlFile } from "./documents/control-file.ts";
@@ -190,7 +191,8 @@ export class Poll implements Service {
       dispatcher.inFlight.size === 0 &&
       !this.isAnythingProcessed &&
       !pool.workers.hasOthers;
-    return Math.min(isQuiet ? QUIET_MS : RECOVER_MS, this.env.settings.sweep_ms);
+    const { settings } = this.env;
+    return beatMsOf(settings, Math.min(isQuiet ? QUIET_MS : RECOVER_MS, settings.sweep_ms));
   }
 
   private mendTrays(): void {

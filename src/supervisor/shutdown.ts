@@ -68,8 +68,12 @@ export class Shutdown {
     commands.lastLook();
   }
 
-  /** Closes the pool. Running tasks may take long to end, so commands are still taken, above all those that end tasks. */
+  /**
+   * Closes the pool. Running tasks may take long to end, so commands are still taken, above all those that end tasks, and the heartbeat
+   * goes on.
+   */
   private async closePool(): Promise<void> {
+    const endBeats = this.p.status.beatByTimer();
     const look = setInterval(() => {
       try {
         this.p.commands.work();
@@ -80,5 +84,6 @@ export class Shutdown {
     const mayEnd = this.lifecycle.state.is !== "stopping";
     await this.p.pool.close(mayEnd, stopLimitMs(this.env.settings));
     clearInterval(look);
+    endBeats();
   }
 }

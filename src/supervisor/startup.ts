@@ -60,7 +60,10 @@ export class Startup {
           `cannot free a dedup_key whose process died while freeing it: ${messageOf(error)}`,
         );
       }
+    // Recovery may have much to do.
+    const endBeats = status.beatByTimer();
     await poll.start();
+    endBeats();
     void parts.start(this.o.once === true).then(wake);
     wake();
   }

@@ -6,7 +6,7 @@ import type { NodeStatus } from "../core/roadmap.ts";
 import { holdOf } from "../questions/question-file.ts";
 import { ago, counted } from "../text/render.ts";
 import type { Obstacle, Snapshot } from "./snapshot.ts";
-import { closedGates, intakeStopped, isAttended } from "./supervisor.ts";
+import { closedGates, HANG_TODO, intakeStopped, isAttended } from "./supervisor.ts";
 
 /** A live process with an older heartbeat counts as stuck. */
 const HEARTBEAT_LATE_MS = 60_000;
@@ -73,7 +73,7 @@ function saySupervisor({ supervisor, counts }: Looked, backlog: number, say: Say
   if (isOn && state !== "unknown" && lateMs !== null && lateMs > HEARTBEAT_LATE_MS)
     say(
       "the supervisor is alive but its heartbeat is late: it may be stuck, or the disk full",
-      "mailchute doctor; then stop and run it again",
+      HANG_TODO,
     );
   if (state === "draining")
     say("the supervisor drains: it ends when nothing is left", "wait, or mailchute stop");

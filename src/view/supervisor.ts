@@ -1,22 +1,35 @@
 /** Finds the supervisor of a state tree, from its file and from the process itself. Reads only. */
-
-import fs from "node:fs";
 import type { ClosedGate, SupervisorDocument } from "../core/documents.ts";
 import { isObject } from "../core/json-object.ts";
 import { ownsKeyOf } from "../core/owned-paths.ts";
 import { supervisorOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
+import { mtimeOfDocument } from "../host/documents.ts";
+import { thisPlace } from "../host/identity.ts";
+import { machineMs } from "../host/system-clock.ts";
 import { judgeIn, livesElsewhere } from "../host/tree-id.ts";
 import { readJsonObject } from "./scan.ts";
 import type { SupervisorView } from "./snapshot.ts";
 
-/** The supervisor of this tree. The process shows whether it lives, not its file. */
-export function readSupervisor(tree: StateTree, nowMs: number): SupervisorView {
+/** What to do about a supervisor whose heartbeat is late. Commands would wait for it. */
+export const HANG_TODO =
+  "kill -CONT its pid if it was stopped; otherwise kill -KILL its pid, then mailchute run: nothing is lost";
+
+/**
+ * The supervisor of this tree. The process shows whether it lives, not its file.
+ * @param monoMs see `machineMs`
+ */
+export function readSupervisor(
+  tree: StateTree,
+  nowMs: number,
+  monoMs = machineMs(),
+): SupervisorView {
   const document = supervisorOf(readJsonObject(tree.supervisor));
   if (document === undefined) return { state: "none", document: null, heartbeat_age_ms: null };
-  const heartbeatAgeMs = Math.max(
-    0,
-    nowMs - (fs.statSync(tree.supervisor, { throwIfNoEntry: false })?.mtimeMs ?? nowMs),
+  const heartbeatAgeMs = heartbeatAgeOf(
+    document,
+    nowMs - (mtimeOfDocument(tree.supervisor) ?? nowMs),
+    monoMs,
   );
   if (document.status === "stopped")
     return { state: "stopped", document, heartbeat_age_ms: heartbeatAgeMs };
@@ -25,6 +38,16 @@ export function readSupervisor(tree: StateTree, nowMs: number): SupervisorView {
   const verdict = judgeIn(tree.dir, document);
   const state = verdict === "alive" ? document.status : verdict;
   return { state, document, heartbeat_age_ms: heartbeatAgeMs };
+}
+
+/** The smaller of two ages: the wall clock goes on while the machine sleeps, and on a full disk only the mtime changes. */
+function heartbeatAgeOf(
+  { place, heartbeat_mono_ms: beatMs }: SupervisorDocument,
+  wallAgeMs: number,
+  monoMs: number,
+): number {
+  const isComparable = Number.isFinite(beatMs) && place === thisPlace();
+  return Math.max(0, Math.min(wallAgeMs, isComparable ? monoMs - (beatMs ?? 0) : wallAgeMs));
 }
 
 /** True when a supervisor looks after the tree, as far as can be seen from here. */

@@ -1,9 +1,11 @@
-/** Starts the heartbeat thread and sets the time at which a blocked process must die. */
+/** Starts the heartbeat thread, shows it that the main thread moves, and sets the time at which a blocked process must die. */
 import { Worker as Thread } from "node:worker_threads";
 import { messageOf, systemCode } from "../core/errors.ts";
+import { touchDocument } from "../host/documents.ts";
 import { pathOfEntry } from "../host/package.ts";
 import { say } from "../host/say.ts";
 import type { HeartbeatData } from "./heartbeat-thread.ts";
+import type { MainBeat } from "./main-beat.ts";
 
 /** The pause before the thread is started again, after it died because memory or open files ran out (ms). */
 const AGAIN_MS = 1000;
@@ -32,15 +34,22 @@ export class Heartbeat {
   /** Called when the thread has started. */
   private onRunning: (() => void) | undefined;
   private again: NodeJS.Timeout | undefined;
+  private pulse: NodeJS.Timeout | undefined;
+  private readonly main: MainBeat;
 
-  /** @param onBack called when the thread runs again after it died */
-  constructor(data: Omit<HeartbeatData, "deadline" | "alarm">, onBack: () => void) {
+  /** @param main the beat of this thread. @param onBack called when the heartbeat thread runs again after it died */
+  constructor(
+    data: Omit<HeartbeatData, "deadline" | "alarm" | "main">,
+    main: MainBeat,
+    onBack: () => void,
+  ) {
+    this.main = main;
     this.onBack = onBack;
     const shared = new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT);
     this.deadline = new Float64Array(shared);
     const alarm = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
     this.alarm = new Int32Array(alarm);
-    this.data = { ...data, deadline: shared, alarm };
+    this.data = { ...data, deadline: shared, alarm, main: main.shared };
   }
 
   /**
@@ -51,6 +60,7 @@ export class Heartbeat {
    */
   start(onRunning = this.onRunning): void {
     this.onRunning = onRunning;
+    this.pulse ??= setInterval(() => this.main.beat(), this.data.beatMs).unref();
     const thread = startThread(pathOfEntry("worker/heartbeat-thread"), {
       workerData: this.data,
       resourceLimits: HEAP,
@@ -83,6 +93,8 @@ export class Heartbeat {
       this.start();
       this.onBack();
     } catch {
+      // Without the thread, the file shows that this process moves.
+      touchDocument(this.data.workerFile);
       this.again = setTimeout(() => this.startAgain(), AGAIN_MS);
     }
   }
@@ -99,6 +111,7 @@ export class Heartbeat {
 
   async stop(): Promise<void> {
     clearTimeout(this.again);
+    clearInterval(this.pulse);
     await this.thread?.terminate();
   }
 }

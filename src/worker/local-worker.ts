@@ -40,7 +40,8 @@ export class LocalWorker extends EventEmitter implements WorkerProcess {
     this.document = document;
     this.worker = new Worker({
       self: document.selfWith(() => this.connected),
-      place: { tree, trays, settings: boot.settings },
+      // The program around it may block this thread as long as it likes: that is no reason to end it.
+      place: { tree, trays, settings: { ...boot.settings, stall_ms: 0 } },
       parts,
       send: (message) => this.tell(message),
       onStopped: () => this.end(0, null),

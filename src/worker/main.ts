@@ -11,10 +11,12 @@ import { addressSpaceMax } from "../host/memory-room.ts";
 import { say } from "../host/say.ts";
 import { makeThreads } from "../host/threads.ts";
 import { judgeIn, treeIdOf } from "../host/tree-id.ts";
+import { Alerts } from "../journal/alerts.ts";
 import { checkStateDir, openTrays, type Trays } from "../mailbox/files/trays.ts";
 import { checkFormat } from "../mailbox/files/tree-format.ts";
 import type { ToSupervisor, ToWorker, WorkerBoot } from "./protocol.ts";
 import type { WorkerParts } from "./runner.ts";
+import { SupervisorWatch } from "./supervisor-watch.ts";
 import { Worker } from "./worker.ts";
 import { OwnDocument } from "./worker-document.ts";
 
@@ -54,6 +56,7 @@ class WorkerProcess {
   private readonly trays: Trays;
   private readonly document: OwnDocument;
   private readonly worker: Worker;
+  private readonly watch: SupervisorWatch;
   private bell: Doorbell | undefined;
   private sweep: NodeJS.Timeout | undefined;
   private isStopped = false;
@@ -74,11 +77,13 @@ class WorkerProcess {
     this.tree = tree;
     this.trays = trays;
     this.document = document;
+    this.watch = new SupervisorWatch(tree, boot.settings, (pid) => this.noteHang(pid));
     this.worker = new Worker({
       self: document.selfWith(() => boot.isSpawned && process.connected === true),
       place: { tree, trays, settings: boot.settings },
       parts,
       send: tellSupervisor,
+      mayClaim: () => !this.watch.isHanging,
       onStopped: () => {
         this.leave();
         onStopped();
@@ -105,6 +110,7 @@ class WorkerProcess {
     } else {
       void this.standAlone();
     }
+    this.watch.start();
     // Do this after the hello: the supervisor looks for work at the same time.
     setImmediate(() => worker.warmUp());
     if (this.hasPrograms) void this.takeLeftDrops();
@@ -136,6 +142,20 @@ class WorkerProcess {
 
   private sayHello(): void {
     tellSupervisor({ type: "hello", id: this.document.id });
+  }
+
+  /** @param pid of a supervisor that hangs; undefined when none does any more */
+  private noteHang(pid: number | undefined): void {
+    const { boot, document, trays, tree, worker } = this;
+    if (pid === undefined) {
+      say("the supervisor moves again, or has ended: this worker takes new tasks");
+      worker.lookAround();
+      worker.wake();
+      return;
+    }
+    const what = `the supervisor (pid ${pid}) is alive but has not moved for ${boot.settings.stall_ms} ms`;
+    const then = `worker ${document.id} finishes what it runs and takes nothing new`;
+    new Alerts(tree.alerts, trays.clock, say).alert("trouble", `${what}: ${then}`);
   }
 
   /** Makes sure that our document is there, unless another directory has replaced our tree. */
@@ -202,6 +222,7 @@ class WorkerProcess {
 
   private leave(): void {
     this.isStopped = true;
+    this.watch.stop();
     this.bell?.stop();
     clearInterval(this.sweep);
     this.document.remove();

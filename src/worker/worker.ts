@@ -7,6 +7,7 @@ import { AgentRegistry } from "../agents/registry.ts";
 import { decodeTask } from "../codec/task-codec.ts";
 import { unwritable } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
+import { beatMsOf } from "../core/stall.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { say } from "../host/say.ts";
 import { Alerts } from "../journal/alerts.ts";
@@ -18,6 +19,7 @@ import { Claimer, type WorkerSelf } from "./claimer.ts";
 import { DiskPause } from "./disk-pause.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { LeaseWatch } from "./lease-watch.ts";
+import { MainBeat } from "./main-beat.ts";
 import { ProgressReport } from "./progress-report.ts";
 import type { ToSupervisor, ToWorker } from "./protocol.ts";
 import type { Attempt, AttemptTools, RunHooks, Runner, WorkerParts } from "./runner.ts";
@@ -33,6 +35,8 @@ export interface WorkerOptions {
   parts: WorkerParts;
   /** Sends a message to the supervisor, if there is one. */
   send: (message: ToSupervisor) => void;
+  /** False: nothing is claimed now. `wake` must follow when this changes. Left out: it may always claim. */
+  mayClaim?: () => boolean;
   /** Called once after a stop, when no attempt runs any more. */
   onStopped: () => void;
 }
@@ -69,7 +73,9 @@ export class Worker {
     const { self, place } = options;
     const { tree, trays, settings } = place;
     this.o = options;
-    const agents = new AgentRegistry(settings.agents, options.parts.kinds, options.parts.handlers);
+    const { kinds, handlers } = options.parts;
+    const main = new MainBeat();
+    const agents = new AgentRegistry(settings.agents, kinds, handlers, () => main.enter());
     const { briefings, follow, limiters, requests = [], workspaces } = options.parts;
     const tell = (message: string): void =>
       new Alerts(tree.alerts, trays.clock, say).alert("callback", message);
@@ -107,8 +113,10 @@ export class Worker {
         processingDir: trays.processing,
         ownerPrefix: self.ownerPrefix,
         workerFile: self.workerFile,
-        heartbeatMs: settings.heartbeat_ms,
+        beatMs: beatMsOf(settings, settings.heartbeat_ms),
+        stallMs: settings.stall_ms,
       },
+      main,
       wake,
     );
     this.leases = new LeaseWatch(trays, settings.heartbeat_ms, this.running, (attempt) =>
@@ -230,7 +238,7 @@ export class Worker {
   }
 
   private claimMore(): Attempt[] {
-    if (this.state !== "open" || this.heartbeat.isDead) return [];
+    if (this.state !== "open" || this.heartbeat.isDead || this.o.mayClaim?.() === false) return [];
     const inHand = { running: this.running.size, unsettled: this.settler.count };
     const claimed = this.claimer.claim(inHand);
     for (const attempt of claimed) this.running.set(attempt.subject.lease, attempt);

@@ -29,7 +29,7 @@ function pollAmid(around: Around): { poll: Poll; facts: EventEmitter } {
   });
   const nothing = (): void => {};
   const env = {
-    settings: { mailbox_enabled: true, sweep_ms: around.sweepMs ?? 60_000 },
+    settings: { mailbox_enabled: true, sweep_ms: around.sweepMs ?? 60_000, stall_ms: 60_000 },
     trays: openTrays(join(dir, "mailbox")),
     controlTrays: openTrays(join(dir, "control")),
     facts: new EventEmitter(),

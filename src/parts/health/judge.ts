@@ -2,7 +2,7 @@
 import { explainShortage } from "../../core/free-space.ts";
 import { ago } from "../../text/render.ts";
 import type { SupervisorView } from "../../view/snapshot.ts";
-import { intakeStopped, isAttended } from "../../view/supervisor.ts";
+import { HANG_TODO, intakeStopped, isAttended } from "../../view/supervisor.ts";
 
 export interface Ailment {
   /** A word for programs; it never changes. */
@@ -31,7 +31,7 @@ export function findAilments(view: SupervisorView, nowMs: number, lateMs: number
     found.push({
       code: "late",
       what: `the last heartbeat of the supervisor (pid ${document.pid}) was ${ago(nowMs - ageMs, nowMs)}`,
-      do: "mailchute doctor; then stop it and run it again",
+      do: HANG_TODO,
     });
   const shortage = intakeStopped(view);
   if (shortage !== undefined)

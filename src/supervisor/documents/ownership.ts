@@ -5,9 +5,10 @@ import type { SupervisorDocument } from "../../core/documents.ts";
 import { ErrIo, messageOf } from "../../core/errors.ts";
 import { supervisorOf } from "../../core/saved-documents.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { readDocument, replaceDocument } from "../../host/documents.ts";
+import { readDocument, replaceDocument, touchDocument } from "../../host/documents.ts";
 import { thisProcess } from "../../host/identity.ts";
 import { readVersion } from "../../host/package.ts";
+import { machineMs } from "../../host/system-clock.ts";
 import { treeIdOf } from "../../host/tree-id.ts";
 import { randomToken } from "../../mailbox/files/random.ts";
 import { noteFormat } from "../../mailbox/files/tree-format.ts";
@@ -99,9 +100,16 @@ export class Ownership {
       version: VERSION,
       started_at: this.startedAt,
       heartbeat_at: new Date(this.clock.wallMs()).toISOString(),
+      heartbeat_mono_ms: machineMs(),
       ...facts,
     };
-    replaceDocument(this.tree.supervisor, document);
+    try {
+      replaceDocument(this.tree.supervisor, document);
+    } catch (error) {
+      // The disk is full, say. The mtime still shows that we move.
+      touchDocument(this.tree.supervisor);
+      throw error;
+    }
   }
 
   /** Leaves the tree to the next supervisor. @throws a system error */

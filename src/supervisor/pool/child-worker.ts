@@ -25,6 +25,7 @@ export class ChildWorker implements WorkerInfo {
   readonly id: string;
   readonly pid: number;
   readonly tie = "child";
+  readonly isHere = true;
   /** The prefix of its leases. */
   readonly ownerPrefix: string;
   readonly child: WorkerProcess;

@@ -34,7 +34,7 @@ export class ExternalWorkers {
     this.o = options;
   }
 
-  private get list(): WorkerInfo[] {
+  get list(): WorkerInfo[] {
     return [...this.found.values()];
   }
 
@@ -95,7 +95,8 @@ export class ExternalWorkers {
     const tie = tieOf(doc, hasOtherSettings);
     const { id, pid, slots } = doc;
     const getsNothing = tie === "outdated" || tie === "elsewhere";
-    const worker = { id, pid, tie, slots: getsNothing ? 0 : slots, slotsPeak: slots };
+    const isHere = doc.place === thisPlace();
+    const worker = { id, pid, tie, isHere, slots: getsNothing ? 0 : slots, slotsPeak: slots };
     if (getsNothing || hasOtherSettings) this.o.onUnlike(worker);
     return worker;
   }

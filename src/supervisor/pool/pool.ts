@@ -5,6 +5,7 @@ import { messageOf } from "../../core/errors.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { removeDocument } from "../../host/documents.ts";
+import { HANG_SIGNAL } from "../../worker/main-beat.ts";
 import {
   isToSupervisor,
   type ToSupervisor,
@@ -14,12 +15,13 @@ import {
 import { digestSettings } from "../../worker/settings-digest.ts";
 import { ChildWorker, type Progress } from "./child-worker.ts";
 import { ExternalWorkers } from "./external-workers.ts";
+import { HangingWorkers } from "./hanging-workers.ts";
 import { MemoryDeaths } from "./memory-deaths.ts";
 import { type Death, RestartPolicy } from "./restart-policy.ts";
 import { shareAmong } from "./slot-shares.ts";
 import { ThreadBudget } from "./thread-budget.ts";
 import type { WorkerInfo } from "./worker-info.ts";
-import { Workers } from "./workers.ts";
+import { trySignal, Workers } from "./workers.ts";
 
 /**
  * How far a worker process had come when it ended. `unstarted`: the system did not start it; `unborn`: it was not ready for work
@@ -46,8 +48,11 @@ export interface WorkerFacts {
   /** It got a signal: it claims none of the offered files, and ends when its running tasks end. */
   "worker:leaving": [worker: WorkerInfo, signal: string, files: string[]];
   "worker:died": [death: WorkerDeath];
-  /** A worker that is not our child has other settings than we do, or was left by a supervisor elsewhere. */
-  "worker:unlike": [worker: WorkerInfo];
+  /**
+   * `unlike`: a worker that is not our child has other settings than we do, or was left by a supervisor elsewhere. `hangs`: a worker
+   * lives but has not moved for `stall_ms`; it is ended now, or has ended itself.
+   */
+  "worker:odd": [worker: WorkerInfo, why: "unlike" | "hangs"];
   /** Something changed that may let more tasks run. */
   "worker:changed": [];
 }
@@ -71,6 +76,7 @@ export class Pool {
   private readonly restarts = new RestartPolicy();
   private readonly budget: ThreadBudget;
   private readonly memory = new MemoryDeaths();
+  private readonly hanging: HangingWorkers;
   private restartTimer: NodeJS.Timeout | undefined;
   /** Runs while the other workers take over a dead worker's tasks. */
   private handOverTimer: NodeJS.Timeout | undefined;
@@ -94,10 +100,11 @@ export class Pool {
       stateDir: tree.dir,
       silenceMaxMs: settings.lease_ttl_ms,
       digest: digestSettings(settings, tree.mailbox),
-      onUnlike: (worker) => this.facts.emit("worker:unlike", worker),
+      onUnlike: (worker) => this.facts.emit("worker:odd", worker, "unlike"),
     });
     this.workers = new Workers(others);
     this.budget = new ThreadBudget(settings.durability);
+    this.hanging = new HangingWorkers(tree.workers, settings);
     this.maxSlots = settings.workers;
     this.processCount = settings.processes;
   }
@@ -152,10 +159,22 @@ export class Pool {
     return this.workers.alone.length < Math.min(this.maxSlots, ALONE_MAX) && this.start(file);
   }
 
-  /** Reads `workers/` to find which other workers exist. */
+  /** Reads `workers/` to find which other workers exist, and ends those that hang. */
   survey(): void {
     const own = new Set(this.workers.children.map(({ id }) => id));
     if (this.workers.others.survey(own)) this.facts.emit("worker:changed");
+    // A worker in this process moves as this thread does.
+    if (this.startLocal === undefined) this.endHanging();
+  }
+
+  private endHanging(): void {
+    const { children, others } = this.workers;
+    const nowMs = performance.now();
+    for (const worker of this.hanging.find([...children, ...others.list], nowMs)) {
+      this.facts.emit("worker:odd", worker, "hangs");
+      // SIGKILL also ends a process that was stopped.
+      trySignal(worker.pid, "SIGKILL");
+    }
   }
 
   /** Tells all workers to end: after their running tasks (`drain`), or as `hurry` does. Resolves when our children are gone. */
@@ -244,6 +263,7 @@ export class Pool {
       clearTimeout(startLimit);
       const shortOf = this.memory.explain(signal);
       if (shortOf !== undefined) this.workers.noteStarved(worker);
+      if (signal === HANG_SIGNAL) this.facts.emit("worker:odd", worker, "hangs");
       const death = worker.deathBy(signal, shortOf !== undefined);
       this.died(worker, signal ?? `exit code ${code}`, death, shortOf);
     });

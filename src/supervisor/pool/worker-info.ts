@@ -13,6 +13,8 @@ export interface WorkerInfo {
   id: string;
   pid: number;
   tie: WorkerTie;
+  /** Whether it runs on this host and in this pid namespace, so that its pid means this process. */
+  isHere: boolean;
   slots: number;
   /** The largest share that it was given lately: it runs no more tasks than this, whatever else it holds. */
   slotsPeak: number;

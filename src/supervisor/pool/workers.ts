@@ -156,7 +156,7 @@ export class Workers {
       if (worker.tie === "elsewhere") continue;
       const isAdopted = worker.tie === "adopted";
       if ((isAdopted && surplus <= 0) || running.has(ownerPrefixOf(worker.id))) continue;
-      trySignal(worker.pid);
+      trySignal(worker.pid, "SIGTERM");
       if (isAdopted) surplus -= 1;
     }
   }
@@ -164,13 +164,14 @@ export class Workers {
   /** Tells all workers, also draining ones, to give back their running tasks. */
   stopAll(): void {
     this.tellAll({ type: "stop", drain: false });
-    for (const { tie, pid } of this.others.inherited) if (tie !== "elsewhere") trySignal(pid);
+    for (const { tie, pid } of this.others.inherited)
+      if (tie !== "elsewhere") trySignal(pid, "SIGTERM");
   }
 }
 
-function trySignal(pid: number): void {
+export function trySignal(pid: number, signal: NodeJS.Signals): void {
   try {
-    process.kill(pid, "SIGTERM");
+    process.kill(pid, signal);
   } catch {
     // The process is gone.
   }

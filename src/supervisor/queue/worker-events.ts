@@ -51,7 +51,9 @@ export class WorkerEvents {
     facts.on("worker:progress", (message) => this.onProgress(message));
     facts.on("worker:leaving", (worker, signal, files) => this.onLeaving(worker, signal, files));
     facts.on("worker:died", (death) => this.onDeath(death));
-    facts.on("worker:unlike", (worker) => this.onUnlike(worker));
+    facts.on("worker:odd", (worker, why) =>
+      why === "hangs" ? this.onHang(worker) : this.onUnlike(worker),
+    );
     facts.on("worker:changed", () => this.onChange());
   }
 
@@ -84,6 +86,15 @@ export class WorkerEvents {
     const fate =
       tie === "by hand" ? "was started by hand, and keeps its own until you restart it" : then;
     this.env.alerts.notice(`worker ${id} ${what} (pid ${pid}): it ${fate}`);
+  }
+
+  private onHang({ id, pid }: WorkerInfo): void {
+    const { alerts, settings } = this.env;
+    alerts.report(
+      `hangs:${id}`,
+      `worker ${id} (pid ${pid}) was alive but had not moved for ${settings.stall_ms} ms: it was ended, and its tasks are taken back`,
+      Number.POSITIVE_INFINITY,
+    );
   }
 
   private onLeaving({ id, pid }: WorkerInfo, signal: string, files: string[]): void {

@@ -4,6 +4,7 @@ import type { SupervisorDocument } from "../../core/documents.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { JOURNAL_ROTATE_BYTES, KV_HISTORY_ROTATE_BYTES } from "../../core/limits.ts";
 import type { AgentSettings } from "../../core/settings.ts";
+import { beatMsOf } from "../../core/stall.ts";
 import { kvHistoryOf } from "../../core/state-tree.ts";
 import { rotate } from "../../journal/journal.ts";
 import type { ControlFile } from "../documents/control-file.ts";
@@ -45,6 +46,7 @@ export class StatusWriter implements Service {
   private readonly replaced: ReplacedPackage;
   /** The state that was last written to `supervisor.json`, or should have been. */
   last: OwnershipFacts | undefined;
+  private readonly beatMs: number;
   private heartbeatAtMs = 0;
   private toldAtMs = Number.NEGATIVE_INFINITY;
   private told = "";
@@ -53,6 +55,7 @@ export class StatusWriter implements Service {
     this.env = env;
     this.lifecycle = lifecycle;
     this.p = parts;
+    this.beatMs = beatMsOf(env.settings, HEARTBEAT_MS);
     this.noAgent = new MissingAgents(parts.queue.backlog, parts.parts, env.alerts);
     this.replaced = new ReplacedPackage(env, parts.shortOf.shortages);
     env.facts.on("status:changed", () => this.hurry());
@@ -81,7 +84,7 @@ export class StatusWriter implements Service {
       if (nowMs >= this.toldAtMs + NEWS_MS && this.news() !== this.told) this.tell();
       return;
     }
-    this.heartbeatAtMs = nowMs + HEARTBEAT_MS;
+    this.heartbeatAtMs = nowMs + this.beatMs;
     const { tree, trays, telemetry, alerts, settings } = this.env;
     this.write(() => this.replaced.look());
     this.tell();
@@ -93,6 +96,12 @@ export class StatusWriter implements Service {
     telemetry.flush();
     this.noAgent.tell();
     alerts.flush();
+  }
+
+  /** Writes the heartbeat by a timer, while no tick comes. @returns call this to end that */
+  beatByTimer(): () => void {
+    const timer = setInterval(() => this.tell(), this.beatMs);
+    return () => clearInterval(timer);
   }
 
   /** Writes the state to supervisor.json. */

@@ -3,8 +3,14 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { SupervisorDocument } from "../../../src/core/documents.ts";
+import { stateTree } from "../../../src/core/state-tree.ts";
+import { thisProcess } from "../../../src/host/identity.ts";
+import { machineMs } from "../../../src/host/system-clock.ts";
+import { treeIdOf } from "../../../src/host/tree-id.ts";
 import { type Ailment, findAilments } from "../../../src/parts/health/judge.ts";
+import { readSupervisor } from "../../../src/view/supervisor.ts";
 import { newPool, type Pool } from "../../support/pool.ts";
+import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 async function healthOf(
@@ -72,4 +78,37 @@ test("a full disk and what the system refuses are named", () => {
     code: "late",
     what: "the last heartbeat of the supervisor (pid 7) was 1 min ago",
   });
+});
+
+test("neither a machine that slept for an hour nor a full disk makes a heartbeat late, and a supervisor that hangs does", () => {
+  const tree = stateTree(tempDir());
+  const { place, startTicks } = thisProcess();
+  const beatMs = machineMs();
+  const of = { pid: process.pid, place, start_ticks: startTicks, tree: treeIdOf(tree.dir) };
+  const write = (mono: unknown): void => {
+    const document = { ...of, nonce: "n", status: "running", heartbeat_mono_ms: mono };
+    fs.writeFileSync(tree.supervisor, JSON.stringify(document));
+  };
+  const HOUR_MS = 3_600_000;
+  /** The codes after so much time by the wall clock, and by the machine's clock, which does not count its sleep. */
+  const after = (wallMs: number, monoMs: number): string[] => {
+    const nowMs = Date.now() + wallMs;
+    const view = readSupervisor(tree, nowMs, beatMs + monoMs);
+    return findAilments(view, nowMs, 60_000).map(({ code }) => code);
+  };
+  write(beatMs);
+  expect(after(0, 0)).toEqual([]);
+  expect(after(HOUR_MS, 1000)).toEqual([]);
+  expect(after(HOUR_MS, HOUR_MS)).toEqual(["late"]);
+  // A full disk: only the mtime is new.
+  write(beatMs - HOUR_MS);
+  expect(after(0, 0)).toEqual([]);
+  // An earlier version, and one that ran before the machine started again.
+  write(undefined);
+  expect(after(HOUR_MS, 0)).toEqual(["late"]);
+  Object.assign(of, { place: "0123456789ab" });
+  write(beatMs);
+  expect(readSupervisor(tree, Date.now() + HOUR_MS, beatMs).heartbeat_age_ms).toBeGreaterThan(
+    60_000,
+  );
 });

@@ -1,0 +1,37 @@
+/** Finds worker processes that live but hang, for example after SIGSTOP: their files in `workers/` keep their mtime. */
+import { join } from "node:path";
+import type { Settings } from "../../core/settings.ts";
+import { beatMsOf } from "../../core/stall.ts";
+import { mtimeOfDocument } from "../../host/documents.ts";
+import { LeaseObserver } from "../../mailbox/recover/lease-observer.ts";
+import type { WorkerInfo } from "./worker-info.ts";
+
+/** A worker with other settings than ours may beat as rarely as our `heartbeat_ms` says. So many of these fit into its limit. */
+const RARE_BEATS = 3;
+
+export class HangingWorkers {
+  private readonly workersDir: string;
+  private readonly settings: Settings;
+  private readonly silence: LeaseObserver;
+
+  /** @param silence tests put a broken one here */
+  constructor(workersDir: string, settings: Settings, silence?: LeaseObserver) {
+    this.workersDir = workersDir;
+    this.settings = settings;
+    this.silence = silence ?? new LeaseObserver(beatMsOf(settings, settings.heartbeat_ms));
+  }
+
+  /** @returns those of these workers that have not moved for `stall_ms`. Call this at least as often as `beatMsOf` says */
+  find(workers: readonly WorkerInfo[], nowMs: number): WorkerInfo[] {
+    const { stall_ms: stallMs, heartbeat_ms: heartbeatMs } = this.settings;
+    // We cannot check or end processes of another place.
+    const here = stallMs === 0 ? [] : workers.filter(({ isHere }) => isHere);
+    this.silence.beginRound(nowMs, new Set(here.map(({ id }) => id)));
+    return here.filter(({ id, tie }) => {
+      const limitMs = tie === "child" ? stallMs : Math.max(stallMs, heartbeatMs * RARE_BEATS);
+      // A worker may not have written its file yet, for example because the disk is full. Then each look counts as a beat.
+      const beat = mtimeOfDocument(join(this.workersDir, `${id}.json`)) ?? -nowMs;
+      return this.silence.silenceMs(id, beat, nowMs) >= limitMs;
+    });
+  }
+}
