@@ -1,5 +1,5 @@
 /** What becomes of the work on a task's branch: names and rules that workers, parts and commands share. Pure. */
-import { ID_CHARS_MAX } from "./limits.ts";
+import { derivedId, shortHash } from "./derived-id.ts";
 import type { AgentSettings } from "./settings.ts";
 import type { Task } from "./task.ts";
 
@@ -61,22 +61,22 @@ function pick(from: LandFields): LandFields {
 
 /** The id of the task that lands the work of another one. */
 export function landingIdOf(id: string): string {
-  return withEnding(id, ".land");
+  return derivedId(id, ".land");
 }
 
 /** The id of the task that has an agent mend work that could not land. @param n from 1 */
 export function fixIdOf(id: string, n: number): string {
-  return withEnding(id, `.fix-${n}`);
+  return derivedId(id, `.fix-${n}`);
 }
 
 /** The id of the task that reviews work at this commit. There is one for each commit, so it is reviewed once. */
 export function reviewIdOf(id: string, commit: string): string {
-  return withEnding(id, `.review-${commit.slice(0, 12)}`);
+  return derivedId(id, `.review-${commit.slice(0, 12)}`);
 }
 
 /** The gate at which a landing waits. */
 export function landingGateOf(id: string): string {
-  return `land-${hashOf(id.toLowerCase())}`;
+  return `land-${shortHash(id.toLowerCase())}`;
 }
 
 /** True for a name that only `landingGateOf` and `landingGroupOf` make. It tells a person nothing. */
@@ -86,26 +86,7 @@ export function isLandingGate(gate: string): boolean {
 
 /** The group of all landings of a repository: only one of them runs at a time. */
 export function landingGroupOf(repository: string): string {
-  return `land-${hashOf(repository)}`;
+  return `land-${shortHash(repository)}`;
 }
 
 export const LANDING_GROUP = /^land-[0-9a-f]{16}$/;
-
-/** Appends an ending to an id. An id that would be too long is shortened, and gets a hash. */
-export function withEnding(id: string, ending: string): string {
-  if (id.length + ending.length <= ID_CHARS_MAX) return id + ending;
-  const hash = hashOf(id.toLowerCase());
-  return `${id.slice(0, ID_CHARS_MAX - ending.length - hash.length - 1)}-${hash}${ending}`;
-}
-
-/** 16 hexadecimal digits: FNV-1a with two seeds. It is good enough for names, because no person makes them collide on purpose. */
-function hashOf(text: string): string {
-  return [0x811c9dc5, 0x01234567]
-    .map((seed) => {
-      let hash = seed;
-      for (let at = 0; at < text.length; at++)
-        hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
-      return (hash >>> 0).toString(16).padStart(8, "0");
-    })
-    .join("");
-}

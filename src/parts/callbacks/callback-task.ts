@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { DecodedRecord } from "../../codec/records.ts";
 import { CALLBACK_GROUP, type CallbackEvent } from "../../core/callback.ts";
 import { compact } from "../../core/compact.ts";
-import { withEnding } from "../../core/landing.ts";
+import { derivedId } from "../../core/derived-id.ts";
 import { errorName, type ProcessingName, resultName } from "../../core/names.ts";
 import { headlineOf } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
@@ -32,7 +32,7 @@ export interface Call {
 
 /** One id for each event of a submission, so a task that runs again after a retry calls again. */
 export function callbackIdOf({ id, submission }: ProcessingName, event: CallbackEvent): string {
-  return withEnding(id, `.${submission}.${event}`);
+  return derivedId(id, `.${submission}.${event}`);
 }
 
 export function callbackTask(

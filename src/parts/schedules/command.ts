@@ -7,6 +7,7 @@ import {
 } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox, openSettings } from "../../cli/shell/options.ts";
+import { derivedId } from "../../core/derived-id.ts";
 import { type ErrInvalidConfig, ErrInvalidTransition, MailchuteError } from "../../core/errors.ts";
 import { isId } from "../../core/names.ts";
 import { randomToken } from "../../mailbox/files/random.ts";
@@ -217,7 +218,7 @@ async function runNow(ctx: Context, stateDir: string, schedule: Schedule): Promi
       hint: `mailchute wait ${busy}, or mailchute cancel ${busy}`,
     });
   const nowMs = Date.now();
-  const id = `${name}.manual-${randomToken(8)}`;
+  const id = derivedId(name, `.manual-${randomToken(8)}`);
   await submit(trays, {
     id,
     bytes: Buffer.from(firingText({ ...schedule, jitterMs: 0 }, nowMs, id), "utf8"),

@@ -1,11 +1,13 @@
 /** Makes the ids and the texts of the tasks of a schedule. Pure. */
 import { createHash } from "node:crypto";
+import { derivedId } from "../../core/derived-id.ts";
 import { isObject } from "../../core/json-object.ts";
 import type { Schedule } from "./schedule.ts";
 
 /** `nightly.20260301T023000Z`: one time always has the same id, even if it is decided twice. */
 export function firingId(name: string, nominalMs: number): string {
-  return `${name}.${new Date(nominalMs).toISOString().slice(0, 19).replace(/[-:]/g, "")}Z`;
+  const time = new Date(nominalMs).toISOString().slice(0, 19).replace(/[-:]/g, "");
+  return derivedId(name, `.${time}Z`);
 }
 
 /** The text of the task of this time; always the same bytes for the same schedule. */

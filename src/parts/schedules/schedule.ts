@@ -9,6 +9,7 @@ import { ErrInvalidConfig, messageOf } from "../../core/errors.ts";
 import { isObject } from "../../core/json-object.ts";
 import { isId } from "../../core/names.ts";
 import { suggest } from "../../core/suggest.ts";
+import { firingId } from "./firing.ts";
 import { findNever, instantOf, isZone } from "./times.ts";
 
 export const MISSED = ["one", "all", "none"] as const;
@@ -104,7 +105,7 @@ export function readSchedule(
     if (own in task)
       fail(`task.${own}: each task gets its own from the schedule`, `leave ${own} out`);
   try {
-    checkTask(structuredClone(task), `${name}.20000101T000000Z`);
+    checkTask(structuredClone(task), firingId(name, 0));
   } catch (error) {
     fail(`task: ${messageOf(error)}`, "see mailchute schema task");
   }

@@ -7,6 +7,7 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { isAbsolute } from "node:path";
 import { compact } from "../../../core/compact.ts";
+import { derivedId } from "../../../core/derived-id.ts";
 import { ErrInvalidMessage, ErrInvalidTransition } from "../../../core/errors.ts";
 import type { AgentSettings, Settings } from "../../../core/settings.ts";
 import type { Trays } from "../../../mailbox/files/trays.ts";
@@ -172,7 +173,7 @@ function firstTask(
   ].join("\n\n");
   return {
     // A person's task could have the agent's name as its id, but not this one.
-    id: `spawn.${hash.slice(0, 16)}.${inc}`,
+    id: derivedId(`spawn.${hash.slice(0, 16)}`, `.${inc}`),
     created_at: createdAt,
     ...compact({ sender }),
     agent: agent.name,

@@ -1,5 +1,6 @@
 /** Decides when an agent is woken for its mail: after a quiet moment, later after failures, and not at all if it looks like a loop. Pure. */
 import { createHash } from "node:crypto";
+import { derivedId } from "../../../core/derived-id.ts";
 import { type Address, formatAddress, type Scope, sameScope } from "../scope/scope.ts";
 import type { Cursor } from "../store/cursors.ts";
 import type { Numbered } from "../store/read-messages.ts";
@@ -140,5 +141,5 @@ export function wakePrefixOf(address: Address, inc: number): string {
 
 /** The id of the wake-up for the mail above this cursor. A second process or a second try gets the same id. */
 export function wakeIdOf(address: Address, inc: number, cursor: Cursor): string {
-  return `${wakePrefixOf(address, inc)}${cursor.n}`;
+  return derivedId(wakePrefixOf(address, inc).slice(0, -1), `.${cursor.n}`);
 }
