@@ -11,6 +11,7 @@ import { loadDocument, replaceDocument } from "../../host/documents.ts";
 import { readRegularText } from "../../host/regular-file.ts";
 import { readSchedule, type Schedule } from "./schedule.ts";
 import { schedulesDir } from "./schedules-dir.ts";
+import { localZone } from "./times.ts";
 
 const ENDING = ".yaml";
 
@@ -91,9 +92,8 @@ export function pathOf({ stateDir, given }: ScheduleSource, name: string): strin
 
 export function loadSchedule(source: ScheduleSource, name: string): ScheduleFile {
   const path = pathOf(source, name);
-  const localZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   try {
-    const schedule = readSchedule(name, read(source, name), path, localZone);
+    const schedule = readSchedule(name, read(source, name), path, localZone());
     return { name, schedule, error: undefined };
   } catch (error) {
     const known =

@@ -163,6 +163,30 @@ export function instantOf(text: string, timezone: string): number | undefined {
   }
 }
 
+/**
+ * The time zone of this machine, for schedules that name none. With an empty `TZ`, or one that the time zone database lacks, ICU gives a
+ * name that it refuses itself, or no name. Then this is a zone with the same times as `Date`.
+ */
+export function localZone(env: NodeJS.ProcessEnv = process.env): string {
+  // Undefined with some values of TZ, although its type says otherwise.
+  const told: string | undefined = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (told !== undefined && isZone(told)) return told;
+  // A path to a zone works for `Date`.
+  const [, named = ""] = /^:?(?:\/.*\/zoneinfo\/)?(\S+)$/.exec(env["TZ"] ?? "") ?? [];
+  const now = new Date();
+  if (named !== "" && isZone(named) && hasTimeOf(named, now)) return named;
+  const westHours = now.getTimezoneOffset() / 60;
+  const isPlain = Number.isInteger(westHours) && westHours !== 0;
+  // In these names the sign says how far the zone is to the west.
+  return isPlain ? `Etc/GMT${westHours > 0 ? "+" : ""}${westHours}` : "UTC";
+}
+
+function hasTimeOf(timezone: string, now: Date): boolean {
+  const there = now.toLocaleString("sv", { timeZone: timezone });
+  const westMs = now.getTimezoneOffset() * 60_000;
+  return there === new Date(now.getTime() - westMs).toLocaleString("sv", { timeZone: "UTC" });
+}
+
 export function isZone(timezone: string): boolean {
   try {
     new Intl.DateTimeFormat("en", { timeZone: timezone });
