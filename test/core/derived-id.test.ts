@@ -38,11 +38,11 @@ const hex = (text: string): string => createHash("sha256").update(text).digest("
 
 /** The legal id nearest to edges: long ones, dots and dashes at the end, and ids that differ only there. */
 function randomId(random: SeededRandom): string {
-  const chars = "aZ09._-";
+  const chars = ["a", "Z", "0", "9", ".", "_", "-"];
   const length = random.below(3) === 0 ? 70 + random.below(27) : 1 + random.below(6);
   for (;;) {
-    let id = random.pick([..."aZ09"]);
-    while (id.length < length) id += random.pick([...chars]);
+    let id = random.pick(["a", "Z", "0", "9"]);
+    while (id.length < length) id += random.pick(chars);
     if (random.below(3) === 0) id = `${id.slice(0, -1) || "a"}.`;
     if (isId(id)) return id;
   }

@@ -28,6 +28,8 @@ export type TurnFault =
   | "lost_session"
   /** The program was asked to stop. */
   | "interrupted"
+  /** The turn is said to have ended well, and has no text, no tool call and no tokens. */
+  | "empty"
   | "other";
 
 /** The end of one turn. A turn is one answer of the model with its tool calls; a run may have several. */

@@ -150,6 +150,7 @@ function outcomeOfFault(
       return failed("interrupted", "ErrInterrupted", `its session is gone: ${text}`);
     case "interrupted":
       return failed("interrupted", "ErrInterrupted", `it was interrupted: ${text}`);
+    case "empty":
     case "other":
       return failed("agent", "ErrAgentFailed", text);
   }

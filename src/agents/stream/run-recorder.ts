@@ -16,10 +16,12 @@ import type { RunVerdict } from "./run-outcome.ts";
 import {
   addUsage,
   applyFact,
+  judgeFact,
   NO_USAGE,
   newRunState,
   type RunState,
   subtractUsage,
+  tokensOf,
 } from "./run-state.ts";
 import { keepInRun, type SessionDocument, type SessionFile } from "./session-file.ts";
 import { provesPacket } from "./session-proof.ts";
@@ -45,7 +47,7 @@ interface RecorderParts {
 }
 
 export class RunRecorder {
-  readonly state: RunState = newRunState();
+  readonly state: RunState;
   /** True when the program was started to resume a session, but has begun another one. */
   hasLostSession = false;
   private readonly session: SessionDocument;
@@ -75,6 +77,7 @@ export class RunRecorder {
     this.model = modelOf(assignment, session);
     const { stateDir, runDir, task } = assignment;
     this.session = session;
+    this.state = newRunState(session.booked);
     this.file = file;
     this.subject = {
       agent_name: session.agent,
@@ -87,10 +90,13 @@ export class RunRecorder {
     this.log = new Journal(join(stateDir, "logs", `${session.agent}.jsonl`), true);
   }
 
-  /** Adds the facts of one line of the stream. */
-  take(line: string, facts: readonly Fact[]): void {
+  /** Adds the facts of one line of the stream. @returns the facts as they count */
+  take(line: string, given: readonly Fact[]): Fact[] {
     const createdAt = Math.floor(Date.now() / 1000);
-    for (const fact of facts) {
+    const facts: Fact[] = [];
+    for (const one of given) {
+      const fact = judgeFact(this.state, one);
+      facts.push(fact);
       applyFact(this.state, fact);
       if (isAnswer(fact)) this.on.onAnswer();
       if (provesPacket(fact, this.packetUuid)) delete this.session.untold;
@@ -104,6 +110,7 @@ export class RunRecorder {
     this.keepSession();
     this.log.flush();
     if (facts.some(({ fact }) => fact === "turn_ended")) this.on.onTurnEnd();
+    return facts;
   }
 
   /**
@@ -280,10 +287,6 @@ function handOffOf(why: string, said: string): string {
 /** The usage with more tokens; `a` when they are equal. */
 function greaterOf<A extends Usage | undefined>(a: A, b: Usage | undefined): A | Usage {
   return b !== undefined && (a === undefined || tokensOf(b) > tokensOf(a)) ? b : a;
-}
-
-function tokensOf({ inputTokens, outputTokens }: Usage): number {
-  return inputTokens + outputTokens;
 }
 
 /** The model that the settings name. The program may report a more exact name later. */

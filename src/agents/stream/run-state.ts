@@ -31,6 +31,11 @@ export interface RunState {
   lastStatus: number | undefined;
   denied: string[];
   changedFiles: number;
+  /** The open turn has said or done something. */
+  hasContent: boolean;
+  /** The tokens of the session before this run, and up to the end of the last turn. */
+  readonly bookedTokens: number;
+  tokensBefore: number;
   lastText: string;
   /** The text before `lastText`. */
   textBefore: string;
@@ -47,7 +52,8 @@ export interface RunState {
   turns: number;
 }
 
-export function newRunState(): RunState {
+/** @param booked what the session has used before this run */
+export function newRunState(booked = NO_USAGE): RunState {
   return {
     sessionId: undefined,
     turn: "none",
@@ -63,6 +69,9 @@ export function newRunState(): RunState {
     lastStatus: undefined,
     denied: [],
     changedFiles: 0,
+    hasContent: false,
+    bookedTokens: tokensOf(booked),
+    tokensBefore: tokensOf(booked),
     lastText: "",
     textBefore: "",
     sessionUsage: undefined,
@@ -74,8 +83,47 @@ export function newRunState(): RunState {
   };
 }
 
+/** The facts that show that a turn has said or done something. */
+const CONTENT: ReadonlySet<Fact["fact"]> = new Set([
+  "said",
+  "thought",
+  "tool_started",
+  "tool_ended",
+  "tool_denied",
+  "file_changed",
+  "background",
+  "compacted",
+]);
+
+/** The fact as it counts: a turn that ended well, with no text, no tool call and no tokens, was no answer. */
+export function judgeFact(state: RunState, fact: Fact): Fact {
+  if (fact.fact !== "turn_ended" || fact.end.fault !== undefined || fact.end.text.trim() !== "")
+    return fact;
+  if (state.hasContent || tokensNow(state) > state.tokensBefore) return fact;
+  const text = "its turn has no text, no tool call and no tokens: the service has answered nothing";
+  return { fact: "turn_ended", end: { ...fact.end, fault: "empty", text } };
+}
+
+/** The tokens of the session so far. Programs report them in one of these ways, or in several. */
+function tokensNow({
+  bookedTokens,
+  keptUsage,
+  partUsage,
+  sessionUsage,
+  turnUsage,
+}: RunState): number {
+  const sums = [sessionUsage, keptUsage].map((sum) => (sum === undefined ? 0 : tokensOf(sum)));
+  return Math.max(...sums, bookedTokens + tokensOf(turnUsage) + tokensOf(partUsage));
+}
+
+export function tokensOf({ inputTokens, outputTokens }: Usage): number {
+  return inputTokens + outputTokens;
+}
+
 /** Adds a fact to the state. */
 export function applyFact(state: RunState, fact: Fact): void {
+  if (CONTENT.has(fact.fact) && !(fact.fact === "said" && fact.text.trim() === ""))
+    state.hasContent = true;
   switch (fact.fact) {
     case "session":
       state.sessionId = fact.id;
@@ -146,6 +194,8 @@ function noteQuota(state: RunState, fact: Extract<Fact, { fact: "quota" }>): voi
 
 function endTurn(state: RunState, end: TurnEnd): void {
   state.turn = "ended";
+  state.hasContent = false;
+  state.tokensBefore = tokensNow(state);
   state.turns++;
   state.lastEnd = end;
   state.openTools.clear();

@@ -182,8 +182,7 @@ export class StreamWatch {
     const facts = isOver ? all.filter(({ fact }) => !OF_A_TURN.has(fact)) : all;
     // A program whose requests get no answer counts as silent, too.
     if (facts.some((fact) => fact.fact !== "api_retry")) this.heardMs = performance.now();
-    this.p.recorder.take(line, facts);
-    for (const fact of facts) this.p.messages.take(fact);
+    for (const fact of this.p.recorder.take(line, facts)) this.p.messages.take(fact);
     // The new session has no packet, so it would read messages without knowing its task.
     if (this.p.recorder.hasLostSession) this.stop("lost_session");
   }

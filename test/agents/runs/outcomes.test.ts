@@ -48,6 +48,27 @@ const CASES: readonly Case[] = [
     logged: ["reasoning", "tool_started", "tool_ended", "agent_message", "turn_ended"],
   },
   {
+    what: "an answer of nothing: no text, no tool, no tokens",
+    turns: [[{ usage: { input: 0, cached: 0, output: 0, cost: 0 } }], [DONE]],
+    ends: { output: "Done." },
+    attempts: 2,
+    starts: 2,
+    paid: 1,
+    booked: ["completed"],
+  },
+  {
+    what: "an answer of nothing in a session that has used tokens before",
+    turns: [
+      [{ say: "Half." }, { usage: { input: 1000, output: 30 } }, { fail: 503 }],
+      [{ usage: { input: 0, cached: 0, output: 0, cost: 0 } }],
+    ],
+    maxAttempts: 1,
+    ends: { kind: "agent", code: "ErrAgentFailed", error: /answered nothing/ },
+    starts: 2,
+    paid: 0,
+    booked: [],
+  },
+  {
     what: "401 once",
     turns: [[{ fail: 401 }], [DONE]],
     ends: { output: "Done." },
