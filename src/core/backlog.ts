@@ -16,6 +16,8 @@ interface Entry {
   seenInScan: number;
 }
 
+export type Which = "all" | "planners" | "finishing";
+
 type MayStart = (lane: string) => boolean;
 
 const NO_ROW: Row = -1;
@@ -71,6 +73,7 @@ export class Backlog {
     this.byId.set(foldId(task.id), entry);
     if (task.owns !== undefined) this.ownerCount++;
     if (isHeavy(task)) this.heavyCount++;
+    if (task.finishing !== undefined) this.finishingCount++;
     for (const id of task.dependencies ?? []) this.countNeed(foldId(id), 1);
     entry.state = this.stateOf(entry, nowWallMs, nowMs);
     this.counts[entry.state]++;
@@ -103,27 +106,33 @@ export class Backlog {
   }
 
   /** Removes and returns the task that runs next. See `best`. */
-  takeBest(onlyPlanners = false, mayStart?: MayStart): WaitingTask | undefined {
-    const best = this.best(onlyPlanners, mayStart);
+  takeBest(which: Which = "all", mayStart?: MayStart): WaitingTask | undefined {
+    const best = this.best(which, mayStart);
     if (best !== undefined) this.remove(best.id);
     return best;
   }
 
   /**
    * The task that runs next. A lane that may not start is skipped as a whole, however many tasks it has.
-   * @param onlyPlanners choose among planners only
+   * @param which choose among all tasks, among planners, or among those that finish other work
    * @param mayStart whether the tasks of this lane may start; when left out, all may
    */
-  best(onlyPlanners = false, mayStart?: MayStart): WaitingTask | undefined {
-    const planner = this.planners.first(mayStart)?.task;
-    if (onlyPlanners) return planner;
-    const row = this.ordinary.first(mayStart);
-    const best = earlier(planner, this.runnable.first(mayStart)?.task);
+  best(which: Which = "all", mayStart?: MayStart): WaitingTask | undefined {
+    const planner = which === "finishing" ? undefined : this.planners.first(mayStart)?.task;
+    if (which === "planners") return planner;
+    const row = which === "finishing" ? NO_ROW : this.ordinary.first(mayStart);
+    const other = this.runnable.first(mayStart)?.task;
+    // What finishes other work is the first of all.
+    if (which === "finishing") return other?.finishing === undefined ? undefined : other;
+    const best = earlier(planner, other);
     return row === NO_ROW ? best : earlier(best, this.taskAt(row));
   }
 
   /** How many waiting tasks own files. */
   ownerCount = 0;
+
+  /** How many waiting tasks finish other work. */
+  finishingCount = 0;
 
   /** How many waiting tasks take more than one slot of their group. */
   heavyCount = 0;
@@ -359,6 +368,7 @@ export class Backlog {
     entry.isGone = true;
     if (entry.task.owns !== undefined) this.ownerCount--;
     if (isHeavy(entry.task)) this.heavyCount--;
+    if (entry.task.finishing !== undefined) this.finishingCount--;
     this.counts[entry.state]--;
     for (const id of entry.task.dependencies ?? []) this.countNeed(foldId(id), -1);
     for (const id of entry.task.unmet ?? []) {
@@ -397,6 +407,7 @@ function isOrdinary(task: WaitingTask): task is WaitingTask & { agentId: string 
     task.notBeforeMs === undefined &&
     task.dueMs === undefined &&
     task.isPlanner !== true &&
+    task.finishing === undefined &&
     task.group === undefined &&
     task.owns === undefined &&
     task.needs === undefined &&

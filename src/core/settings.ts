@@ -145,6 +145,8 @@ export interface Settings extends Required<CallbackFields> {
   settle_ms: number;
   /** Time between SIGTERM and SIGKILL (ms). */
   grace_ms: number;
+  /** How long landings, reviews and fixes of completed work still start after the time of `run --until` (ms). */
+  until_grace_ms: number;
   /** Longest run of a task that sets no `timeout_ms` (ms); 0 = no limit. */
   timeout_ms: number;
   /** Longest time between two scans of all folders (ms). */
@@ -275,6 +277,7 @@ export const DEFAULT_SETTINGS: Settings = {
   stall_ms: 60_000,
   settle_ms: 2000,
   grace_ms: 5000,
+  until_grace_ms: 30 * 60 * 1000,
   timeout_ms: 0,
   sweep_ms: 2000,
   output_bytes_max: 1024 * 1024 * 1024,

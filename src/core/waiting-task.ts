@@ -1,5 +1,6 @@
 /** A waiting task, as the backlog holds it. Makes it from a task file, and decides which of two runs first. Pure. */
 import { type Dependency, readDependencies } from "./dependencies.ts";
+import { finishingOf } from "./landing.ts";
 import { BATCH_AGENT, isPlannerWork, matchAgent } from "./matching.ts";
 import { ownsKeyOf } from "./owned-paths.ts";
 import type { AgentSettings } from "./settings.ts";
@@ -12,6 +13,8 @@ export interface WaitingTask {
   tray: "inbox" | "processing";
   /** Number of the run that comes next (from 1). */
   attempt: number;
+  /** Higher first, before any priority: work that has begun is finished before new work starts. See `finishingOf`. */
+  finishing?: 1 | 2 | 3;
   /** Higher first. */
   priority: number;
   /** Unix seconds; older first. */
@@ -183,6 +186,8 @@ export function waitingTask(
   // Not 0: a task without it is kept in less memory.
   if (task.sequence_number) waiting.sequence = task.sequence_number;
   if (isPlannerWork(task, match.agent)) waiting.isPlanner = true;
+  const finishing = finishingOf(task);
+  if (finishing !== undefined) waiting.finishing = finishing;
   if (match.agent === undefined) waiting.reason = match.reason;
   if (task.not_before !== undefined) waiting.notBeforeMs = task.not_before * 1000;
   const dependencies = readDependencies(task.metadata?.dependencies);
@@ -214,9 +219,10 @@ export function waitingBatch({ mtimeMs, ctimeMs, ...place }: WaitingFile): Waiti
   };
 }
 
-/** Orders tasks for selection: by priority, then created_at, then arrival, then sequence_number, then id. */
+/** Orders tasks for selection: what finishes other work first, then by priority, then created_at, then arrival, then sequence_number, then id. */
 export function compareTasks(a: WaitingTask, b: WaitingTask): number {
   return (
+    (b.finishing ?? 0) - (a.finishing ?? 0) ||
     b.priority - a.priority ||
     a.createdAt - b.createdAt ||
     a.arrivedMs - b.arrivedMs ||

@@ -93,7 +93,8 @@ export function assemble(
   const { queue, completions, rejections } = makeQueue(env, pool, parts, rescuer, isDryRun);
   const skipper = new Skipper(env, queue, completions, parts, skippingSequence());
   const slots = new SlotSharing(pool, queue.processing, control);
-  const limits = new StartLimits(env, queue, { control, disk, parts }, options.maxTasks);
+  const holds = { control, disk, parts, lifecycle };
+  const limits = new StartLimits(env, queue, holds, options.maxTasks);
   new WorkerEvents(env, lifecycle, { pool, dispatcher: queue.dispatcher, shortages, slots });
 
   // Commands.

@@ -7,7 +7,7 @@ import type { Facts } from "./environment/facts.ts";
 import type { EndReason, Lifecycle } from "./environment/lifecycle.ts";
 import type { RunMode } from "./environment/options.ts";
 import type { Parts } from "./environment/parts.ts";
-import { NEVER, type Service } from "./environment/service.ts";
+import { NEVER, type Service, type Tick } from "./environment/service.ts";
 import type { Queue } from "./queue/queue.ts";
 import type { Skipper } from "./queue/skipper.ts";
 import type { StartLimits } from "./queue/start-limits.ts";
@@ -29,6 +29,8 @@ export class ExitCondition implements Service {
   private readonly skipper: Pick<Skipper, "isBusy">;
   /** At the last look a retry, a refusal or a settlement was unfinished. */
   private isHalfWay = false;
+  /** Something has run since the last whole look at the inbox, while work is being finished. */
+  private isUnseen = true;
   /** A task has ended since the last whole look at the inbox. */
   private hasEnded = false;
 
@@ -49,13 +51,31 @@ export class ExitCondition implements Service {
     this.p = parts;
   }
 
-  work(): void {
-    const reason = this.find();
+  work({ nowMs }: Tick): void {
+    const { finishingUntilMs } = this.lifecycle;
+    const reason =
+      finishingUntilMs !== undefined && (nowMs >= finishingUntilMs || this.isAllFinished())
+        ? "stop"
+        : this.find();
     if (reason !== undefined) this.lifecycle.end(reason);
   }
 
   nextMs(): number {
-    return NEVER;
+    return this.lifecycle.finishingUntilMs ?? NEVER;
+  }
+
+  /** Whether no task runs, and no landing, review or fix of ended tasks is left. */
+  private isAllFinished(): boolean {
+    const { backlog, scanner } = this.p.queue;
+    if (this.p.control.current.paused) return this.isPassOver();
+    if (!this.isPassOver() || backlog.finishingCount > 0 || !scanner.isComplete) {
+      this.isUnseen = true;
+      return false;
+    }
+    // What has ended may have submitted a landing, which no event has reported yet.
+    if (this.isUnseen) scanner.hint(undefined);
+    this.isUnseen = false;
+    return !scanner.hasWork;
   }
 
   /** @returns the reason to end; undefined when the run continues */
@@ -74,7 +94,7 @@ export class ExitCondition implements Service {
     if (backlog.count("blocked") > 0 && finishedIds.hasWork) return undefined;
     if (this.skipper.isBusy || scanner.isJudgingKeys) return undefined;
     const canStart =
-      (backlog.best(false, parts.mayStart) !== undefined || parts.canStart()) &&
+      (backlog.best("all", parts.mayStart) !== undefined || parts.canStart()) &&
       !this.p.control.current.paused;
     if (isOnePass && !canStart && this.isPassOver()) return "once";
     if (isLimited && this.isPassOver()) return "limit";
@@ -93,7 +113,7 @@ export class ExitCondition implements Service {
     if (backlog.count("delayed") + scanner.unsettledCount > 0) return false;
     // Runnable tasks of closed lanes do not count: they wait for a group or an agent with 0 slots.
     const isOpen = (lane: string): boolean => this.p.parts.whyClosed(lane) === undefined;
-    if (backlog.best(false, isOpen) !== undefined) return false;
+    if (backlog.best("all", isOpen) !== undefined) return false;
     for (const id of dispatcher.inFlight.values())
       if (backlog.stateOfId(id) !== "runnable") return false;
     // An unfinished retry ends in the inbox: then there is more to do.

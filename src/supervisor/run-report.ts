@@ -70,7 +70,7 @@ export class RunReport {
     const isClosed = (lane: string): boolean => parts.whyClosed(lane) !== undefined;
     const named: HeldTask[] = [];
     for (let count = 0; ; count++) {
-      const task = queue.backlog.takeBest(false, isClosed);
+      const task = queue.backlog.takeBest("all", isClosed);
       if (task === undefined) return { count, named };
       if (count >= NAMED_MAX) continue;
       const why = parts.whyClosed(laneOf(task)) ?? "";

@@ -80,6 +80,12 @@ export class Supervisor {
     this.lifecycle.ask(drain);
   }
 
+  /** Starts only landings, reviews and fixes of completed work from now on, for at most `until_grace_ms`, then ends as `stop(true)` does. */
+  finish(): void {
+    this.lifecycle.finishWork(this.env.trays.clock.monotonicMs() + this.settings.until_grace_ms);
+    this.timer.wake();
+  }
+
   /** Calls all services in order, then schedules the next tick at the earliest of their times. */
   private tick(): void {
     if (this.lifecycle.isEnding) return;

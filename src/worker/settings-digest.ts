@@ -9,6 +9,7 @@ const OF_SUPERVISORS = {
   processes: undefined,
   retention: undefined,
   settle_ms: undefined,
+  until_grace_ms: undefined,
 } satisfies Partial<Record<keyof Settings, undefined>>;
 
 /** @param mailbox path of the trays; @returns 16 hex digits */

@@ -171,8 +171,8 @@ describe("the backlog", () => {
     const backlog = new Backlog();
     backlog.add(task("work", { priority: 9 }), 0, 0);
     backlog.add(task("plan", { isPlanner: true }), 0, 0);
-    expect(backlog.takeBest(true)?.id).toBe("plan");
-    expect(backlog.takeBest(true)).toBeUndefined();
+    expect(backlog.takeBest("planners")?.id).toBe("plan");
+    expect(backlog.takeBest("planners")).toBeUndefined();
     backlog.add(task("plan-2", { isPlanner: true, priority: 99 }), 0, 0);
     expect(takeAll(backlog)).toEqual(["plan-2", "work"]);
   });
@@ -187,8 +187,8 @@ describe("the backlog", () => {
       asked.push(lane);
       return lane !== "coder";
     };
-    expect(backlog.takeBest(false, mayStart)?.id).toBe("free");
-    expect(backlog.takeBest(false, mayStart)).toBeUndefined();
+    expect(backlog.takeBest("all", mayStart)?.id).toBe("free");
+    expect(backlog.takeBest("all", mayStart)).toBeUndefined();
     expect(asked).toEqual(["coder", "exec", "coder"]);
     expect(backlog.count("runnable")).toBe(20_000);
     expect(backlog.takeBest()?.id).toBe("closed-0");
@@ -199,7 +199,7 @@ describe("the backlog", () => {
     const held = { tray: "processing", file: "held.json", gate: "quota-max" } as const;
     backlog.add(task("held", { agentId: "coder", priority: 9, ...held }), 0, 0);
     backlog.add(task("new", { agentId: "coder" }), 0, 0);
-    expect(backlog.takeBest(false, (lane) => lane !== "~quota-max coder")?.id).toBe("new");
+    expect(backlog.takeBest("all", (lane) => lane !== "~quota-max coder")?.id).toBe("new");
     expect(backlog.takeBest()?.id).toBe("held");
   });
 
@@ -213,7 +213,7 @@ describe("the backlog", () => {
       asked.push(lane);
       return readLane(lane).group === undefined;
     };
-    expect(backlog.takeBest(false, mayStart)?.id).toBe("label-0");
+    expect(backlog.takeBest("all", mayStart)?.id).toBe("label-0");
     expect(asked.map(readLane)).toMatchObject([
       { agent: "exec", hasPlaces: false },
       { agent: "exec", group: "x", hasPlaces: false },

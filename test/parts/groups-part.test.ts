@@ -209,7 +209,7 @@ describe("groups", () => {
     expect(parts.mayStart(lane("gpu"))).toBe(true);
     env.facts.emit("task:settled", "a", true, undefined);
     tick();
-    expect(backlog.takeBest(false, parts.mayStart)?.priority).toBe(1);
+    expect(backlog.takeBest("all", parts.mayStart)?.priority).toBe(1);
     tick();
     expect(parts.mayStart(lane("land-ours"))).toBe(true);
   });

@@ -161,9 +161,9 @@ function watchTheNight(
       ? () => {}
       : callAt(untilMs, () => {
           onNotice(
-            "the time of --until has come: nothing new starts, and running tasks go on to their end",
+            `the time of --until has come: nothing new starts, and running tasks go on to their end${supervisor.settings.until_grace_ms > 0 ? "; completed work still lands" : ""}`,
           );
-          supervisor.stop(true);
+          supervisor.finish();
         });
   return () => {
     endWait();

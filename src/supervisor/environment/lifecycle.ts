@@ -11,6 +11,8 @@ export class Lifecycle {
   private current: RunState = { is: "running" };
   /** Resolves when the supervisor has to shut down. */
   readonly ended: Promise<EndReason>;
+  /** See `finishWork`. */
+  finishingUntilMs: number | undefined;
   private tellEnded: (reason: EndReason) => void = () => {};
   private readonly onHurry: () => void;
 
@@ -35,6 +37,14 @@ export class Lifecycle {
     const was = this.current.is;
     this.move(drain && was !== "stopping" ? "draining" : "stopping", "stop");
     if (was === "draining" && !drain) this.onHurry();
+  }
+
+  /**
+   * From now on only what finishes other work starts: landings, reviews, fixes. `ExitCondition` then ends the run.
+   * @param untilMs monotonic: nothing at all starts after it
+   */
+  finishWork(untilMs: number): void {
+    this.finishingUntilMs ??= untilMs;
   }
 
   /** Ends the run for a reason of its own. */

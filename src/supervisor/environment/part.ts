@@ -68,9 +68,9 @@ export interface DependencySource {
 
 export type Unlanded = ReadonlyMap<string, Standing>;
 
-/** The waiting tasks that may be chosen. `ids` are tasks that are about to begin; only their first run may start. */
+/** The waiting tasks that may be chosen. `finishing`: only those that finish other work. `ids` are tasks that are about to begin; only their first run may start. */
 export type Choice =
-  | { kind: "all" }
+  | { kind: "all" | "finishing" }
   | { kind: "planners"; ids: readonly string[] }
   | { kind: "these"; ids: readonly string[] };
 

@@ -243,6 +243,8 @@ export class Dispatcher {
         tray: "processing",
         attempt: name.attempt,
         ...(name.stage === "hold" ? { gate: name.token } : {}),
+        // A landing that waited for its fix comes before others that would move the target again.
+        ...(name.stage === "hold" && like.finishing === 1 ? { finishing: 2 as const } : {}),
         ...(leftMs > 0 ? { dueMs: nowMs + leftMs } : {}),
         ...(notBeforeMs > wallMs ? { notBeforeMs } : {}),
       },
@@ -324,7 +326,7 @@ export class Dispatcher {
     const free = new Set<string>();
     const mayStart = (lane: string): boolean =>
       free.has(lane) || this.gates?.mayStart(lane) !== false;
-    const ids = which.kind === "all" ? [] : [...which.ids];
+    const ids = "ids" in which ? [...which.ids] : [];
     while (taken.length < max) {
       const task = this.takeLaunched(ids) ?? this.takeBest(which, mayStart);
       if (task === undefined) break;
@@ -342,8 +344,7 @@ export class Dispatcher {
   }
 
   private takeBest({ kind }: Choice, mayStart: (lane: string) => boolean): WaitingTask | undefined {
-    if (kind === "these") return undefined;
-    return this.backlog.takeBest(kind === "planners", mayStart);
+    return kind === "these" ? undefined : this.backlog.takeBest(kind, mayStart);
   }
 
   /** The next of these tasks that can begin its first run. @param ids each id that was looked at is removed from this list */
@@ -436,15 +437,14 @@ export class Dispatcher {
   private prefetch(): number {
     const nowMs = this.trays.clock.monotonicMs();
     const elapsedMs = nowMs - this.windowStartMs;
+    // One task a slot may have run for hours. Only more of them show that tasks are short, and that workers need some in advance.
+    const shortCount = Math.max(0, this.settledInWindow - this.pool.workers.readySlots);
     if (elapsedMs >= RATE_WINDOW_MS) {
-      this.ratePerS = (this.settledInWindow * 1000) / elapsedMs;
+      this.ratePerS = (shortCount * 1000) / elapsedMs;
       this.settledInWindow = 0;
       this.windowStartMs = nowMs;
     } else if (elapsedMs > 10) {
-      this.ratePerS = Math.max(
-        this.ratePerS,
-        (this.settledInWindow * 1000) / Math.max(elapsedMs, 50),
-      );
+      this.ratePerS = Math.max(this.ratePerS, (shortCount * 1000) / Math.max(elapsedMs, 50));
     }
     return Math.min(
       PREFETCH_MAX,

@@ -2,6 +2,7 @@
 import { decodeTask } from "../../codec/task-codec.ts";
 import type { Backlog } from "../../core/backlog.ts";
 import { systemCode } from "../../core/errors.ts";
+import { finishingOf } from "../../core/landing.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { isPlannerWork, matchAgent } from "../../core/matching.ts";
 import {
@@ -98,6 +99,7 @@ export class ProcessingTray {
     const { agent } = matchAgent(task ?? {}, settings.agents);
     // A run after the last regular one needs its own process, also after a restart of the supervisor.
     const isBeyond = name.attempt > retryPolicyOf(settings, task).maxAttempts;
+    const finishing = finishingOf(task ?? {});
     const waiting = {
       id: name.id,
       file,
@@ -110,6 +112,7 @@ export class ProcessingTray {
       agentId: agent?.name ?? "none",
       isSelected: false,
       ...limitsOf(task ?? {}),
+      ...(finishing === undefined ? {} : { finishing }),
       ...(isPlannerWork(task ?? {}, agent) ? { isPlanner: true } : {}),
       ...(runsAlone || isBeyond ? { runsAlone: true } : {}),
     };

@@ -2,6 +2,7 @@
 import { laneOf } from "../../core/waiting-task.ts";
 import type { ControlFile } from "../documents/control-file.ts";
 import type { Environment } from "../environment/environment.ts";
+import type { Lifecycle } from "../environment/lifecycle.ts";
 import type { Choice, Unlanded, WorkSource } from "../environment/part.ts";
 import type { Parts } from "../environment/parts.ts";
 import type { DiskLimit } from "./disk-limit.ts";
@@ -20,6 +21,7 @@ interface Limits {
   readonly control: ControlFile;
   readonly disk: DiskLimit;
   readonly parts: Parts;
+  readonly lifecycle: Pick<Lifecycle, "finishingUntilMs">;
 }
 
 type StartQueue = Pick<Queue, "backlog" | "scanner" | "finishedIds" | "dispatcher" | "pool">;
@@ -58,9 +60,12 @@ export class StartLimits {
    * begin: otherwise the work that waits for them would wait for ever.
    */
   whichMayStart(nowMs: number): Choice | undefined {
-    const { control, parts } = this.limits;
+    const { control, parts, lifecycle } = this.limits;
     if (!this.isReady(nowMs)) return undefined;
-    if (!control.current.paused) return parts.choice() ?? { kind: "all" };
+    const isFinishing = lifecycle.finishingUntilMs !== undefined;
+    if (!control.current.paused)
+      return isFinishing ? { kind: "finishing" } : (parts.choice() ?? { kind: "all" });
+    if (isFinishing) return undefined;
     // Until the parts have looked, it is not known which tasks have begun.
     if (!parts.isStarted) return undefined;
     const unbegun = parts.unbegun();
@@ -117,7 +122,9 @@ export class StartLimits {
 
   /** @returns how much a part may start; undefined when it may start nothing */
   allowance(nowMs: number): StartAllowance | undefined {
-    if (!this.isReady(nowMs) || this.limits.control.current.paused) return undefined;
+    const { control, lifecycle } = this.limits;
+    if (!this.isReady(nowMs) || control.current.paused) return undefined;
+    if (lifecycle.finishingUntilMs !== undefined) return undefined;
     // Only workers that are ready count: a task that is begun must run at once and not wait for a starting worker.
     return { slots: this.queue.pool.workers.readySlots, launchesMax: this.left };
   }

@@ -158,8 +158,9 @@ export class StatusWriter implements Service {
     const { shortages, disk, watchers } = this.p.shortOf;
     const { backlog, scanner } = this.p.queue;
     const report = reportOf(parts);
+    const { state, finishingUntilMs } = this.lifecycle;
     return {
-      status: this.lifecycle.state.is,
+      status: finishingUntilMs !== undefined && state.is === "running" ? "draining" : state.is,
       workers: control.current.max_workers ?? settings.workers,
       processes: settings.processes,
       watching: watchers.watching,
