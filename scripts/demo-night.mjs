@@ -97,7 +97,8 @@ function writeConfig() {
     const program = here(`test/fixtures/programs/fake-${kind}.mjs`);
     return { name, kind, program, account: name, permissions: { mode }, env, ...more };
   };
-  const work = { worktree: "auto", land: "merge", verify: ["sh", "check.sh"] };
+  // All begin at the same commit, so that two of them are in conflict.
+  const work = { worktree: "auto", land: "merge", base: "checkout", verify: ["sh", "check.sh"] };
   const config = {
     workers: 3,
     grace_ms: 1000,

@@ -117,6 +117,10 @@ export const LAND_FIELDS = {
     pattern: "^[^\\u0000-\\u0020~^:?*\\[\\\\]+$",
     description: "the branch into which the work is brought; default: mailchute/integration",
   }),
+  base: Type.Union([Type.Literal("target"), Type.Literal("checkout")], {
+    description:
+      "where work with land: merge begins: at what has landed on target, or at the commit of cwd; default: target",
+  }),
   land_command: Argv,
   land_into_checkout: Type.Boolean({
     description: "target may be a branch that a person has checked out, while that tree is clean",

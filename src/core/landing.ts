@@ -18,6 +18,8 @@ export interface LandFields {
   land?: LandMode;
   /** A branch, without `refs/heads/`. */
   target?: string;
+  /** Where work with `merge` begins: with what has landed on the target, or at the commit that is checked out. Default: target. */
+  base?: "target" | "checkout";
   /** The program of `exec`, with its arguments. */
   land_command?: string[];
   /** Lets a landing move a branch that a person has checked out, if that tree is clean. */
@@ -53,10 +55,26 @@ export function landFieldsOf(task: Task, agent: AgentSettings): LandFields & { l
 }
 
 function pick(from: LandFields): LandFields {
-  const names = ["land", "target", "land_command", "land_into_checkout", "review_by"] as const;
+  const names = [
+    "land",
+    "target",
+    "base",
+    "land_command",
+    "land_into_checkout",
+    "review_by",
+  ] as const;
   return Object.fromEntries(
     names.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]])),
   );
+}
+
+/**
+ * How far a task finishes the work of another one: 1 for a landing; 2 for one that has begun, and waits for its next try (only its caller
+ * knows that); 3 for a review or a mending task, because a landing waits for it. Undefined for new work.
+ */
+export function finishingOf(task: Readonly<Record<string, unknown>>): 1 | 3 | undefined {
+  if (typeof (task["review_of"] ?? task["fix_of"]) === "string") return 3;
+  return typeof task["landing_of"] === "string" ? 1 : undefined;
 }
 
 /** The id of the task that lands the work of another one. */

@@ -94,6 +94,8 @@ export interface Task extends CallbackFields {
   land?: LandMode;
   /** The branch that gets its work. */
   target?: string;
+  /** Where its work begins, with `land: merge`: see `LandFields`. */
+  base?: "target" | "checkout";
   land_command?: string[];
   land_into_checkout?: boolean;
   review_by?: string;

@@ -42,12 +42,14 @@ export interface LandingOrder extends Omit<WorkFacts, "landing"> {
 export interface LandingState {
   v: 1;
   lease: string;
-  /** The task that mends the work, and the text for its agent. */
-  fix: { id: string; n: number; text: string } | null;
+  /** The task that mends the work, the text for its agent, and the files in conflict: other landings that change them wait for it. */
+  fix: { id: string; n: number; text: string; files?: readonly string[] } | null;
   /** What the landing waits for: the task `on`, or else until a time (epoch ms). */
   wait: { why: string; on: string | null; until_ms: number } | null;
-  /** For which reasons the agent already got the work back: at most once for each. */
+  /** For which reasons the agent already got the work back: at most once for each, and once more for each move of the target. */
   sent_back?: SentBack[];
+  /** The commit of the target that the work last did not fit when its agent got it back; "" if that was never the reason. */
+  sent_at?: string;
   /** The commit that a person accepts without the reviewer. */
   accepted?: string;
   /** git has confirmed that the work landed, or that there was nothing to land. This counts when the record of the landing is gone. */

@@ -122,6 +122,7 @@ const BAD: [string, string[]][] = [
     "target",
     ['""', "1", "null", "{}", '"a\\u0000b"', ...NO_BRANCHES.map((name) => JSON.stringify(name))],
   ],
+  ["base", ['"main"', "1", "null", "[]"]],
   ["land_command", ['"git push"', "null", "{}", "[1]", '[""]', '["","a"]']],
   ["land_into_checkout", ['"yes"', "1", "null", "[]"]],
   ["review_by", ['""', "1", "null", "[]"]],

@@ -1,7 +1,15 @@
 /** Brings the work of a branch on top of its target, in a worktree without a branch. The branch itself stays as it is. */
 import { ErrGit } from "../../core/errors.ts";
-import { commitOf, isAncestor, type Repository } from "../../git/repository.ts";
-import { askGit, endOf, type GitCall, gitLines, gitText, OWN_FILES } from "../../git/run-git.ts";
+import { atCommonDir, commitOf, isAncestor, type Repository } from "../../git/repository.ts";
+import {
+  askGit,
+  endOf,
+  type GitCall,
+  gitLines,
+  gitList,
+  gitText,
+  OWN_FILES,
+} from "../../git/run-git.ts";
 import type { LandingWorktree } from "./landing-worktree.ts";
 
 export type Together =
@@ -65,7 +73,16 @@ async function together(call: GitCall, args: string[]): Promise<Together> {
 async function conflict(call: GitCall, fault: string): Promise<Together> {
   const unmerged = await gitLines(call, "ls-files", "--unmerged");
   if (unmerged.length === 0) throw new ErrGit(fault, { path: call.cwd });
-  const files = await gitLines(call, "diff", ...OWN_FILES, "--name-only", "--diff-filter=U");
+  const files = await gitList(call, "diff", ...OWN_FILES, "--name-only", "-z", "--diff-filter=U");
   const text = await gitText(call, "diff", ...OWN_FILES, ...PLAIN);
   return { kind: "conflict", files, text: text.slice(0, TEXT_MAX) };
+}
+
+/** The files in which two commits differ. @throws ErrGit */
+export async function changedFiles(
+  repository: Repository,
+  from: string,
+  to: string,
+): Promise<string[]> {
+  return gitList(atCommonDir(repository), "diff", "--name-only", "-z", "--no-renames", from, to);
 }

@@ -18,18 +18,12 @@ import {
 } from "../../git/repository.ts";
 import { isDiskFull } from "../../git/run-git.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
-import {
-  type LandingOrder,
-  loadOrder,
-  type SentBack,
-  stateOf,
-  writeLanding,
-} from "../../worker/landing-files.ts";
+import { type LandingOrder, loadOrder, stateOf, writeLanding } from "../../worker/landing-files.ts";
 import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
 import { runSetup } from "../../worker/setup.ts";
 import { runVerify } from "../../worker/verify.ts";
 import { askReviewer } from "./ask-reviewer.ts";
-import { bringTogether } from "./bring-together.ts";
+import { bringTogether, changedFiles } from "./bring-together.ts";
 import { type Checked, noteChecked, readChecked } from "./landed-ref.ts";
 import {
   type LandingWorktree,
@@ -40,7 +34,7 @@ import {
 import { explainLeftovers } from "./leftovers.ts";
 import { explainInTheWay, moveTarget, placeOfTarget } from "./move-target.ts";
 import { startOf } from "./review-packet.ts";
-import { canMend, sendBack, submitFix } from "./send-back.ts";
+import { canMend, fixOfSameFiles, mayMend, sendBack, submitFix, type Unfit } from "./send-back.ts";
 import { conflictText, noRoomText, redText } from "./why-not.ts";
 
 /** How long a landing waits for a person or an agent before it looks again (ms). */
@@ -149,7 +143,15 @@ export class Landing {
       const worktree = await makeLandingWorktree(repository, landingPathOf(order), tip);
       const together = await bringTogether(repository, worktree, { base, tip, target: from });
       if (together.kind === "conflict")
-        return this.refuse(order, conflictText(order, together.files), together.text);
+        return this.refuse(order, conflictText(order, together.files), together.text, {
+          cause: "work",
+          target: from,
+          files: together.files,
+        });
+      const changed = await changedFiles(repository, from, together.commit);
+      const other = fixOfSameFiles(this.tools.tree, this.tools.trays, order, changed);
+      if (other !== undefined)
+        return this.wait(order, `${other} mends other work on the same files`, other);
       const inTheWay = await explainInTheWay(repository, order, first, from, together.commit);
       if (inTheWay !== undefined) return this.wait(order, inTheWay);
       const unreviewed = await this.review(order, repository, tip, from);
@@ -157,7 +159,10 @@ export class Landing {
       const red = await this.check(order, worktree);
       // A check that was ended by a signal says nothing about the work, so it is tried again.
       if (red?.kind === "failed" && red.failure === "verify" && red.signal === null)
-        return this.refuse(order, redText(order, red.message), red.lastWords);
+        return this.refuse(order, redText(order, red.message), red.lastWords, {
+          cause: "work",
+          target: from,
+        });
       if (red !== undefined) return red;
       if (stop.reason !== undefined) return stoppedOutcome(stop.reason, 0);
       await noteChecked(repository, order, { commit: together.commit, tip });
@@ -189,7 +194,9 @@ export class Landing {
       case "open":
         return this.wait(order, `${reviewer} reviews it (${found.id})`, found.id);
       case "refused":
-        return this.refuse(order, `${reviewer} does not pass ${work}: ${found.text}`, "", "review");
+        return this.refuse(order, `${reviewer} does not pass ${work}: ${found.text}`, "", {
+          cause: "review",
+        });
       case "silent":
         return forPerson(
           `${reviewer} has not reviewed ${work}: ${found.why}. To ask it again: mailchute land ${task_id}; to land it as it is: mailchute land ${task_id} --no-review`,
@@ -260,21 +267,20 @@ export class Landing {
     );
   }
 
-  /** The agent gets the work back once for each cause. After that a person must look at it. */
+  /** The agent gets the work back, as often as `mayMend` allows. After that a person must look at it. */
   private async refuse(
     order: LandingOrder,
     why: string,
     more = "",
-    cause: SentBack = "work",
+    unfit: Unfit = { cause: "work" },
   ): Promise<AttemptOutcome> {
     const { tree, trays } = this.tools;
     const { stop } = this.assigned.assignment;
     if (stop.reason !== undefined) return stoppedOutcome(stop.reason, 0);
-    const { sent_back: before = [] } = stateOf(tree.dir, order);
-    const isFirst = !before.includes(cause);
-    if (isFirst && canMend(order) && (order.land === "merge" || order.land === "exec")) {
+    const isOwn = order.land === "merge" || order.land === "exec";
+    if (isOwn && canMend(order) && mayMend(stateOf(tree.dir, order), unfit)) {
       const text = more === "" ? why : `${why}\n\n${more}`;
-      const id = await sendBack(tree, trays, order, text, cause);
+      const id = await sendBack(tree, trays, order, text, unfit);
       return this.wait(order, `${id} mends the work`, id);
     }
     return forPerson(why, more);

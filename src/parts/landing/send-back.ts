@@ -6,21 +6,42 @@ import { fixIdOf } from "../../core/landing.ts";
 import { runOfLease } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
-import { isInFlight } from "../../mailbox/find/locate.ts";
+import { findInProcessing, isInFlight } from "../../mailbox/find/locate.ts";
 import { readSettled } from "../../mailbox/find/settled-record.ts";
 import { submitOnce } from "../../mailbox/submit/submit-once.ts";
 import {
   type LandingOrder,
   type LandingState,
+  listOrders,
   readLanding,
   type SentBack,
   stateOf,
   writeLanding,
 } from "../../worker/landing-files.ts";
 
+/** Why work goes back to its agent. */
+export interface Unfit {
+  cause: SentBack;
+  /** The commit of the target that it does not fit. */
+  target?: string;
+  /** The files in conflict with it. */
+  files?: readonly string[];
+}
+
+/** How often an agent may mend the same work, even if the target moves each time. */
+const FIXES_MAX = 10;
+
 /** Whether the agent can be told what to mend. A program in the `exec` of the task cannot. */
 export function canMend({ prompt, has_exec }: LandingOrder): boolean {
   return prompt !== null && !has_exec;
+}
+
+/** Whether the agent may still get the work back by itself: once for each cause, and once more after each move of the target. */
+export function mayMend(state: LandingState, { cause, target }: Unfit): boolean {
+  const { sent_back: before = [], sent_at: at, fix } = state;
+  if (!before.includes(cause)) return true;
+  const hasMoved = target !== undefined && at !== undefined && at !== target;
+  return cause === "work" && hasMoved && (fix?.n ?? 0) < FIXES_MAX;
 }
 
 /**
@@ -32,16 +53,17 @@ export async function sendBack(
   trays: Trays,
   order: LandingOrder,
   text: string,
-  cause: SentBack = "work",
+  { cause, target, files = [] }: Unfit = { cause: "work" },
 ): Promise<string> {
   const { task_id } = order;
-  const { sent_back: before = [] } = stateOf(tree.dir, order);
+  const { sent_back: before = [], sent_at: at = "" } = stateOf(tree.dir, order);
   const earlier = readLanding(tree.dir, task_id, "state");
   let n = (earlier?.fix?.n ?? 0) + 1;
   while (isUsed(trays, fixIdOf(task_id, n))) n++;
-  const fix = { id: fixIdOf(task_id, n), n, text };
+  const fix = { id: fixIdOf(task_id, n), n, text, files };
   const sent_back = [...new Set([...before, cause])];
-  const state = { v: 1, lease: order.lease, fix, wait: null, sent_back } as const;
+  const { lease } = order;
+  const state: LandingState = { v: 1, lease, fix, wait: null, sent_back, sent_at: target ?? at };
   writeLanding(tree.dir, task_id, "state", state);
   await submitFix(tree, trays, order, fix);
   return fix.id;
@@ -77,6 +99,7 @@ export async function submitFix(
     timeout_ms,
     metadata: { worktree_of: order.task_id },
     continues: order.task_id,
+    fix_of: order.task_id,
     session,
     parent_id: order.task_id,
   };
@@ -110,4 +133,27 @@ function giveTo(
     was_refused: false,
   };
   return giveSession(tree.dir, given, last, true);
+}
+
+/**
+ * The fix of other work for the same target that changes one of these files, and that runs or is about to. If this work landed first,
+ * that fix would be in conflict again.
+ */
+export function fixOfSameFiles(
+  tree: StateTree,
+  trays: Trays,
+  { task_id, repository, target }: LandingOrder,
+  files: readonly string[],
+): string | undefined {
+  const own = new Set(files);
+  for (const id of listOrders(tree.dir)) {
+    const other = id === task_id ? undefined : readLanding(tree.dir, id, "order");
+    if (other?.repository !== repository || other.target !== target) continue;
+    const { fix } = stateOf(tree.dir, other);
+    if (fix?.files?.some((file) => own.has(file)) !== true) continue;
+    // One that waits at a gate may wait for hours.
+    const stage = findInProcessing(trays, fix.id)?.name?.stage;
+    if (stage === "ready" || stage === "w") return fix.id;
+  }
+  return undefined;
 }

@@ -21,7 +21,9 @@ const SOLVE: Step = {
 
 /** @param theirs what a person has put into `same.txt` of the target in the meantime */
 async function placeOf(kind: Kind, land: string, steps: readonly Step[], theirs?: string) {
-  const bench = await newAgentBench(kind, steps, { agent: { worktree: "auto", land } });
+  const bench = await newAgentBench(kind, steps, {
+    agent: { worktree: "auto", land, base: "checkout" },
+  });
   const { api, pool } = bench;
   const repo = newRepository(join(pool.dir, "repo"));
   repo.git("config", "user.name", "Ada");

@@ -36,7 +36,9 @@ function placeOf(
   turns: readonly (readonly Step[])[],
   land = "merge",
 ): Place {
-  const bench = newBench([{ name: "coder", kind, turns, settings: { worktree: "auto", land } }]);
+  const bench = newBench([
+    { name: "coder", kind, turns, settings: { worktree: "auto", land, base: "checkout" } },
+  ]);
   const { pool } = bench;
   const repo = newRepository(join(pool.dir, "repo"));
   repo.git("config", "user.name", "Ada");

@@ -112,9 +112,15 @@ test("what a person has committed is in conflict with what has landed: it begins
   expect(repo.git("show", `${TARGET}:a.txt`)).toBe("a");
 });
 
+test("a task that builds on nothing begins with what has landed, too", async () => {
+  const place = newPlace();
+  await ran(place, "a");
+  expect(await ran(place, "b", { metadata: {} })).toEqual(["README.md", "a.txt"]);
+});
+
 test.each([
   ["stays on its branch", { land: "branch" }],
-  ["builds on nothing", { metadata: {} }],
+  ["says base: checkout", { base: "checkout" }],
 ])("work that %s begins where the person is", async (_what, more) => {
   const place = newPlace();
   const { pool, repo } = place;

@@ -76,7 +76,7 @@ test("a check that fails on top of the target keeps it from landing", async () =
   repo.git("worktree", "remove", join(pool.dir, "other"));
   const before = repo.git("rev-parse", TARGET);
   const verify = ["sh", "-c", "test ! -e forbidden.txt || { echo not both >&2; exit 3; }"];
-  pool.drop("a", merged("echo a > a.txt; commit", { verify }));
+  pool.drop("a", merged("echo a > a.txt; commit", { verify, base: "checkout" }));
   await pool.start(["--drain"]);
   const record = await pool.error("a.land");
   expect(record.error).toContain("not both");

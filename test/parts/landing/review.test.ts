@@ -19,7 +19,7 @@ if grep -q worktree_of "$MAILCHUTE_TASK_FILE"; then
 else echo "$MAILCHUTE_TASK_ID" > same.txt; commit; fi
 `;
 
-function newCoder(more = "land: merge"): ReturnType<typeof newPlace> {
+function newCoder(more = "land: merge, base: checkout"): ReturnType<typeof newPlace> {
   const place = newPlace(
     `env_allow: [CANNOT_MEND]\nagents: [{name: coder, kind: exec, program: sh, args: ["-e", agent.sh], worktree: auto, ${more}}]\n`,
   );

@@ -85,6 +85,7 @@ export function newTen(): Ten {
       cwd: "repo",
       worktree: "auto",
       land: "merge",
+      base: "checkout",
       verify: ["sh", "-c", CHECK],
       sequence_number: number,
       title: `what ${id} left`,
