@@ -4,13 +4,19 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { messageOf } from "../core/errors.ts";
-import { gitlinksIn, innerWork } from "./inner-repository.ts";
-import { newIndex } from "./own-index.ts";
+import { explainLook, type FilesLook, lookAtFiles } from "./files-look.ts";
+import {
+  entriesOfTree,
+  newIndex,
+  OwnIndex,
+  pathList,
+  storeBytes,
+  type TreeEntry,
+} from "./own-index.ts";
 import { unreachable } from "./refs.ts";
 import { atCommonDir, commitOf, type Repository } from "./repository.ts";
-import { askGit, type GitAnswer, type GitCall, gitLines, gitList, gitText } from "./run-git.ts";
-import { stageAll } from "./stage.ts";
+import { askGit, type GitCall, gitLines, gitList, gitText } from "./run-git.ts";
+import { onDisk, shown } from "./walk-files.ts";
 
 export interface Worktree {
   /** Undefined when its directory is gone. */
@@ -32,6 +38,12 @@ export interface Snapshot {
   isChanged: boolean;
   /** What the snapshot lacks: files that could not be read, and directories that are repositories of their own. */
   missing: readonly string[];
+  /** What git would commit. The snapshot may have more: files as they are on disk. */
+  work: string;
+  /** What git does not take into a commit, a sentence for each. The snapshot may have it. */
+  uncommittable: readonly string[];
+  /** Files that the snapshot has as they are on disk, because git would give back other contents (latin1 text). */
+  bytes: readonly string[];
 }
 
 /** Commits that a stopped rebase, merge or bisect needs, besides the head. */
@@ -65,15 +77,23 @@ export async function takeSnapshot(
   const head = await commitOf(call, "HEAD");
   const headTree = head === undefined ? undefined : await treeOf(call, head);
   const index = await treeOfIndex(call, gitDir);
-  const files = path === undefined ? undefined : await treeOfFiles(call, gitDir, more);
+  const look =
+    path === undefined
+      ? undefined
+      : await lookAtFiles(call, gitDir, headTree, { trustsSettings: !withoutFilters });
+  const files = look === undefined ? undefined : await treeOfFiles(call, gitDir, look, more);
   const held: [string, string][] = head === undefined ? [] : [["head", head]];
   const isStaged = index !== undefined && index !== headTree;
   if (isStaged) held.push(["index", await commitTree(call, index, "index", [])]);
   for (const commit of await earlierCommits(repository, call)) held.push(["earlier", commit]);
   for (const commit of await stashesOf(repository, branch)) held.push(["stash", commit]);
-  const tree = files?.tree ?? index ?? headTree ?? (await emptyTree(call));
+  const without = index ?? headTree ?? (await emptyTree(call));
+  const tree = files?.tree ?? without;
   return {
     tree,
+    work: look?.tree ?? without,
+    uncommittable: look === undefined ? [] : explainLook(look),
+    bytes: files?.bytes ?? [],
     parents: [...new Set(held.map(([, commit]) => commit))],
     held,
     isChanged: isStaged || (tree !== headTree && files !== undefined),
@@ -89,12 +109,13 @@ export function isEmpty({ isChanged, held, missing }: Snapshot): boolean {
 /** Makes the commit. Its message says what each parent is. */
 export async function commitSnapshot(
   repository: Repository,
-  { tree, parents, held, missing }: Snapshot,
+  { tree, parents, held, missing, bytes }: Snapshot,
   title: string,
 ): Promise<string> {
   const lines = held.map(([what, commit]) => `${what} ${commit}`);
   const lacks = missing.map((name) => `missing ${JSON.stringify(name)}`);
-  const message = `${title}\n\n${[...lines, ...lacks].join("\n")}\n`;
+  const asBytes = bytes.map((name) => `bytes ${JSON.stringify(name)}`);
+  const message = `${title}\n\n${[...lines, ...lacks, ...asBytes].join("\n")}\n`;
   const call = { ...atCommonDir(repository), input: message };
   return gitText(call, "commit-tree", tree, ...parents.flatMap((one) => ["-p", one]));
 }
@@ -149,53 +170,71 @@ async function treeOfIndex(call: GitCall, gitDir: string): Promise<string | unde
   return tree;
 }
 
-/** The tree of all files that git does not ignore. */
+/** The tree of all files that git does not ignore, and of the named ones: each file as git gives it back, or as it is on disk. */
 async function treeOfFiles(
   call: GitCall,
   gitDir: string,
+  look: FilesLook,
   more: readonly string[],
-): Promise<{ tree: string; missing: string[] }> {
-  const file = newIndex(gitDir, INDEX);
-  // The worktree's index knows which files have not changed since, so git need not read them again.
-  if (fs.existsSync(join(gitDir, "index"))) fs.copyFileSync(join(gitDir, "index"), file);
-  const own: GitCall = { ...call, env: { ...call.env, GIT_INDEX_FILE: file } };
-  await lookAtAllFiles(own);
-  const missing: string[] = [];
+): Promise<{ tree: string | undefined; missing: string[]; bytes: string[] }> {
+  const wanted = new Set(more);
+  const ignored = look.ignored.filter((path) => wanted.has(shown(path)));
+  const missing = explainLook({ ...look, refused: new Map() });
+  const bytes = [...look.bytes.keys()];
+  if (bytes.length + ignored.length === 0) return { tree: look.tree, missing, bytes };
+  const index = await OwnIndex.open(call, gitDir, look.tree);
   try {
-    await stageAll(own);
-  } catch (error) {
-    // Git cannot read a file, or there is a repository without a commit. Save everything else.
-    const { code } = await addWhatItCan(own, file);
-    // Exit code 0: the first call failed only because a killed git had left a lock.
-    if (code !== 0) missing.push(messageOf(error));
+    const isLink = (path: string): boolean => fs.lstatSync(onDisk(call.cwd, path)).isSymbolicLink();
+    const links = ignored.filter(isLink);
+    const files = [...bytes, ...ignored.filter((path) => !links.includes(path))];
+    const entries = new Map<string, TreeEntry>();
+    for (const path of files) {
+      const { mode } = fs.lstatSync(onDisk(call.cwd, path));
+      const [oid] = await storeBytes(call, [path]).catch(() => []);
+      if (oid === undefined) missing.push(`${shown(path)} cannot be stored`);
+      else entries.set(path, { mode: (mode & 0o100) === 0 ? "100644" : "100755", oid });
+    }
+    const lacks = new Map([...(await index.take(links)), ...(await index.set(entries))]);
+    for (const [path, why] of lacks) missing.push(`${shown(path)} cannot be stored: ${why}`);
+    return { tree: await index.writeTree(), missing, bytes: [...entries.keys()] };
+  } finally {
+    index.close();
   }
-  if (more.length > 0) {
-    const input = more.map((name) => `:(literal)${name}\0`).join("");
-    const named = ["--pathspec-from-file=-", "--pathspec-file-nul"];
-    await askGit({ ...own, input }, "add", "--force", ...named);
-  }
-  // The tree only names their commits. The look at them must not use the index of the snapshot.
-  for (const path of await innerWork(call, await gitlinksIn(own)))
-    missing.push(`${path} is a repository of its own`);
-  const tree = await gitText(own, "write-tree");
-  fs.rmSync(file, { force: true });
-  return { tree, missing };
 }
 
-async function addWhatItCan(own: GitCall, index: string): Promise<GitAnswer> {
-  // A killed git left this lock.
-  fs.rmSync(`${index}.lock`, { force: true });
-  return stageAll({ ...own, answers: [1] }, "--ignore-errors");
+/**
+ * Writes the files of a save, or of another commit, into a directory.
+ * @param call one in the directory, with an index of its own (`GIT_INDEX_FILE`)
+ */
+export async function writeFilesOf(call: GitCall, commit: string): Promise<void> {
+  const bytes = await bytesOf(call, commit);
+  await askGit(call, "read-tree", commit);
+  const drop = ["update-index", "--force-remove", "-z", "--stdin"];
+  if (bytes.size > 0) await askGit({ ...call, input: pathList(bytes.keys()) }, ...drop);
+  await askGit(call, "checkout-index", "--all", "--force");
+  for (const [path, { mode, oid }] of bytes) {
+    const { out } = await askGit(call, "cat-file", "blob", oid);
+    const file = onDisk(call.cwd, path);
+    makeParents(call.cwd, path);
+    fs.rmSync(file, { force: true, recursive: true });
+    fs.writeFileSync(file, out, { mode: mode === "100755" ? 0o777 : 0o666 });
+  }
 }
 
-/** Makes git look at all files, even those that a person or an agent told it to skip. */
-async function lookAtAllFiles(call: GitCall): Promise<void> {
-  const marked = (await gitList(call, "ls-files", "-v", "-z")).filter((line) =>
-    /^[a-z]/.test(line),
-  );
-  if (marked.length === 0) return;
-  const input = marked.map((line) => `${line.slice(2)}\0`).join("");
-  await askGit({ ...call, input }, "update-index", "--no-assume-unchanged", "-z", "--stdin");
+function makeParents(root: string, path: string): void {
+  for (let at = path.indexOf("/"); at !== -1; at = path.indexOf("/", at + 1)) {
+    const dir = onDisk(root, path.slice(0, at));
+    if (!fs.existsSync(dir)) fs.mkdirSync(dir);
+  }
+}
+
+/** The files that a save has as they were on disk, by path (latin1 text). A checkout would write other contents. */
+async function bytesOf(call: GitCall, commit: string): Promise<Map<string, TreeEntry>> {
+  const text = await gitText(call, "show", "-s", "--format=%B", commit);
+  const names = [...text.matchAll(/^bytes (".*")$/gm)].map(([, name = ""]) => JSON.parse(name));
+  if (names.length === 0) return new Map();
+  const entries = await entriesOfTree(call, commit);
+  return new Map([...entries].filter(([path]) => names.includes(path)));
 }
 
 /** Commits that this worktree knows and that no branch contains. */

@@ -1,18 +1,24 @@
-/** Reads what a worktree holds, without changing anything. */
+/** Reads what a worktree holds, without changing anything in it. */
 import fs from "node:fs";
 import { join } from "node:path";
+import { explainLook, lookAtFiles } from "./files-look.ts";
 import { commitOf, type Repository } from "./repository.ts";
-import { type GitCall, gitList, OWN_FILES } from "./run-git.ts";
+import { type GitCall, gitList, gitText, OWN_FILES } from "./run-git.ts";
 import type { Worktree } from "./snapshot.ts";
+import { shown } from "./walk-files.ts";
 
 export interface WorktreeStatus {
   modified: string[];
   untracked: string[];
   ignored: string[];
   unmerged: string[];
+  /** Work that no commit can take, a sentence for each: repositories inside, files that git refuses or that cannot be read. */
+  uncommittable: string[];
   /** The operation that was begun and has not ended: `rebase`, `merge`, … */
   operation: string | undefined;
   head: string | undefined;
+  /** What git would commit: see `FilesLook`. */
+  tree: string | undefined;
 }
 
 /** Files and folders of a git directory that show an operation that has stopped. */
@@ -25,22 +31,55 @@ const OPERATIONS = {
   BISECT_LOG: "bisect",
 } as const;
 
-/** @throws ErrGit */
+/** How a worktree of ours differs from its head. Looks at all files, whatever git was told about them. @throws ErrGit */
 export async function statusOf(
   { env }: Repository,
   { path, gitDir }: Worktree,
 ): Promise<WorktreeStatus> {
   const call: GitCall = { cwd: path ?? gitDir, gitDir, env };
-  const files = ["--untracked-files=all", "--ignored=matching"];
-  const asked = ["status", "--porcelain=v2", "-z", ...OWN_FILES, ...files];
-  const entries = path === undefined ? [] : await gitList(call, ...asked);
-  const begun = Object.entries(OPERATIONS).find(([name]) => fs.existsSync(join(gitDir, name)));
-  return { ...parseStatus(entries), operation: begun?.[1], head: await commitOf(call, "HEAD") };
+  const head = await commitOf(call, "HEAD");
+  const from = head === undefined ? undefined : await gitText(call, "rev-parse", `${head}^{tree}`);
+  const status = {
+    modified: [],
+    untracked: [],
+    ignored: [],
+    unmerged: [],
+    uncommittable: [],
+    operation: operationIn(gitDir),
+    head,
+    tree: from,
+  };
+  if (path === undefined) return status;
+  const look = await lookAtFiles(call, gitDir, from);
+  const unmerged = await unmergedIn(call);
+  const asked = ["diff-index", "--cached", "--name-only", "-z", ...OWN_FILES];
+  const staged = head === undefined ? [] : await gitList(call, ...asked, "HEAD");
+  const untracked = look.untracked.map(shown);
+  const known = new Set([...unmerged, ...untracked]);
+  const modified = [...look.modified.map(shown), ...staged].filter((name) => !known.has(name));
+  return {
+    ...status,
+    modified: [...new Set(modified)],
+    untracked: untracked.filter((name) => !unmerged.includes(name)),
+    ignored: look.ignored.map(shown),
+    unmerged,
+    uncommittable: explainLook(look),
+    tree: look.tree,
+  };
 }
 
-/** Files that git ignores, one by one. For a nested repository, it lists only the directory, with a slash at the end. */
-export async function ignoredFiles(call: GitCall): Promise<string[]> {
-  return gitList(call, "ls-files", "--others", "--ignored", "--exclude-standard", "-z");
+/** How a checkout of a person differs from its head. */
+export async function statusOfCheckout(
+  { env }: Repository,
+  path: string,
+): Promise<Pick<WorktreeStatus, "modified" | "unmerged" | "operation">> {
+  const gitDir = join(path, ".git");
+  const call: GitCall = { cwd: path, gitDir, env };
+  const unmerged = await unmergedIn(call);
+  const asked = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=no"];
+  const entries = await gitList(call, ...asked, ...OWN_FILES);
+  const modified = entries.map((entry) => entry.slice(3)).filter((one) => !unmerged.includes(one));
+  return { modified, unmerged, operation: operationIn(gitDir) };
 }
 
 /** Files that are in no commit, and that git would ignore if these were the only patterns. */
@@ -49,39 +88,11 @@ export async function filesThatFit(call: GitCall, patterns: readonly string[]): 
   return gitList(call, "ls-files", "--others", "--ignored", ...excludes, "-z");
 }
 
-/** @param entries of `git status --porcelain=v2 -z` */
-export function parseStatus(
-  entries: readonly string[],
-): Pick<WorktreeStatus, "modified" | "untracked" | "ignored" | "unmerged"> {
-  const status = {
-    modified: [] as string[],
-    untracked: [] as string[],
-    ignored: [] as string[],
-    unmerged: [] as string[],
-  };
-  for (let index = 0; index < entries.length; index++) {
-    const entry = entries[index] ?? "";
-    const path = (fields: number): string => entry.split(" ").slice(fields).join(" ");
-    switch (entry[0]) {
-      case "1":
-        status.modified.push(path(8));
-        break;
-      case "2":
-        status.modified.push(path(9));
-        // The next value is the old name of a renamed file.
-        index++;
-        break;
-      case "u":
-        status.unmerged.push(path(10));
-        break;
-      case "?":
-        status.untracked.push(entry.slice(2));
-        break;
-      case "!":
-        status.ignored.push(entry.slice(2));
-        break;
-      default:
-    }
-  }
-  return status;
+async function unmergedIn(call: GitCall): Promise<string[]> {
+  const entries = await gitList(call, "ls-files", "--unmerged", "-z");
+  return [...new Set(entries.map((entry) => entry.slice(entry.indexOf("\t") + 1)))];
+}
+
+function operationIn(gitDir: string): string | undefined {
+  return Object.entries(OPERATIONS).find(([name]) => fs.existsSync(join(gitDir, name)))?.[1];
 }

@@ -3,7 +3,7 @@ import fs from "node:fs";
 import os from "node:os";
 import { join, parse } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { OnEnd } from "./temp-dir.ts";
+import { type OnEnd, tempDir } from "./temp-dir.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -51,4 +51,18 @@ function chunkAt(path: string): string {
   const found = fs.readdirSync(dir).filter((one) => one.endsWith(ext) && isIt(one));
   if (found.length !== 1) throw new Error(`${path}: ${found.length} files of this name`);
   return join(dir, found[0] ?? "");
+}
+
+/** Copies the sources and changes the copy. @returns the directory with `src` in it */
+export function breakSources(...changes: readonly Change[]): string {
+  const dir = tempDir();
+  fs.cpSync(join(ROOT, "src"), join(dir, "src"), { recursive: true });
+  fs.symlinkSync(join(ROOT, "node_modules"), join(dir, "node_modules"));
+  for (const { file, from, to } of changes) {
+    const path = join(dir, "src", file);
+    const text = fs.readFileSync(path, "utf8");
+    if (!text.includes(from)) throw new Error(`${file} has no line ${from}`);
+    fs.writeFileSync(path, text.replace(from, to));
+  }
+  return dir;
 }

@@ -19,7 +19,9 @@ export async function explainLeftovers(
   if (gitDir === undefined || !fs.existsSync(path)) return undefined;
   const status = await statusOf(repository, { path, gitDir, branch });
   if (status.operation !== undefined) return `a ${status.operation} in ${path} has not ended`;
-  const { modified, unmerged, untracked } = status;
+  const { modified, unmerged, untracked, uncommittable } = status;
+  const [fault] = uncommittable;
+  if (fault !== undefined) return `${path} has work that is not committed: ${fault}`;
   const [first, ...more] = [...unmerged, ...modified, ...untracked];
   if (first === undefined) return explainHead(repository, path, branch, status.head);
   const others = more.length === 0 ? "" : ` and ${more.length} more`;

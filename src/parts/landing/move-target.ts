@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
 import { atCommonDir, commitOf, listWorktrees, type Repository } from "../../git/repository.ts";
 import { askGit, gitLines, gitList } from "../../git/run-git.ts";
-import { statusOf } from "../../git/status.ts";
+import { statusOfCheckout } from "../../git/status.ts";
 import type { LandingOrder } from "../../worker/landing-files.ts";
 
 export type Place =
@@ -29,11 +29,7 @@ export async function placeOfTarget(
     const todo = "check out another branch there, or allow it with land_into_checkout: true";
     return { kind: "busy", why: `${target} is checked out in ${path}: ${todo}` };
   }
-  const { modified, unmerged, operation } = await statusOf(repository, {
-    path,
-    gitDir: join(path, ".git"),
-    branch: target,
-  });
+  const { modified, unmerged, operation } = await statusOfCheckout(repository, path);
   if (modified.length === 0 && unmerged.length === 0 && operation === undefined)
     return { kind: "checked_out", path };
   const what = operation === undefined ? "uncommitted changes" : `a ${operation} that has stopped`;

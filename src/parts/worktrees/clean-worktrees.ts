@@ -90,9 +90,10 @@ async function cleanOne(found: FoundWorktree, dir: string, wish: CleanWish): Pro
 
 /** Reasons to stay that a save does not remove. */
 function reasonsDespiteSave(holdings: Holdings, { withIgnored }: CleanWish): string[] {
-  const nothing = { modified: [], untracked: [], unmerged: [], operation: undefined, commits: 0 };
+  const files = { modified: [], untracked: [], unmerged: [], uncommittable: [] };
+  const nothing = { ...files, operation: undefined, commits: 0, is_head_lost: false };
   const ignored = withIgnored ? [] : holdings.ignored;
-  return reasonsToStay({ ...holdings, ...nothing, is_head_lost: false, ignored });
+  return reasonsToStay({ ...holdings, ...nothing, ignored });
 }
 
 async function hasChanged({ repository, worktree }: FoundWorktree): Promise<boolean> {

@@ -5,8 +5,7 @@
 
 import type { Task } from "../../core/task.ts";
 import { atCommonDir, commitOf, isAncestor, type Repository } from "../../git/repository.ts";
-import { askGit, type GitCall, gitList, gitText, OWN_FILES } from "../../git/run-git.ts";
-import { stageAll } from "../../git/stage.ts";
+import { askGit, type GitCall, gitList, gitText } from "../../git/run-git.ts";
 import { statusOf, type WorktreeStatus } from "../../git/status.ts";
 import { branchOf } from "./names.ts";
 import { type SaveOrder, saveWork } from "./save.ts";
@@ -30,32 +29,40 @@ export async function commitWork(order: SaveOrder, task: Task): Promise<string |
   const elsewhere = await explainHead(call, branch, status.head);
   if (elsewhere !== undefined)
     return isChanged || !(await isIn(repository, status.head, branch)) ? elsewhere : undefined;
-  if (!isChanged) return undefined;
   const hindrance = explainStatus(status);
   if (hindrance !== undefined) return hindrance;
-  if (await hasOwnIndex(call)) await saveWork(order);
-  await stageAll(call);
-  const tree = await gitText(call, "write-tree");
-  if (tree === (await gitText(call, "rev-parse", "HEAD^{tree}"))) return undefined;
+  const { tree, uncommittable } = status;
+  // It commits what git takes; what git does not take is named.
+  const [rest] = uncommittable;
+  if (!isChanged || tree === undefined) return rest;
+  if (await hasOwnIndex(call, tree)) await saveWork(order);
+  await stage(call, tree);
+  if (tree === (await gitText(call, "rev-parse", "HEAD^{tree}"))) return rest;
   const head = status.head ?? "";
   const parents = head === "" ? [] : ["-p", head];
   const env = { ...call.env, ...(await authorOf(call)) };
   const message = `${subjectOf(task)}\n\nWork that the task ${task.id} left uncommitted.\n`;
   const commit = await gitText({ ...call, env, input: message }, "commit-tree", tree, ...parents);
   await askGit(call, "update-ref", "-m", "commit: by mailchute", branch, commit, head);
-  return undefined;
+  return rest;
 }
 
-function hasChanges({ modified, untracked, unmerged, operation }: WorktreeStatus): boolean {
-  return modified.length + untracked.length + unmerged.length > 0 || operation !== undefined;
+function hasChanges(status: WorktreeStatus): boolean {
+  const { modified, untracked, unmerged, uncommittable, operation } = status;
+  const files = [modified, untracked, unmerged, uncommittable];
+  return files.some((names) => names.length > 0) || operation !== undefined;
 }
 
-/** Why it may not commit: that would end an open operation, or leave out files of an inner repository. */
-function explainStatus({ operation, unmerged, untracked }: WorktreeStatus): string | undefined {
+/** Why it may not commit: that would end an open operation. */
+function explainStatus({ operation, unmerged }: WorktreeStatus): string | undefined {
   if (operation !== undefined) return `a ${operation} has not ended`;
-  if (unmerged.length > 0) return `${unmerged[0]} is not merged`;
-  const inner = untracked.find((name) => name.endsWith("/"));
-  return inner === undefined ? undefined : `${inner} is a repository of its own`;
+  return unmerged.length > 0 ? `${unmerged[0]} is not merged` : undefined;
+}
+
+/** Makes the index of the worktree have these files. Leaves the files as they are. */
+async function stage(call: GitCall, tree: string): Promise<void> {
+  await askGit(call, "read-tree", "-i", "--reset", tree);
+  await askGit({ ...call, answers: [1] }, "update-index", "-q", "--refresh");
 }
 
 /** Undefined when the worktree is on the branch. */
@@ -77,11 +84,12 @@ async function isIn(repository: Repository, commit = "", branch: string): Promis
 }
 
 /** True if a file was staged and changed after that. Then the index has contents that the commit would lack. */
-async function hasOwnIndex(call: GitCall): Promise<boolean> {
-  const staged = await gitList(call, "diff-index", "--cached", "--name-only", "-z", "HEAD");
+async function hasOwnIndex(call: GitCall, tree: string): Promise<boolean> {
+  const asked = ["diff-index", "--cached", "--name-only", "-z"];
+  const staged = await gitList(call, ...asked, "HEAD");
   if (staged.length === 0) return false;
-  const later = new Set(await gitList(call, "diff-files", ...OWN_FILES, "--name-only", "-z"));
-  return staged.some((name) => later.has(name));
+  const other = new Set(await gitList(call, ...asked, tree));
+  return staged.some((name) => other.has(name));
 }
 
 /** The person in the settings of git; mailchute is the author when there is none. */

@@ -1,12 +1,11 @@
 /** Finds what a worktree holds, and whether it may be removed. Only reads. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { gitlinksIn, innerWork } from "../../git/inner-repository.ts";
 import { branchesWith, countOwnCommits, listRefs, unreachable } from "../../git/refs.ts";
 import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
 import type { GitCall } from "../../git/run-git.ts";
 import type { Worktree } from "../../git/snapshot.ts";
-import { filesThatFit, ignoredFiles, statusOf, type WorktreeStatus } from "../../git/status.ts";
+import { filesThatFit, statusOf, type WorktreeStatus } from "../../git/status.ts";
 import { readMade, stampOf } from "./made-note.ts";
 import { baseOf } from "./make.ts";
 import { changedRefOf } from "./names.ts";
@@ -20,6 +19,8 @@ export interface Holdings {
   modified: string[];
   untracked: string[];
   unmerged: string[];
+  /** What no commit can take, a sentence for each. */
+  uncommittable: string[];
   /** Ignored files that keep it: `setup` did not make them, or they have changed since. */
   ignored: string[];
   operation: string | undefined;
@@ -45,8 +46,6 @@ export async function lookAt(
 ): Promise<Holdings> {
   const status = await statusOf(repository, worktree);
   const { branch, path, gitDir } = worktree;
-  const call: GitCall = { cwd: path ?? gitDir, gitDir, env: repository.env };
-  const inner = path === undefined ? [] : await innerWork(call, await gitlinksIn(call));
   const own = `refs/heads/${branch}`;
   const tip = await commitOf(atCommonDir(repository), own);
   const base = await baseOf(repository, id);
@@ -59,8 +58,7 @@ export async function lookAt(
     path,
     branch,
     ...filesOf(status),
-    modified: [...status.modified, ...inner],
-    ignored: await ignoredOf(repository, worktree, mayGo),
+    ignored: await ignoredOf(repository, worktree, status.ignored, mayGo),
     operation: status.operation,
     commits: isEmpty ? 0 : await countOwnCommits(repository, branch),
     merged_into: mergedInto,
@@ -73,7 +71,7 @@ export async function lookAt(
 
 /** Why the worktree stays. With an empty list it may be removed, because it holds nothing that is not elsewhere. Pure. */
 export function reasonsToStay(holdings: Holdings): string[] {
-  const { modified, untracked, unmerged, ignored, operation, commits } = holdings;
+  const { modified, untracked, unmerged, ignored, operation, commits, uncommittable } = holdings;
   const reasons: string[] = [];
   const add = (names: readonly string[], what: string): void => {
     if (names.length > 0) reasons.push(`${names.length} ${what} (${firstOf(names)})`);
@@ -82,6 +80,7 @@ export function reasonsToStay(holdings: Holdings): string[] {
   add(unmerged, "unmerged");
   add(untracked, "untracked");
   add(ignored, "ignored that setup did not make");
+  reasons.push(...uncommittable);
   if (operation !== undefined) reasons.push(`a ${operation} that was not ended`);
   if (holdings.lock !== undefined) reasons.push(`locked: ${holdings.lock}`);
   if (holdings.is_head_lost) reasons.push("commits that are on no branch");
@@ -96,12 +95,13 @@ function firstOf(names: readonly string[]): string {
   return names.length === 1 ? (names[0] ?? "") : `${names[0]}, …`;
 }
 
-function filesOf({ modified, untracked, unmerged }: WorktreeStatus): {
-  modified: string[];
-  untracked: string[];
-  unmerged: string[];
-} {
-  return { modified, untracked, unmerged };
+function filesOf({
+  modified,
+  untracked,
+  unmerged,
+  uncommittable,
+}: WorktreeStatus): Pick<Holdings, "modified" | "untracked" | "unmerged" | "uncommittable"> {
+  return { modified, untracked, unmerged, uncommittable };
 }
 
 function lockOf(gitDir: string): string | undefined {
@@ -116,15 +116,14 @@ function lockOf(gitDir: string): string | undefined {
 async function ignoredOf(
   { env }: Repository,
   { path, gitDir }: Worktree,
+  names: readonly string[],
   mayGo: readonly string[],
 ): Promise<string[]> {
-  if (path === undefined) return [];
+  if (path === undefined || names.length === 0) return [];
+  // An older version has noted here what `setup` made.
   const made = readMade(gitDir)?.ignored ?? {};
   const call: GitCall = { cwd: path, gitDir, env };
-  const names = await ignoredFiles(call);
-  const fits = names.length === 0 || mayGo.length === 0 ? [] : await filesThatFit(call, mayGo);
-  // An inner repository stays, because its contents are not examined.
-  const spare = new Set(fits.filter((name) => !name.endsWith("/")));
+  const spare = new Set(mayGo.length === 0 ? [] : await filesThatFit(call, mayGo));
   return names.filter((name) => {
     const stamp = stampOf(join(path, name));
     return !spare.has(name) && (stamp === "" || made[name] !== stamp);

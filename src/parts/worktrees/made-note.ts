@@ -10,7 +10,7 @@ import { readDocument, replaceDocument } from "../../host/documents.ts";
 export interface MadeNote {
   v: 1;
   task_id: string;
-  /** Size and time of each ignored file that `setup` made, by path. Other ignored files keep the worktree. */
+  /** Size and time of each ignored file that `setup` made, by path, if an older version has made the worktree: see `files-index.ts`. */
   ignored: Readonly<Record<string, string>>;
   settings: WatchedSettings;
 }

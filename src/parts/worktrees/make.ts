@@ -5,6 +5,7 @@
 import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { ErrGit } from "../../core/errors.ts";
+import { noteCheckout, noteSetup } from "../../git/files-look.ts";
 import { makeRef } from "../../git/refs.ts";
 import {
   atCommonDir,
@@ -14,13 +15,12 @@ import {
   openRepository,
   type Repository,
 } from "../../git/repository.ts";
-import { askGit } from "../../git/run-git.ts";
+import { askGit, gitText } from "../../git/run-git.ts";
 import { changesBetween, readSettings } from "../../git/settings-watch.ts";
 import type { Worktree } from "../../git/snapshot.ts";
-import { ignoredFiles } from "../../git/status.ts";
 import { inTurn } from "../../git/turn.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
-import { readMade, stampOf, writeMade } from "./made-note.ts";
+import { readMade, writeMade } from "./made-note.ts";
 import { baseRefOf, branchOf, refsOf, repositoryNote, worktreePath } from "./names.ts";
 import { headOfSave, restoreFiles } from "./restore.ts";
 import { saveWork } from "./save.ts";
@@ -84,10 +84,10 @@ export async function markReady(
   id: string,
   { repository, worktree: { path, gitDir } }: MadeWorktree,
 ): Promise<void> {
-  const ignored = await ignoredFiles({ cwd: path, gitDir, env: repository.env });
-  const stamps = ignored.map((name) => [name, stampOf(join(path, name))] as const);
+  const call = { cwd: path, gitDir, env: repository.env };
   const settings = await readSettings(repository);
-  writeMade(gitDir, { v: 1, task_id: id, ignored: Object.fromEntries(stamps), settings });
+  await noteSetup(call, gitDir, await gitText(call, "rev-parse", "HEAD^{tree}"));
+  writeMade(gitDir, { v: 1, task_id: id, ignored: {}, settings });
 }
 
 /**
@@ -183,7 +183,9 @@ async function checkOut(
   if (isContinued(order)) await restoreFiles(repository, order.id, worktree);
   const { path, gitDir } = worktree;
   if (fs.existsSync(join(gitDir, "index"))) return;
-  await askGit({ cwd: path, gitDir, env: repository.env }, "reset", "--hard", "--quiet");
+  const call = { cwd: path, gitDir, env: repository.env };
+  await askGit(call, "reset", "--hard", "--quiet");
+  await noteCheckout(call, gitDir, await gitText(call, "rev-parse", "HEAD^{tree}"));
 }
 
 function isContinued({ id, user }: WorktreeOrder): boolean {

@@ -5,7 +5,7 @@ import { ErrGit } from "../../core/errors.ts";
 import { makeRef } from "../../git/refs.ts";
 import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
 import { askGit, gitLines, gitText } from "../../git/run-git.ts";
-import { type Held, readHeld } from "../../git/snapshot.ts";
+import { type Held, readHeld, writeFilesOf } from "../../git/snapshot.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import type { Save } from "./names.ts";
 
@@ -139,9 +139,6 @@ async function writeFiles(repository: Repository, commit: string, dir: string): 
     (await gitLines(call, "rev-list", "--parents", "--max-count=1", untracked)).every(
       (line) => !line.includes(" "),
     );
-  for (const one of isStash ? [commit, untracked] : [commit]) {
-    await askGit(at, "read-tree", one);
-    await askGit(at, "checkout-index", "--all", "--force");
-  }
+  for (const one of isStash ? [commit, untracked] : [commit]) await writeFilesOf(at, one);
   fs.rmSync(index, { force: true });
 }

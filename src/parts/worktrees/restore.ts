@@ -3,8 +3,7 @@ import fs from "node:fs";
 import { newIndex } from "../../git/own-index.ts";
 import { atCommonDir, commitOf, isAncestor, type Repository } from "../../git/repository.ts";
 import { askGit, type GitCall, gitText } from "../../git/run-git.ts";
-import type { Worktree } from "../../git/snapshot.ts";
-import { readHeld } from "../../git/snapshot.ts";
+import { readHeld, type Worktree, writeFilesOf } from "../../git/snapshot.ts";
 import { endedRefOf } from "./names.ts";
 import { savesOf } from "./save.ts";
 
@@ -49,8 +48,7 @@ export async function restoreFiles(
   const call: GitCall = { cwd: path, gitDir, env: repository.env };
   const index = newIndex(gitDir, INDEX);
   const own = { ...call, env: { ...call.env, GIT_INDEX_FILE: index } };
-  await askGit(own, "read-tree", newest.commit);
-  await askGit(own, "checkout-index", "--all", "--force");
+  await writeFilesOf(own, newest.commit);
   fs.rmSync(index, { force: true });
   // Sets the index to the branch, so that git sees the restored files as changes that are not staged.
   await askGit(call, "reset", "--quiet");

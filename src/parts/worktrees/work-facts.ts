@@ -61,8 +61,8 @@ export async function noteWork(
   if (land === "none" || base === undefined) return undefined;
   const { branch } = worktree;
   const tip = await commitOf(atCommonDir(repository), `refs/heads/${branch}`);
-  const diffstat = await diffstatBetween(repository, base, snapshot.tree);
-  const isNothing = tip === base && diffstat.files === 0;
+  const diffstat = await diffstatBetween(repository, base, snapshot.work);
+  const isNothing = tip === base && diffstat.files === 0 && snapshot.uncommittable.length === 0;
   const work = { branch, base, target, diffstat };
   if (isNothing) return { landing: "nothing", ...work };
   const { verify, setup = readPrograms(agent.settings.setup ?? []), env = {} } = task;

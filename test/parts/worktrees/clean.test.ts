@@ -159,7 +159,7 @@ test("of ignored files only those that may go by the settings keep no worktree",
   const { json } = await place.ask("worktrees", "clean");
   const reasons = (json as { worktrees: Cleaned[] }).worktrees.map((one) => [one.id, one.reasons]);
   expect(Object.fromEntries(reasons)).toEqual({
-    inner: ["1 ignored that setup did not make (node_modules/inner/)"],
+    inner: ["node_modules/inner is a repository of its own"],
     kept: ["1 ignored that setup did not make (dist/keep.log)"],
     other: ["1 ignored that setup did not make (other.log)"],
     unignored: [

@@ -85,7 +85,7 @@ const HINDRANCES: readonly [what: string, script: string, reason: string][] = [
   [
     "a repository inside",
     "git init -q inner; cd inner; echo x > x; commit",
-    "inner/ is a repository of its own",
+    "inner is a repository of its own",
   ],
 ];
 

@@ -23,7 +23,7 @@ async function killedAt(words: string, victim: Victim, more: object = {}): Promi
 
 /** Calls at the end of a run: it commits, saves, and looks what there is to land. */
 const CALLS = [
-  "add --all -- .",
+  "update-index --add --replace",
   "commit-tree",
   "update-ref refs/mailchute/a/1",
   "update-ref -m commit: by mailchute",

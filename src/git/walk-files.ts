@@ -1,0 +1,106 @@
+/**
+ * Lists the files of a worktree as they are on disk, with a stamp of each one. Asks no git, so no mark, cone or attribute hides a
+ * file. Files of repositories inside are listed apart. Names are bytes, written as latin1 text, because they need not be UTF-8.
+ */
+import fs from "node:fs";
+import { systemCode } from "../core/errors.ts";
+
+export type FileMode = "100644" | "100755" | "120000";
+
+export interface FoundFile {
+  /** Inode, size, times and rights. Each change of the contents changes it, also if a program sets the time of the file back. */
+  stamp: string;
+  mode: FileMode;
+}
+
+export interface FoundFiles {
+  /** By path, without the files of repositories inside, and without sockets, pipes and devices. */
+  files: Map<string, FoundFile>;
+  /** The files of each repository inside, with its git directory, by the path of its directory. */
+  inner: Map<string, Map<string, FoundFile>>;
+  unreadable: string[];
+  /** When the newest of them changed (ms). */
+  newestMs: number;
+}
+
+/** A name that git takes into no tree. Such a file or folder makes its directory a repository of its own. */
+export function isGitName(name: string): boolean {
+  return name.toLowerCase() === ".git";
+}
+
+/** @param links directories that are repositories of their own although they have no `.git` */
+export function walkFiles(root: string, links: ReadonlySet<string>): FoundFiles {
+  const found: FoundFiles = {
+    files: new Map(),
+    inner: new Map(),
+    unreadable: [],
+    newestMs: 0,
+  };
+  const dirs: { path: string; repository: string | undefined }[] = [
+    { path: "", repository: undefined },
+  ];
+  for (let dir = dirs.pop(); dir !== undefined; dir = dirs.pop()) {
+    const entries = entriesOf(root, dir.path, found);
+    const isOwn = dir.path !== "" && entries.some(({ name }) => isGitName(name));
+    const repository = dir.repository ?? (isOwn || links.has(dir.path) ? dir.path : undefined);
+    for (const entry of entries) {
+      if (dir.path === "" && entry.name === ".git") continue;
+      const path = dir.path === "" ? entry.name : `${dir.path}/${entry.name}`;
+      // At the top, the name `.GIT` is a file that git takes into no tree.
+      const owner = repository ?? (isGitName(entry.name) ? path : undefined);
+      if (entry.isDirectory()) dirs.push({ path, repository: owner });
+      else note(root, path, owner, found);
+    }
+  }
+  return found;
+}
+
+/** The path of a file as `fs` takes it. */
+export function onDisk(root: string, path: string): string | Buffer {
+  const isPlain = /^[\x20-\x7e]*$/.test(path);
+  return isPlain
+    ? `${root}/${path}`
+    : Buffer.concat([Buffer.from(`${root}/`), Buffer.from(path, "latin1")]);
+}
+
+/** A path as people read it. */
+export function shown(path: string): string {
+  return Buffer.from(path, "latin1").toString();
+}
+
+function entriesOf(root: string, path: string, found: FoundFiles): fs.Dirent[] {
+  try {
+    return fs.readdirSync(onDisk(root, path), { withFileTypes: true, encoding: "latin1" });
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") found.unreadable.push(`${path}/`);
+    return [];
+  }
+}
+
+function note(root: string, path: string, owner: string | undefined, found: FoundFiles): void {
+  let stats: fs.BigIntStats;
+  try {
+    stats = fs.lstatSync(onDisk(root, path), { bigint: true });
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") found.unreadable.push(path);
+    return;
+  }
+  const file = describe(stats);
+  if (file === undefined) return;
+  found.newestMs = Math.max(found.newestMs, Number(stats.ctimeMs));
+  if (owner === undefined) {
+    found.files.set(path, file);
+    return;
+  }
+  const files = found.inner.get(owner) ?? new Map<string, FoundFile>();
+  files.set(path, file);
+  found.inner.set(owner, files);
+}
+
+function describe(stats: fs.BigIntStats): FoundFile | undefined {
+  const { ino, size, mtimeNs, ctimeNs, mode } = stats;
+  const stamp = `${ino} ${size} ${mtimeNs} ${ctimeNs} ${mode}`;
+  if (stats.isSymbolicLink()) return { stamp, mode: "120000" };
+  if (!stats.isFile()) return undefined;
+  return { stamp, mode: (mode & 0o100n) === 0n ? "100644" : "100755" };
+}
