@@ -1,6 +1,8 @@
 /** Decides which agent runs a task or a node. Pure. */
+import { ErrInvalidTask, type ErrorDetails } from "./errors.ts";
 import type { NodeType, RoadmapNode } from "./roadmap.ts";
 import type { AgentSettings } from "./settings.ts";
+import { suggest } from "./suggest.ts";
 import type { Task } from "./task.ts";
 
 /** The agent that runs the `exec` of any task. It needs no configuration. */
@@ -21,7 +23,7 @@ const AGENT_TYPES: ReadonlySet<string> = new Set([
 export type Match = { agent: AgentSettings } | { agent: undefined; reason: string };
 
 /**
- * Finds the agent of a task: the built-in one for `exec`, else the task's `agent`, else an agent whose capabilities and types
+ * Finds the agent of a task: the built-in one for `exec` unless `agent` sends it to other machines, else the task's `agent`, else an agent whose capabilities and types
  * fit. Default agents come first; others are only taken when the task names a capability or an agent's type.
  */
 export function matchAgent(
@@ -85,17 +87,42 @@ export function closedText(kind: "group" | "agent" | "limit", name: string): str
   return `${kind} ${name} has 0 slots: give it some in config.yaml (${kind}s) and restart mailchute run`;
 }
 
+/** @throws ErrInvalidTask when a task with `exec` names an agent that cannot run it: mailchute never runs it with another one */
+export function checkExec(
+  task: Pick<Task, "exec" | "agent">,
+  agents: readonly AgentSettings[],
+  details: ErrorDetails,
+): void {
+  const match = task.exec === undefined ? undefined : namedAgent(task, agents);
+  if (match === undefined || match.agent !== undefined) return;
+  const near = suggest(
+    task.agent ?? "",
+    agents.map(({ name }) => name),
+  );
+  throw new ErrInvalidTask(match.reason, {
+    hint:
+      near === undefined || near === task.agent
+        ? "leave out agent: a program needs none here"
+        : `did you mean ${near}?`,
+    ...details,
+  });
+}
+
 /** The agent that `exec` or `agent` names; undefined when neither is given. */
 function namedAgent(
   { exec, agent: name }: Pick<Task, "exec" | "agent">,
   agents: readonly AgentSettings[],
 ): Match | undefined {
-  if (exec !== undefined) return { agent: BUILT_IN_EXEC };
+  const isProgram = exec !== undefined;
+  if (isProgram && (name === undefined || name === BUILT_IN_EXEC.name))
+    return { agent: BUILT_IN_EXEC };
   if (name === undefined) return undefined;
   const agent = agents.find((a) => a.name === name);
-  return agent === undefined
-    ? unmatched(`no agent ${JSON.stringify(name)} is configured`)
-    : { agent };
+  if (agent === undefined) return unmatched(`no agent ${JSON.stringify(name)} is configured`);
+  if (!isProgram || agent.kind === "remote") return { agent };
+  // The task's own program takes the place of the agent's program.
+  if (agent.kind === "exec") return { agent: BUILT_IN_EXEC };
+  return unmatched(`agent ${name} is of kind ${agent.kind}, which does not run an exec`);
 }
 
 function unmatched(reason: string): Match {

@@ -347,6 +347,42 @@ test("a task for which no agent is configured is accepted, with a warning", asyn
     expect(await enqueue(...args)).toBe("");
 });
 
+test("a program for an agent that cannot run it is refused, however it comes", async () => {
+  const cli = newCli();
+  put(cli, "config.yaml", "agents: [{name: coder, kind: claude}, {name: far, kind: remote}]\n");
+  fs.writeFileSync(join(cli.dir, "lines"), '{"agent": "nosuch", "exec": ["date"]}\n');
+  const ways = [
+    ["--agent", "coder", "--", "date"],
+    ["--agent", "nosuch", "--", "date"],
+    ["--agent", "nosuch", "--shell", "date"],
+    ["--agent", "nosuch", "--each", "lines", "--", "echo"],
+    ["--file", "lines"],
+  ];
+  for (const way of ways) {
+    const { code, stderr, stdout } = await cli(["enqueue", ...way]);
+    expect([code === 0, stdout], way.join(" ")).toEqual([false, ""]);
+    expect(stderr).toMatch(/no agent "nosuch" is configured|agent coder is of kind claude/);
+  }
+  // A machine decides which programs it takes.
+  expect((await cli(["enqueue", "--id", "a", "--agent", "far", "--", "date"])).code).toBe(0);
+  expect(read(cli, "a")).not.toHaveProperty("cwd");
+});
+
+test("a program for other machines gets the directory that was said, and no other", async () => {
+  const cli = newCli();
+  put(cli, "config.yaml", "cluster: {groups: {render: gpu}}\n");
+  fs.writeFileSync(join(cli.dir, "lines"), "x\n");
+  const cwdOf = async (id: string, file: string, ...more: string[]) => {
+    expect((await cli(["enqueue", "--id", id, ...more])).code).toBe(0);
+    return read(cli, file)["cwd"];
+  };
+  const group = ["--group", "render"];
+  expect(await cwdOf("a", "a", ...group, "--", "date")).toBeUndefined();
+  expect(await cwdOf("b", "b", ...group, "--cwd", "/srv", "--", "date")).toBe("/srv");
+  expect(await cwdOf("c", "c.1", ...group, "--each", "lines", "--", "date")).toBeUndefined();
+  expect(await cwdOf("d", "d", "--group", "other", "--", "date")).toBe(cli.dir);
+});
+
 test("--after with an id that neither a tray nor the plan knows is accepted, with a warning", async () => {
   const cli = newCli();
   put(cli, "roadmap.yaml", "nodes:\n  - { id: deploy-eu, exec: [make] }\n");

@@ -52,9 +52,14 @@ export const command = defineCommand({
   options: OPTIONS,
   async run(typed) {
     const isFromStdin = typed.options.prompt === "-" || typed.options.payload === "-";
-    const ctx = isFromStdin
+    const filled = isFromStdin
       ? await (await import("../enqueue/read-stdin.ts")).withStdin(typed)
       : typed;
+    const { agent, group } = filled.options;
+    const ctx =
+      agent === undefined && group === undefined
+        ? filled
+        : await (await import("../enqueue/place-of-run.ts")).withPlaceOfRun(filled);
     if (ctx.options.edit && ctx.options.like === undefined)
       throw new ErrUsage("--edit needs --like ID", "to change a waiting task: mailchute edit ID");
     if (ctx.options.like !== undefined) {
@@ -256,5 +261,5 @@ async function enqueueByPart(ctx: EnqueueContext, file: string): Promise<number 
 
 async function enqueueMany(ctx: EnqueueContext, file: string): Promise<number> {
   refuseOthers(ctx, "--file", new Set(["file"]));
-  return tellAll(ctx, ({ trays }, onIds) => enqueueFile(ctx, trays, file, onIds));
+  return tellAll(ctx, (open, onIds) => enqueueFile(ctx, open, file, onIds));
 }

@@ -7,10 +7,7 @@ import { messageOf } from "../../core/errors.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { newId } from "../../mailbox/files/random.ts";
 import { ErrUsage } from "../shell/command-spec.ts";
-import { type EnqueueContext, fieldsOf } from "./task-options.ts";
-
-/** What a task is built from: a part of the context of `enqueue`. */
-export type TaskSource = Pick<EnqueueContext, "options" | "rest" | "cwd" | "env">;
+import { fieldsOf, type TaskSource } from "./task-options.ts";
 
 /**
  * The task's id and its JSON text.

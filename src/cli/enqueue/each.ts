@@ -3,9 +3,9 @@ import fs from "node:fs";
 import { buffer } from "node:stream/consumers";
 import { ErrIo, messageOf } from "../../core/errors.ts";
 import { ErrUsage } from "../shell/command-spec.ts";
-import { buildTask, type TaskSource } from "./build-task.ts";
+import { buildTask } from "./build-task.ts";
 import { type NumberedSubmission, SubmitGroups } from "./submit-groups.ts";
-import type { EnqueueContext } from "./task-options.ts";
+import type { EnqueueContext, TaskSource } from "./task-options.ts";
 import { tellAll } from "./tell-all.ts";
 
 /** For more lines than this, a batch is the right form. */
@@ -58,25 +58,21 @@ function refuseMisuse({ options, rest }: EnqueueContext): void {
 }
 
 /** Without a placeholder, the line becomes the last argument of the program, as with xargs, or the prompt of an agent without one. */
-function withPlaceholder({ options, rest, cwd, env }: EnqueueContext): TaskSource {
+function withPlaceholder(source: TaskSource): TaskSource {
+  const { options, rest } = source;
   if (rest !== undefined && options.shell === undefined)
-    return {
-      options,
-      cwd,
-      env,
-      rest: hasPlace({ options, rest, cwd, env }) ? rest : [...rest, "{}"],
-    };
+    return { ...source, rest: hasPlace(source) ? rest : [...rest, "{}"] };
   const { agent, shell, prompt, payload } = options;
   const isBare = shell === undefined && prompt === undefined && payload === undefined;
   if (isBare && agent === undefined)
     throw new ErrUsage("there is nothing to run", "give -- CMD, or --shell, or --agent NAME");
-  if (isBare) return { options: { ...options, prompt: "{}" }, rest, cwd, env };
-  if (shell === undefined && !hasPlace({ options, rest, cwd, env }))
+  if (isBare) return { ...source, options: { ...options, prompt: "{}" } };
+  if (shell === undefined && !hasPlace(source))
     throw new ErrUsage(
       "no option holds {}: all tasks would be the same",
       'for example --prompt "add tests for {}"',
     );
-  return { options, rest, cwd, env };
+  return source;
 }
 
 function hasPlace({ options, rest = [] }: TaskSource): boolean {
@@ -85,7 +81,8 @@ function hasPlace({ options, rest = [] }: TaskSource): boolean {
 }
 
 /** @throws ErrUsage naming the line */
-function submissionOf({ options, rest, cwd, env }: TaskSource, item: Item): NumberedSubmission {
+function submissionOf(source: TaskSource, item: Item): NumberedSubmission {
+  const { options, rest } = source;
   const { number, line } = item;
   // Replace by a function, because `$&` in a line must not act as a pattern.
   const fill = (text: string): string =>
@@ -93,8 +90,7 @@ function submissionOf({ options, rest, cwd, env }: TaskSource, item: Item): Numb
   const filled = (text: string | undefined): string | undefined =>
     text === undefined ? undefined : fill(text);
   const own: TaskSource = {
-    cwd,
-    env,
+    ...source,
     rest: rest?.map(fill),
     options: {
       ...options,

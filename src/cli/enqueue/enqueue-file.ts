@@ -3,11 +3,13 @@ import fs from "node:fs";
 import { decodeLine } from "../../codec/task-codec.ts";
 import { ErrIo, messageOf } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
+import { checkExec } from "../../core/matching.ts";
+import type { AgentSettings } from "../../core/settings.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { newId } from "../../mailbox/files/random.ts";
-import type { Trays } from "../../mailbox/files/trays.ts";
 import type { Context } from "../shell/command-spec.ts";
 import { foundValue } from "../shell/found-value.ts";
+import type { OpenMailbox } from "../shell/options.ts";
 import { type NumberedSubmission, type SubmitCounts, SubmitGroups } from "./submit-groups.ts";
 
 const NEWLINE = 0x0a;
@@ -19,7 +21,7 @@ const READ_BYTES = 256 * 1024;
 /** @param onIds gets the ids of each group that is now in the inbox. @throws ErrIo when the file cannot be read */
 export async function enqueueFile(
   ctx: Pick<Context, "out" | "env">,
-  trays: Trays,
+  { trays, loaded }: OpenMailbox,
   file: string,
   onIds: (ids: readonly string[]) => void,
 ): Promise<SubmitCounts> {
@@ -28,7 +30,7 @@ export async function enqueueFile(
     for (const { bytes, number } of lines) {
       try {
         if (bytes === undefined) throw new Error(`the line is longer than ${TASK_BYTES_MAX} bytes`);
-        groups.add(submissionOf(bytes, number));
+        groups.add(submissionOf(bytes, number, loaded.settings.agents));
       } catch (error) {
         const found = foundValue(error, ctx.env);
         groups.noteBad(number, `${messageOf(error)}${found === undefined ? "" : `: ${found}`}`);
@@ -42,10 +44,16 @@ export async function enqueueFile(
 }
 
 /** The unchanged line becomes the file; a missing id is only in the file's name. @throws JsonFault, ErrInvalidTask */
-function submissionOf(line: Buffer, number: number): NumberedSubmission {
+function submissionOf(
+  line: Buffer,
+  number: number,
+  agents: readonly AgentSettings[],
+): NumberedSubmission {
   const hasBreak = line.at(-1) === NEWLINE;
   const text = hasBreak ? line.subarray(0, -1) : line;
-  const { id } = decodeLine(text, () => newId(systemClock.wallMs()));
+  const task = decodeLine(text, () => newId(systemClock.wallMs()));
+  const { id } = task;
+  checkExec(task, agents, { id });
   const isTrimmed = hasBreak && text[0] === BRACE && text.at(-1) === CLOSING_BRACE;
   const bytes = isTrimmed ? line : Buffer.from(`${text.toString("utf8").trim()}\n`, "utf8");
   return { id, bytes, line: number };

@@ -3,6 +3,7 @@ import { inLines, withMembers } from "../../codec/json-members.ts";
 import { decodeTask } from "../../codec/task-codec.ts";
 import { wallSeconds } from "../../core/clock.ts";
 import { ErrTaskNotFound, MailchuteError } from "../../core/errors.ts";
+import { checkExec } from "../../core/matching.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { newId } from "../../mailbox/files/random.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
@@ -42,7 +43,7 @@ export async function enqueueLike(ctx: EnqueueContext, like: string): Promise<nu
   });
   if (other !== undefined) throw new ErrUsage(`--like and --${other} exclude each other`);
   if (dropOf(ctx) !== undefined) throw insideRun("enqueue --like", "say the whole task");
-  const { tree, trays } = await openInbox(ctx);
+  const { tree, trays, loaded } = await openInbox(ctx);
   const id = ctx.options.id ?? newId(systemClock.wallMs());
   const { cwd, ...fields } = fieldsOf(ctx);
   const members: Record<string, unknown> = Object.fromEntries(
@@ -57,7 +58,7 @@ export async function enqueueLike(ctx: EnqueueContext, like: string): Promise<nu
       members[name] = { ...task[name], ...(fields[name] as object) };
   let text = withMembers(bytes, members);
   if (ctx.options.edit) text = await editedText(ctx, id, text);
-  decodeTask(Buffer.from(text, "utf8"), id);
+  checkExec(decodeTask(Buffer.from(text, "utf8"), id).task, loaded.settings.agents, { id });
   if (ctx.options["dry-run"]) {
     await ctx.out.raw(text);
     return EXIT.ok;

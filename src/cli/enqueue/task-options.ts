@@ -124,7 +124,13 @@ export const OPTIONS = {
   wait: { type: "flag", help: "wait until it has settled; exit 1 when it failed" },
 } as const;
 
-export type EnqueueContext = Context<typeof OPTIONS>;
+export type EnqueueContext = Context<typeof OPTIONS> & {
+  /** True when its program runs at other machines, which do not have the current directory. */
+  isAbroad?: boolean;
+};
+
+/** What a task is built from. */
+export type TaskSource = Pick<EnqueueContext, "options" | "rest" | "cwd" | "env" | "isAbroad">;
 
 /** Like `openMailbox`. When the tree is not in the current directory it prints which tree it is, because it may be the wrong one. */
 export async function openInbox(ctx: EnqueueContext): Promise<OpenMailbox> {
@@ -140,7 +146,7 @@ export async function openInbox(ctx: EnqueueContext): Promise<OpenMailbox> {
  * @throws ErrUsage
  */
 export function fieldsOf(
-  { options, rest, cwd, env }: Pick<EnqueueContext, "options" | "rest" | "cwd" | "env">,
+  { options, rest, cwd, env, isAbroad = false }: TaskSource,
   shellArgs: readonly string[] = [],
 ): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
@@ -175,7 +181,8 @@ export function fieldsOf(
     const line = options[`on-${event}`];
     put(`on_${event}`, line === undefined ? undefined : shellOf(line));
   }
-  if (options.cwd !== undefined || exec !== undefined) put("cwd", resolve(cwd, options.cwd ?? "."));
+  if (options.cwd !== undefined || (exec !== undefined && !isAbroad))
+    put("cwd", resolve(cwd, options.cwd ?? "."));
   put("env", environmentOf(options, env, cwd));
   put("env_from", readReferences(options["env-from"]));
   put("worktree", options.worktree);

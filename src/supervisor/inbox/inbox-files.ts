@@ -6,6 +6,7 @@ import { type DecodedTask, decodeTask } from "../../codec/task-codec.ts";
 import type { Backlog } from "../../core/backlog.ts";
 import type { Dependency } from "../../core/dependencies.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
+import { checkExec } from "../../core/matching.ts";
 import type { Task } from "../../core/task.ts";
 import { waitingBatch, waitingTask } from "../../core/waiting-task.ts";
 import { dropStagedLink, SECOND_LINK } from "../../mailbox/files/dropped-file.ts";
@@ -80,6 +81,11 @@ export class InboxFiles {
     { ids, keys, isMet }: TaskQuestions,
   ) {
     const { trays, settings } = env;
+    const decode = (bytes: Buffer, id: string, path: string): DecodedTask => {
+      const decoded = decodeTask(bytes, id, path);
+      checkExec(decoded.task, settings.agents, { id, path });
+      return decoded;
+    };
     this.env = env;
     this.trays = trays;
     this.backlog = backlog;
@@ -87,7 +93,7 @@ export class InboxFiles {
     this.ids = ids;
     this.keys = keys;
     this.isMet = isMet;
-    this.rules = { uids: settings.uids, batches: settings.batch_bytes_max, decode: decodeTask };
+    this.rules = { uids: settings.uids, batches: settings.batch_bytes_max, decode };
     this.incomplete = new IncompleteFiles(trays.clock, settings.settle_ms);
     this.unreadable = new UnreadableFiles(trays.clock);
   }

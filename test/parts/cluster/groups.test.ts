@@ -35,6 +35,25 @@ cluster: {groups: {render: gpu, train: gpu}}
   for (const id of ids) expect(await pool.result(id)).toMatchObject({ status: "completed" });
 });
 
+test("a dropped program for an agent that cannot run it fails with the name of the agent, and one for other machines waits for them", async () => {
+  const pool = newPool({
+    config: `${QUICK_CONFIG}
+agents: [{name: far, kind: remote, where: gpu}, {name: coder, kind: claude}]
+`,
+  });
+  await pool.start();
+  pool.drop("away", { agent: "far", exec: ["date"] });
+  for (const agent of ["nosuch", "coder"]) pool.drop(agent, { agent, exec: ["date"] });
+  expect(await pool.error("nosuch")).toMatchObject({ error: 'no agent "nosuch" is configured' });
+  expect(await pool.error("coder")).toMatchObject({
+    code: "ErrInvalidTask",
+    error: "agent coder is of kind claude, which does not run an exec",
+  });
+  await waitFor(async () => (await pool.run(["why", "away"])).stdout.includes("no bridge runs"), {
+    what: "the program waits for a machine",
+  });
+});
+
 test("a line of a batch for an agent at other machines is refused, and the batch ends", async () => {
   const pool = newPool({
     config: `${QUICK_CONFIG}
