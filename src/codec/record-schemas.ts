@@ -159,6 +159,9 @@ export const ErrorSchema = Type.Object(
       }),
       of: Type.String({ description: "of a duplicate: the task that had its dedup_key" }),
       machine: Machine,
+      can_retry: Type.Boolean({
+        description: "false: another run cannot help, however many attempts are left",
+      }),
       task: TaskAsRun,
     }),
   },

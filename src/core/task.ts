@@ -213,4 +213,6 @@ export interface ErrorRecord extends RunUsage {
   of?: string;
   /** The other machine that had the last run. Left out when it was here. */
   machine?: string;
+  /** Set when another run cannot help, however many attempts are left. */
+  can_retry?: boolean;
 }

@@ -339,6 +339,7 @@ function settlementOf(
     lastAttemptAt: Math.floor(attempt.startedWallMs / 1000),
     exitCode: outcome.exitCode,
     signal: outcome.signal,
+    canRetry: outcome.canRetry,
     run: decoded === undefined && attempt.counts === undefined ? null : run,
     usage: attempt.usage,
     ...batch,

@@ -3,7 +3,7 @@ import { dispatchId } from "../../src/parts/cluster/protocol/dispatch.ts";
 import { Machine } from "../../src/parts/cluster/protocol/machine.ts";
 import type { End } from "../../src/parts/cluster/protocol/messages.ts";
 import { Origin } from "../../src/parts/cluster/protocol/origin.ts";
-import type { Delivery } from "../../src/parts/cluster/protocol/ports.ts";
+import type { Delivery, Note } from "../../src/parts/cluster/protocol/ports.ts";
 import {
   ACK_WAIT_MS,
   ANSWER_MS,
@@ -15,6 +15,7 @@ import {
   dispatchOf,
   giveBack,
   type Handler,
+  heardNotes,
   jobOf,
   type LocalTask,
   MACHINE_BROKER_CALLS,
@@ -36,6 +37,9 @@ export interface Action {
 interface Known {
   heardMs: number;
   askedMs?: number;
+  newest?: { machine: string; turn: string; heardMs: number };
+  freshMs?: number;
+  doubtedMs?: number;
 }
 
 type Message = NonNullable<Handler["message"]>;
@@ -116,11 +120,18 @@ function bridgeActions(world: World, name: string, handlers: readonly Handler[])
   return actions;
 }
 
+/** All numbers here have one digit. */
+function turnOf(...parts: readonly number[]): string {
+  return parts.join(" ");
+}
+
 function take({ broker }: World, name: string, message: Message | undefined): void {
   if (message === undefined) return;
   if (message.kind === "job") {
     const job = broker.jobs[message.key];
-    if (job !== undefined) job.holder = name;
+    if (job === undefined) return;
+    job.holder = name;
+    job.deliveries++;
     return;
   }
   const one = broker[`${message.kind}s`][message.key];
@@ -131,6 +142,7 @@ function kill(world: World, name: string): void {
   const bridge = bridgeOf(world, name);
   bridge.isUp = false;
   bridge.memory = {};
+  bridge.unsure = [];
   const { handler } = bridge;
   delete bridge.handler;
   // The broker gives a job to others only when its time is over: see `brokerActions`.
@@ -147,14 +159,11 @@ function adoptAll(world: World): void {
     memory[dispatchId(dispatch)] = { dispatch, target, heardMs: -SILENCE_MS };
 }
 
-function heardNotes(world: World) {
-  return MACHINES.flatMap((machine) => {
-    const { bridge, isConnected, notes } = machineOf(world, machine);
-    if (!bridge.isUp || !isConnected) return [];
-    return Object.values(notes)
-      .filter(({ state }) => state === "taken")
-      .map((note) => ({ machine, note }));
-  });
+/** What the machine says of it in its reports. */
+function isSure(world: World, name: string, { dispatch }: Note): boolean {
+  const { memory, unsure } = bridgeOf(world, name);
+  const id = dispatchId(dispatch);
+  return Number(memory[id] ?? -ACK_WAIT_MS) > -ACK_WAIT_MS && !unsure.includes(id);
 }
 
 function originHandlers(world: World): Handler[] {
@@ -180,10 +189,15 @@ function originHandlers(world: World): Handler[] {
     if (task.state === "settled" || one !== id)
       handlers.push({ name: "dropIfOver", args: [one], answers: [] });
   for (const { machine, note } of heardNotes(world))
-    if (dispatchId(note.dispatch) !== id || task.state === "settled" || known?.heardMs !== 0)
+    if (
+      dispatchId(note.dispatch) !== id ||
+      task.state === "settled" ||
+      known?.heardMs !== 0 ||
+      (known.newest?.turn ?? "") < (note.turn ?? "")
+    )
       handlers.push({
         name: "onBeat",
-        args: [machine, note.dispatch, note.target],
+        args: [machine, { ...note, is_sure: isSure(world, machine, note) }],
         answers: [],
       });
   return handlers;
@@ -196,11 +210,12 @@ function machineActions(world: World, name: string): Action[] {
   if (isLost) return [];
   const handlers: Handler[] = [];
   if (isConnected) {
-    for (const [key, { job, seq, holder }] of Object.entries(broker.jobs))
+    for (const [key, { job, seq, deliveries, holder }] of Object.entries(broker.jobs))
       if (holder === undefined)
         handlers.push({
           name: "onJob",
           args: [job, `${broker.birth} ${seq}`],
+          more: [0, turnOf(broker.birth, seq, deliveries + 1)],
           answers: [],
           message: { kind: "job", key, seq },
         });
@@ -257,6 +272,19 @@ function machineActions(world: World, name: string): Action[] {
         },
       });
   }
+  if (world.left.deaths > 0 && Object.values(tasks).some(({ state }) => state === "runs"))
+    actions.push({
+      name: `${name} dies, and comes back`,
+      isFair: false,
+      act(next) {
+        spend(next, "deaths");
+        next.mayRunTwice = true;
+        kill(next, name);
+        for (const task of Object.values(machineOf(next, name).tasks))
+          if (task.state === "runs")
+            Object.assign(task, { state: "settled", end: failedEnd("exit") });
+      },
+    });
   if (world.left.losses > 0)
     actions.push({
       name: `${name} is lost for ever`,
@@ -327,6 +355,11 @@ function brokerActions(world: World): Action[] {
       act(next) {
         const job = next.broker.jobs[id];
         if (job !== undefined) delete job.holder;
+        // So long nobody has renewed it, or reported it.
+        const { memory } = machineOf(next, holder).bridge;
+        if (memory[id] !== undefined) memory[id] = -ACK_WAIT_MS;
+        const known = next.origin.memory[id] as Known | undefined;
+        if (known?.freshMs !== undefined) known.freshMs = -ACK_WAIT_MS;
       },
     });
   }
@@ -342,16 +375,26 @@ function brokerActions(world: World): Action[] {
     });
   const current = dispatchId(dispatchOf(world.task.attempt));
   const known = world.origin.memory[current] as Known | undefined;
-  const isSpokenOf =
-    heardNotes(world).some(({ note }) => dispatchId(note.dispatch) === current) ||
-    MACHINES.some((name) => isTaking(world, name, current));
-  if (known === undefined || isSpokenOf || world.origin.handler !== undefined) return actions;
+  const heard = heardNotes(world).filter(({ note }) => dispatchId(note.dispatch) === current);
+  const isTaken = MACHINES.some((name) => isTaking(world, name, current));
+  if (known === undefined || isTaken || world.origin.handler !== undefined) return actions;
   const pass = (name: string, fields: Partial<Known>): void => {
     const act = (next: World): void => {
       next.origin.memory[current] = { ...known, ...fields };
     };
     actions.push({ name, isFair: true, act });
   };
+  const { newest, doubtedMs } = known;
+  const isAllHeard = heard.every(({ note }) => (note.turn ?? "") <= (newest?.turn ?? ""));
+  if (doubtedMs !== undefined && doubtedMs > -ANSWER_MS && isAllHeard)
+    pass("all machines have answered", { doubtedMs: -ANSWER_MS });
+  if (
+    newest !== undefined &&
+    newest.heardMs > -SILENCE_MS &&
+    !heard.some(({ machine }) => machine === newest.machine)
+  )
+    pass("the newest run is silent for long", { newest: { ...newest, heardMs: -SILENCE_MS } });
+  if (heard.length > 0) return actions;
   if (known.heardMs > -SILENCE_MS)
     pass("the origin hears nothing for long", { heardMs: -SILENCE_MS });
   if (known.askedMs !== undefined && known.askedMs > -ANSWER_MS)
@@ -362,6 +405,8 @@ function brokerActions(world: World): Action[] {
 /** Whether the time of a delivery can be over: its machine is dead, or could not renew it and has stopped the run. */
 function hasLapsed(world: World, holder: string, id: string): boolean {
   const { bridge, isConnected, isLost, notes, tasks } = machineOf(world, holder);
+  // These calls are short, compared with all times of the protocol.
+  if (world.origin.handler?.name === "onResult" || bridge.handler?.name === "report") return false;
   if (isLost || !bridge.isUp) return true;
   if (isTaking(world, holder, id)) return false;
   if (notes[id]?.state === "taken" && isConnected) return false;
@@ -411,11 +456,12 @@ async function advance(world: World, name: string, isAnswerLost = false): Promis
   const handler = bridge.handler as Handler;
   const turn = new Turn(world, name, handler, isAnswerLost);
   const memory = copy(bridge.memory);
+  const unsure = new Set(bridge.unsure);
   const call = turn.call.bind(turn);
   const { run, end } =
     name === "origin"
       ? originCall(handler, memory, call)
-      : machineCall(name, handler, memory, call);
+      : machineCall(name, handler, memory, unsure, call);
   let state: "open" | "done" | "failed" = "open";
   run().then(
     () => {
@@ -430,6 +476,7 @@ async function advance(world: World, name: string, isAnswerLost = false): Promis
   if (state === "open") return;
   delete bridge.handler;
   bridge.memory = end();
+  bridge.unsure = [...unsure].sort();
   if (state === "failed" && handler.message !== undefined) giveBack(world, handler.message);
 }
 
@@ -521,6 +568,7 @@ function originCall({ name, args }: Handler, memory: Record<string, unknown>, ca
     nowMs: () => 0,
     silenceMs: SILENCE_MS,
     answerMs: ANSWER_MS,
+    ackWaitMs: ACK_WAIT_MS,
   });
   const { sent } = origin as unknown as { sent: Map<string, { heardMs: number }> };
   for (const [id, one] of Object.entries(memory)) sent.set(id, one as { heardMs: number });
@@ -536,8 +584,9 @@ function originCall({ name, args }: Handler, memory: Record<string, unknown>, ca
 
 function machineCall(
   machineName: string,
-  { name, args }: Handler,
+  { name, args, more = [] }: Handler,
   memory: Record<string, unknown>,
+  unsure: Set<string>,
   call: Call,
 ): Run {
   const machine = new Machine({
@@ -547,11 +596,12 @@ function machineCall(
     nowMs: () => 0,
     ackWaitMs: ACK_WAIT_MS,
   });
+  Object.assign(machine, { unsure });
   const { renewedMs } = machine as unknown as { renewedMs: Map<string, number> };
   for (const [id, ms] of Object.entries(memory)) renewedMs.set(id, ms as number);
   const message: Delivery = portOf("message", call);
   return {
-    run: () => invoke(machine, name, [...args, message]),
+    run: () => invoke(machine, name, [...args, message, ...more]),
     end: () => Object.fromEntries(renewedMs),
   };
 }

@@ -16,6 +16,7 @@ import { type Budget, ORIGIN_CALLS, type World } from "./cluster-world.ts";
 interface OriginSelf {
   o: { tree: OriginTree; broker: OriginBroker; nowMs: () => number };
   sent: Map<string, { dispatch: Dispatch; target: string; heardMs: number; askedMs?: number }>;
+  isNewest(id: string, machine: string, turn: string): boolean;
   tellOver(machine: string, target: string, id: string): Promise<void>;
 }
 
@@ -156,6 +157,21 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
         if (this.o.tree.placeOf(id) !== "settled") return own.call(this, job, lease, delivery);
         this.o.tree.saveNote(id, { dispatch, target, lease, state: "taken" });
         return this.report(id);
+      },
+  },
+  "the result of an older lease ends a newer run": {
+    of: Origin.prototype,
+    method: "mayEnd",
+    left: { deaths: 1 },
+    instead: () => async () => true,
+  },
+  "a result is believed before all machines were asked": {
+    of: Origin.prototype,
+    method: "mayEnd",
+    left: { deaths: 1 },
+    instead: () =>
+      async function (this: OriginSelf, id: string, { machine, turn = "" }: Result) {
+        return this.isNewest(id, machine, turn);
       },
   },
   "a run goes on when its job could not be renewed": {

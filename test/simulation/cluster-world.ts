@@ -19,6 +19,8 @@ export interface Budget {
   kills: number;
   /** A machine is lost for ever, with what runs on it. */
   losses: number;
+  /** A machine dies with what runs on it, and comes back: its pool says then that these runs have died. */
+  deaths: number;
   /** All servers lose their disks. */
   wipes: number;
   /** A machine cannot reach the broker for a while. */
@@ -37,6 +39,7 @@ export const NO_FAULTS: Budget = {
   originKills: 0,
   kills: 0,
   losses: 0,
+  deaths: 0,
   wipes: 0,
   cuts: 0,
   failures: 0,
@@ -49,6 +52,8 @@ export const NO_FAULTS: Budget = {
 export interface Handler {
   name: string;
   args: readonly unknown[];
+  /** Arguments after the message. */
+  more?: readonly unknown[];
   answers: Answer[];
   /** The message that it handles: it comes again if the call fails. */
   message?: { kind: "job" | "result" | "over"; key: string; seq: number };
@@ -60,6 +65,8 @@ export interface Bridge {
   isUp: boolean;
   /** Times by key, in ms from now: 0 or less. */
   memory: Record<string, unknown>;
+  /** The dispatches of which it is not sure that no other machine has got them. */
+  unsure: string[];
   handler?: Handler;
 }
 
@@ -84,7 +91,7 @@ export interface World {
   broker: {
     birth: number;
     seq: number;
-    jobs: Record<string, { job: Job; seq: number; holder?: string }>;
+    jobs: Record<string, { job: Job; seq: number; deliveries: number; holder?: string }>;
     results: Record<string, { result: Result; seq: number; inHand: boolean }>;
     overs: Record<string, { machine: string; id: string; seq: number; inHand: boolean }>;
   };
@@ -99,7 +106,7 @@ export interface World {
 
 export function newWorld(left: Budget): World {
   const machine = (): MachineState => ({
-    bridge: { isUp: true, memory: {} },
+    bridge: { isUp: true, memory: {}, unsure: [] },
     isLost: false,
     isConnected: true,
     notes: {},
@@ -107,7 +114,7 @@ export function newWorld(left: Budget): World {
   });
   return {
     left: { ...left },
-    origin: { isUp: true, memory: {} },
+    origin: { isUp: true, memory: {}, unsure: [] },
     task: { attempt: 1, state: "held", isCancelled: false },
     broker: { birth: 1, seq: 0, jobs: {}, results: {}, overs: {} },
     machines: Object.fromEntries(MACHINES.map((name) => [name, machine()])),
@@ -144,19 +151,22 @@ export const ORIGIN_CALLS = {
     if (task.state === "settled" || task.attempt !== attempt) return "over";
     return task.state === "held" ? "waits" : "unsure";
   },
-  settle(world: World, { attempt }: Dispatch, { dispatch, end }: Result): boolean {
+  settle(world: World, { attempt }: Dispatch, result: Result): boolean {
+    const { dispatch, end } = result;
     const { task } = world;
     if (task.state !== "held" || task.attempt !== attempt) return false;
+    noteEndedByOlder(world, result);
     endRun(world, dispatch.attempt, end);
     return true;
   },
   publishJob({ broker }: World, job: Job): void {
     const id = dispatchId(job.dispatch);
-    broker.jobs[id] ??= { job, seq: ++broker.seq };
+    broker.jobs[id] ??= { job, seq: ++broker.seq, deliveries: 0 };
   },
   hasJob: ({ broker }: World, _target: string, id: string): boolean =>
     broker.jobs[id] !== undefined,
   ask(): void {},
+  bookCosts(): void {},
   hasResult: ({ broker }: World, id: string): boolean =>
     Object.values(broker.results).some(({ result }) => dispatchId(result.dispatch) === id),
   dropJob({ broker }: World, _target: string, id: string): void {
@@ -249,6 +259,30 @@ export function giveBack(
   }
   const one = broker[`${kind}s`][key];
   if (one?.seq === seq) one.inHand = false;
+}
+
+/** The machines that can be heard now and have this dispatch, with what they noted about it. */
+export function heardNotes(world: World): { machine: string; note: Note }[] {
+  return MACHINES.flatMap((machine) => {
+    const { bridge, isConnected, notes } = machineOf(world, machine);
+    if (!bridge.isUp || !isConnected) return [];
+    return Object.values(notes)
+      .filter(({ state }) => state === "taken")
+      .map((note) => ({ machine, note }));
+  });
+}
+
+/** A result must not end a run that a machine which can be heard has begun under a newer lease. */
+function noteEndedByOlder(world: World, { dispatch, machine, turn = "" }: Result): void {
+  const id = dispatchId(dispatch);
+  const newer = heardNotes(world).find(
+    ({ machine: other, note }) =>
+      other !== machine && dispatchId(note.dispatch) === id && (note.turn ?? "") > turn,
+  );
+  if (newer !== undefined && machineOf(world, newer.machine).tasks[id]?.state === "runs")
+    world.faults.push(
+      `the report of an older lease of ${machine} ended the run at ${newer.machine}`,
+    );
 }
 
 /** The mailbox protocol at the origin: the task is settled, or has its next run. */

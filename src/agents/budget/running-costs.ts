@@ -54,10 +54,9 @@ export class RunningCosts {
     return this.list().filter(({ cost }) => judgeOwner(cost.owner) === "dead");
   }
 
-  /** Removes the files of this owner, except those of these leases. */
-  keepOnly(owner: string, leases: ReadonlySet<string>): void {
-    for (const { lease, cost } of this.list())
-      if (cost.owner === owner && !leases.has(lease)) this.remove(lease);
+  /** The runs whose files this owner has written, with their leases. */
+  ofOwner(owner: string): { lease: string; cost: RunningCost }[] {
+    return this.list().filter(({ cost }) => cost.owner === owner);
   }
 
   /** The costs of runs that are running or not booked yet. */

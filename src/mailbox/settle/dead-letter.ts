@@ -38,6 +38,8 @@ export interface FailureFacts {
   of?: string;
   /** The other machine that ran the last attempt. */
   machine?: string;
+  /** False when another run cannot help: see `Failed`. */
+  canRetry?: boolean;
 }
 
 /**
@@ -76,6 +78,7 @@ export function newDeadLetter(
     ...facts.skip,
     ...(facts.of === undefined ? {} : { of: facts.of }),
     ...(facts.machine === undefined ? {} : { machine: facts.machine }),
+    ...(facts.canRetry === false ? { can_retry: false } : {}),
     ...(facts.output === undefined ? {} : { output: facts.output }),
     ...(keptAs === undefined ? {} : { file: keptAs }),
   };

@@ -14,8 +14,17 @@ import type { Held, OriginFiles } from "./tree/origin-files.ts";
 /** While there are runs, the longest and the shortest time between two writes (ms). So readers see that the bridge lives. */
 const WRITE_MS_MAX = 5000;
 const WRITE_MS_MIN = 500;
+/** A machine tells within this time what a cancelled run has cost. If it does not, the last report counts (ms). */
+const TOLD_MS_MAX = 60_000;
 /** At most this many runs are written. */
 const RUNS_MAX = 2000;
+
+interface Shown {
+  text: string;
+  record: CostRecord;
+  /** When it was first missing among the runs under way (monotonic ms). */
+  goneMs: number | undefined;
+}
 
 export interface RunsOptions {
   origin: Pick<OriginFiles, "runOf">;
@@ -30,7 +39,7 @@ export class RunsWriter {
   private writtenMs = Number.NEGATIVE_INFINITY;
   private written = "[]";
   /** The costs that were last written, by lease. */
-  private shown = new Map<string, string>();
+  private readonly shown = new Map<string, Shown>();
   private isFirst = true;
 
   constructor(options: RunsOptions) {
@@ -56,7 +65,7 @@ export class RunsWriter {
       this.show(record);
       leases.add(this.leaseOf(one));
     }
-    for (const lease of this.shown.keys()) if (!leases.has(lease)) this.hide(lease);
+    for (const [lease, one] of this.shown) if (!leases.has(lease)) this.end(lease, one, nowMs);
     const text = JSON.stringify(runs);
     const isOld = nowMs - this.writtenMs >= WRITE_MS_MAX;
     if (text === this.written && (runs.length === 0 || !isOld)) return;
@@ -78,13 +87,20 @@ export class RunsWriter {
   private show(record: CostRecord): void {
     const { at: _at, duration_ms: _duration, lease = "", ...used } = record;
     const text = JSON.stringify(used);
-    if (this.shown.get(lease) === text) return;
+    if (this.shown.get(lease)?.text === text) return;
     this.o.costs.show(lease, record);
-    this.shown.set(lease, text);
+    this.shown.set(lease, { text, record, goneMs: undefined });
   }
 
-  private hide(lease: string): void {
-    this.o.costs.hide(lease);
+  /** Shows the costs of an ended run until they are booked: the machine of a cancelled run tells them when the run has stopped. */
+  private end(lease: string, shown: Shown, nowMs: number): void {
+    const { costs } = this.o;
+    shown.goneMs ??= nowMs;
+    if (!costs.isBooked(lease)) {
+      if (nowMs - shown.goneMs < TOLD_MS_MAX) return;
+      costs.book([{ ...shown.record, at: Math.floor(Date.now() / 1000) }]);
+    }
+    costs.hide(lease);
     this.shown.delete(lease);
   }
 

@@ -4,8 +4,10 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { type DecodedTask, decodeTask } from "../../codec/task-codec.ts";
 import type { BatchCounts } from "../../core/batch.ts";
+import type { RemoteRunsDocument } from "../../core/documents.ts";
 import { ErrInvalidTask, ErrIo, messageOf } from "../../core/errors.ts";
 import {
+  CLUSTER_GATE,
   foldId,
   leaseOf,
   type ProcessingName,
@@ -13,6 +15,8 @@ import {
   prefixOf,
   runsFolderOf,
 } from "../../core/names.ts";
+import type { StateTree } from "../../core/state-tree.ts";
+import { loadDocument } from "../../host/documents.ts";
 import { listDir } from "../../host/list-dir.ts";
 import { recordConflict, recordSettled } from "../../journal/settled.ts";
 import { type Claim, putBack, readBytes } from "../../mailbox/claim/claim.ts";
@@ -27,11 +31,16 @@ const SETTLE_AGAIN_MS_MAX = 5000;
 
 const READ_TRIES_MAX = 5;
 
-/** Settles as cancelled a task that no longer runs. @param from whether it ran, or waited in `processing/` or in the inbox */
+/**
+ * Settles as cancelled a task that no longer runs.
+ * @param from whether it ran, or waited in `processing/` or in the inbox
+ * @param before its name in `processing/` before it was taken for this
+ */
 export async function settleAsCancelled(
   context: CommandContext,
   claim: Claim,
   from: "run" | "ready" | "inbox",
+  before: ProcessingName | undefined,
 ): Promise<void> {
   const { env, queue } = context;
   const { trays, telemetry } = env;
@@ -52,6 +61,7 @@ export async function settleAsCancelled(
     lastAttemptAt: 0,
     batch,
     ...(from === "inbox" ? {} : factsOfRuns(env.tree.runs, claim, from === "run")),
+    ...(before === undefined ? {} : factsElsewhere(env.tree, before)),
   };
   const settlement = newDeadLetter(trays, claim, facts, decoded);
   for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, SETTLE_AGAIN_MS_MAX)) {
@@ -92,6 +102,25 @@ function factsOfRuns(runsDir: string, { name }: Claim, isRunning: boolean): Part
     ...(last === undefined || (isRunning && last.attempt !== name.attempt)
       ? {}
       : { run: last.dir, lastAttemptAt: Math.floor(last.mtimeMs / 1000) }),
+  };
+}
+
+/** Facts of a run that another machine had begun. */
+function factsElsewhere(
+  { remoteRuns }: Pick<StateTree, "remoteRuns">,
+  name: ProcessingName,
+): Partial<FailureFacts> {
+  if (name.stage !== "hold" || !name.token.startsWith(CLUSTER_GATE)) return {};
+  const { runs = [] } = loadDocument<Partial<RemoteRunsDocument>>(remoteRuns) ?? {};
+  const lease = leaseOf(name);
+  const run = runs.find((one) => one.lease === lease);
+  if (run === undefined || typeof run.began_ms !== "number") return {};
+  const { machine, began_ms: beganMs } = run;
+  return {
+    error: `cancelled while it ran at ${machine}`,
+    attempts: name.attempt,
+    lastAttemptAt: Math.floor(beganMs / 1000),
+    machine,
   };
 }
 

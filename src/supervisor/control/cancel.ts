@@ -140,7 +140,8 @@ async function cancelForGood(context: CommandContext, id: string, lease: string)
     if (taken === undefined) continue;
     // For a waiting task, only the prefix of its next lease was written down. It ends with a dot.
     const isRun = !lease.endsWith(".");
-    await settleAsCancelled(context, taken, isRun ? "run" : live === undefined ? "inbox" : "ready");
+    const from = isRun ? "run" : live === undefined ? "inbox" : "ready";
+    await settleAsCancelled(context, taken, from, live?.name);
     return;
   }
 }

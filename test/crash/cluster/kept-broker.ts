@@ -233,6 +233,9 @@ export class KeptBroker {
       names,
       bytes: Buffer.from(text),
       lease: `${this.kept.birth} ${seq}`,
+      turn: [this.kept.birth, seq, this.kept.nowMs]
+        .map((n) => String(n).padStart(12, "0"))
+        .join(" "),
       sinceMs: performance.now(),
       delivery: {
         done: () =>

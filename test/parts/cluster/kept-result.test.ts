@@ -56,7 +56,7 @@ async function started() {
         done: async () => void given.push("done"),
         later: async () => void given.push("later"),
       };
-      const message = { names: ["gpu", ID], bytes: encodeMessage(JOB), lease };
+      const message = { names: ["gpu", ID], bytes: encodeMessage(JOB), lease, turn: lease };
       deliver({ ...message, sinceMs: performance.now(), delivery });
     },
   };

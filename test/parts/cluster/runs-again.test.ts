@@ -20,7 +20,7 @@ test("what is told of the second run does not wait for what the first one came t
   await waitFor(() => machine.note(ID) === undefined, { what: "the note to go" });
   expect(results).toEqual([]);
   const delivery = { done: async () => {}, later: async () => expect.unreachable("it is taken") };
-  const message = { names: ["gpu", ID], bytes: encodeMessage(JOB), lease: "1 y" };
+  const message = { names: ["gpu", ID], bytes: encodeMessage(JOB), lease: "1 y", turn: "1 y" };
   deliver({ ...message, sinceMs: performance.now(), delivery });
   await waitFor(() => machine.placeOf(ID) === "unsettled", { what: "the second run" });
   await mailbox.complete(mailbox.claim());

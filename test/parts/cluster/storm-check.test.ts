@@ -34,6 +34,7 @@ function problemsOf(change: (end: End) => void): string[] {
     origin: { name: "origin", pool: end.origin },
     machines,
     ids: [],
+    once: new Set(),
     struck: end.struck,
     late: end.late,
     ackWaitMs: ACK_WAIT_MS,

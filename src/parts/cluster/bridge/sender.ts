@@ -38,7 +38,14 @@ export class Sender {
     const { origin: tree, broker, ackWaitMs } = options;
     const nowMs = (): number => performance.now();
     const answerMs = Math.min(ANSWER_MS, ackWaitMs);
-    this.origin = new Origin({ tree, broker, nowMs, silenceMs: 3 * ackWaitMs, answerMs });
+    this.origin = new Origin({
+      tree,
+      broker,
+      nowMs,
+      silenceMs: 3 * ackWaitMs,
+      answerMs,
+      ackWaitMs,
+    });
   }
 
   /** Sends the due tasks, unless it rests. */
@@ -87,10 +94,13 @@ export class Sender {
   onBeat(bytes: Buffer, sender: string): void {
     const beat = this.turns.decoded("heartbeat", () => decodeBeat(bytes, this.o.tree, sender));
     if (beat === undefined) return;
-    for (const { dispatch, target, run } of beat.has) {
+    const { machine } = beat;
+    for (const { run, ...entry } of beat.has) {
+      const { dispatch, turn = "" } = entry;
       const id = dispatchId(dispatch);
-      this.begun.set(id, begunOf(this.begun.get(id), beat.machine, run, Date.now()));
-      void this.turns.inTurn(id, () => this.origin.onBeat(beat.machine, dispatch, target));
+      if (this.origin.isNewest(id, machine, turn))
+        this.begun.set(id, begunOf(this.begun.get(id), machine, run, Date.now()));
+      void this.turns.inTurn(id, () => this.origin.onBeat(machine, entry));
     }
   }
 

@@ -55,7 +55,7 @@ export class Taker {
     return this.o.isDraining() ? 0 : this.o.room();
   }
 
-  onJob({ names, bytes, lease, sinceMs, delivery }: Received): void {
+  onJob({ names, bytes, lease, turn, sinceMs, delivery }: Received): void {
     const id = names.at(-1) ?? "";
     const isKnown = this.o.machine.note(id) !== undefined || this.coming.has(id);
     // Several targets are asked at a time, so too many jobs may come. Another machine takes the rest.
@@ -71,7 +71,7 @@ export class Taker {
       try {
         const job = this.turns.decoded("job", () => decodeJob(bytes, id));
         if (job === undefined) await delivery.done();
-        else await orLater(delivery, () => this.machine.onJob(job, lease, delivery, sinceMs));
+        else await orLater(delivery, () => this.machine.onJob(job, lease, delivery, sinceMs, turn));
       } finally {
         this.coming.delete(id);
       }
@@ -161,8 +161,9 @@ export class Taker {
       if (note?.state !== "taken" || note.dispatch.tree !== tree || of?.has(id) === false)
         return [];
       const run = this.news.of(id);
-      const { dispatch, target } = note;
-      return [{ dispatch, target, ...(run === undefined ? {} : { run }) }];
+      const { dispatch, target, turn = "" } = note;
+      const entry = { dispatch, target, turn, is_sure: this.machine.isSure(id) };
+      return [run === undefined ? entry : { ...entry, run }];
     });
     for (const beat of beatsOf(name, has)) broker.beat(tree, beat);
   }

@@ -8,6 +8,8 @@ import { AGAIN_MS, REQUEST_MS } from "./times.ts";
 /** How long one request for messages waits at the server (ms). */
 export const FETCH_MS = 5000;
 const LATER_MS = 1000;
+/** The digits of the largest safe integer. */
+const DIGITS = 16;
 
 /** A message of a stream. */
 export interface Received {
@@ -16,6 +18,8 @@ export interface Received {
   bytes: Buffer;
   /** See `MachineBroker.renew`. */
   lease: string;
+  /** See `Note`. */
+  turn: string;
   /** When it was requested. It was not delivered before that (monotonic ms). */
   sinceMs: number;
   delivery: Delivery;
@@ -116,6 +120,7 @@ function received(message: StreamMsg, tokens: number, born: string, sinceMs: num
     names: readSubject(message.subject, tokens),
     bytes: Buffer.from(message.data),
     lease: `${born} ${message.reply}`,
+    turn: turnOf(born, message),
     sinceMs,
     delivery: {
       done: async () => {
@@ -124,6 +129,12 @@ function received(message: StreamMsg, tokens: number, born: string, sinceMs: num
       later: async () => message.nak(LATER_MS),
     },
   };
+}
+
+/** A later birth is greater as text, and so are the padded numbers of the message and of its delivery. */
+function turnOf(born: string, { info }: StreamMsg): string {
+  const padded = (number: number): string => String(number).padStart(DIGITS, "0");
+  return [born, padded(info.streamSequence), padded(info.deliveryCount)].join(" ");
 }
 
 async function pause(ms: number): Promise<void> {

@@ -35,7 +35,7 @@ export interface StreamMsg {
   readonly subject: string;
   /** The subject on which it is acknowledged and renewed. */
   readonly reply: string;
-  readonly info: { readonly deliveryCount: number };
+  readonly info: { readonly streamSequence: number; readonly deliveryCount: number };
   /** Resolves when the server has the acknowledgement. */
   ackAck(options?: { timeout: number }): Promise<boolean>;
   nak(delayMs?: number): void;

@@ -26,6 +26,8 @@ export class Machine {
   private readonly o: MachineOptions;
   /** When the last successful renewal of each job was asked for (monotonic ms). */
   private readonly renewedMs = new Map<string, number>();
+  /** Dispatches whose jobs another machine may have got, because this process has not renewed them without a gap. */
+  private readonly unsure = new Set<string>();
   /** Dispatches whose results are at the broker and whose jobs are not, so there is nothing to renew. */
   private readonly finished = new Set<string>();
 
@@ -36,12 +38,14 @@ export class Machine {
   /**
    * @param lease renews this delivery
    * @param sinceMs the earliest time of the delivery; since then it may have waited here unread (monotonic ms)
+   * @param turn see `Note`
    */
   async onJob(
     job: Job,
     lease: string,
     delivery: Delivery,
     sinceMs = this.o.nowMs(),
+    turn = "",
   ): Promise<void> {
     const { tree } = this.o;
     const { dispatch, target } = job;
@@ -56,14 +60,15 @@ export class Machine {
     if (place === "none") {
       const reason = tree.whyRefused(job);
       if (reason !== undefined) {
-        await this.tell({ dispatch, target }, { status: "refused", reason });
+        await this.tell({ dispatch, target, turn }, { status: "refused", reason }, true);
         return delivery.done();
       }
     }
     // Its run was asked to stop and has not stopped yet.
     if (before?.state === "left" && place === "unsettled") return delivery.later();
-    tree.saveNote(id, { dispatch, target, lease, state: "taken" });
+    tree.saveNote(id, { dispatch, target, lease, turn, state: "taken" });
     this.renewedMs.set(id, renewedMs);
+    this.unsure.delete(id);
     this.finished.delete(id);
     if (place === "none") await tree.submit(id, job);
     if (place !== "settled") return;
@@ -95,11 +100,13 @@ export class Machine {
     const note = tree.note(id);
     if (note === undefined || tree.placeOf(id) !== "settled") return false;
     const end = tree.endOf(id);
-    if (end === undefined || (note.state === "left" && isCancelled(end)) || note.state === "over") {
+    const isMoot =
+      (note.state === "left" && isCancelled(end)) || (note.state === "over" && !hasCosts(end));
+    if (end === undefined || isMoot) {
       this.forget(id);
       return false;
     }
-    await this.tell(note, end);
+    await this.tell(note, end, this.isSure(id));
     // Not earlier: until the result is at the broker, another machine must be able to take over from this one.
     await broker.finishJob(note.lease);
     this.finished.add(id);
@@ -114,8 +121,22 @@ export class Machine {
     const { tree, broker } = this.o;
     const note = tree.note(id);
     if (note?.state !== "taken" || this.finished.has(id)) return;
+    const askedMs = this.o.nowMs();
     // A failure does no harm: no run must be stopped, and at worst another machine runs it once more.
-    await broker.renew(note.lease).catch(() => {});
+    await broker.renew(note.lease).then(
+      () => {
+        if (this.isSure(id)) this.renewedMs.set(id, askedMs);
+      },
+      () => {},
+    );
+  }
+
+  /** Whether no other machine can have got the job since this process took it. Once false, it stays so until the job comes again. */
+  isSure(id: string): boolean {
+    const renewedMs = this.renewedMs.get(id) ?? Number.NEGATIVE_INFINITY;
+    const isRenewed = this.finished.has(id) || this.o.nowMs() - renewedMs < this.o.ackWaitMs;
+    if (!isRenewed) this.unsure.add(id);
+    return !this.unsure.has(id);
   }
 
   /** Handles the message that the origin no longer wants a dispatch. */
@@ -137,6 +158,8 @@ export class Machine {
     // The process that left the job may have died before it cancelled the task.
     if (note.state !== "taken") return tree.cancel(id);
     const askedMs = nowMs();
+    // An earlier process has taken it, and we do not know for how long it was not renewed.
+    if (!this.renewedMs.has(id)) this.unsure.add(id);
     const renewedMs = this.renewedMs.get(id) ?? askedMs;
     this.renewedMs.set(id, renewedMs);
     let withinMs = RENEWED_WITHIN * ackWaitMs;
@@ -152,22 +175,43 @@ export class Machine {
   /** Notes the new state, then stops the run. In this order, because the end of a stopped run must not be told as its result. */
   private async leave(id: string, note: Note, state: "left" | "over"): Promise<void> {
     const { tree } = this.o;
-    if (state === "over" && tree.placeOf(id) !== "unsettled") return this.forget(id);
+    if (state === "over" && this.isDone(id)) return this.forget(id);
+    this.unsure.add(id);
     tree.saveNote(id, { ...note, state });
     if (tree.placeOf(id) === "unsettled") await tree.cancel(id);
-    else if (state === "over") this.forget(id);
+    else if (state === "over" && this.isDone(id)) this.forget(id);
+  }
+
+  /** Whether nothing runs here, and its tree has been told what the run has cost. */
+  private isDone(id: string): boolean {
+    const { tree } = this.o;
+    const place = tree.placeOf(id);
+    return place === "none" || (place === "settled" && this.isTold(id));
+  }
+
+  private isTold(id: string): boolean {
+    return this.finished.has(id) || !hasCosts(this.o.tree.endOf(id));
   }
 
   private forget(id: string): void {
     this.renewedMs.delete(id);
     this.finished.delete(id);
+    this.unsure.delete(id);
     this.o.tree.removeNote(id);
   }
 
-  private async tell(note: Pick<Note, "dispatch" | "target">, end: End): Promise<void> {
-    const { dispatch, target } = note;
-    await this.o.broker.publishResult({ dispatch, target, machine: this.o.name, end });
+  private async tell(
+    { dispatch, target, turn = "" }: Pick<Note, "dispatch" | "target" | "turn">,
+    end: End,
+    isSure: boolean,
+  ): Promise<void> {
+    const { name: machine, broker } = this.o;
+    await broker.publishResult({ dispatch, target, machine, turn, is_sure: isSure, end });
   }
+}
+
+function hasCosts(end: End | undefined): boolean {
+  return end !== undefined && end.status !== "refused" && (end.costs?.length ?? 0) > 0;
 }
 
 function isCancelled(end: End | undefined): boolean {

@@ -27,6 +27,8 @@ export const SAID_CHARS_MAX = 200;
 const COSTS_MAX = 8;
 /** Longest name of a branch or a commit (characters). */
 const REF_CHARS_MAX = 1024;
+/** Longest name of a turn (characters). */
+const TURN_CHARS_MAX = 200;
 /** A machine serves at most this many targets. */
 export const SERVES_MAX = 64;
 
@@ -96,6 +98,8 @@ export type End =
       error: string;
       exit_code: number | null;
       signal: string | null;
+      /** False when another run cannot help. */
+      can_retry?: boolean;
       output?: unknown;
     }
   /** The machine refuses such tasks. */
@@ -106,6 +110,10 @@ export interface Result {
   dispatch: Dispatch;
   target: string;
   machine: string;
+  /** See `Note`. */
+  turn?: string;
+  /** False when another machine may have got the job since. An older program does not say it. */
+  is_sure?: boolean;
   end: End;
 }
 
@@ -118,6 +126,10 @@ export interface Beat {
 export interface BeatEntry {
   dispatch: Dispatch;
   target: string;
+  /** See `Note`. */
+  turn?: string;
+  /** See `Result`. */
+  is_sure?: boolean;
   /** Left out when the machine does not know it. */
   run?: RunNews;
 }
@@ -250,19 +262,37 @@ const EndSchema = Type.Union([
     error: Type.String(),
     exit_code: ExitCode,
     signal: Type.Union([Type.String(), Type.Null()]),
+    can_retry: Type.Optional(Type.Boolean()),
     output: Type.Optional(Type.Unknown()),
   }),
   Type.Object({ status: Type.Literal("refused"), reason: Type.String() }),
 ]);
 
 const jobForm = formOf(Type.Object({ ...HEAD, task: Type.Object({}) }), ["task"]);
-const resultForm = formOf(Type.Object({ ...HEAD, machine: Name, end: EndSchema }), ["end"]);
+const Turn = Type.Optional(Type.String({ maxLength: TURN_CHARS_MAX }));
+const Sure = Type.Optional(Type.Boolean());
+const resultForm = formOf(
+  Type.Object({
+    ...HEAD,
+    machine: Name,
+    turn: Turn,
+    is_sure: Sure,
+    end: EndSchema,
+  }),
+  ["end"],
+);
 const beatForm = formOf(
   Type.Object({
     version: Type.Literal(VERSION),
     machine: Name,
     has: Type.Array(
-      Type.Object({ dispatch: DispatchSchema, target: Name, run: Type.Optional(News) }),
+      Type.Object({
+        dispatch: DispatchSchema,
+        target: Name,
+        turn: Turn,
+        is_sure: Sure,
+        run: Type.Optional(News),
+      }),
       { maxItems: BEAT_DISPATCHES_MAX },
     ),
   }),

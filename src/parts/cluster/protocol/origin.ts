@@ -4,7 +4,7 @@
  * repair. Calls about one dispatch must follow each other; a call that rejects is made again.
  */
 import { type Dispatch, dispatchId } from "./dispatch.ts";
-import type { Job, Result } from "./messages.ts";
+import type { BeatEntry, Job, Result } from "./messages.ts";
 import type { Delivery, OriginBroker, OriginTree } from "./ports.ts";
 
 interface Sent {
@@ -14,6 +14,12 @@ interface Sent {
   heardMs: number;
   /** When all machines were asked for it after that (monotonic ms); undefined when they were not asked. */
   askedMs?: number;
+  /** The newest delivery that a machine has reported, and when it last did so (monotonic ms). */
+  newest?: { machine: string; turn: string; heardMs: number };
+  /** When it was first sent, or its newest machine was last sure of it: for `ack_wait` after that no other one gets it (monotonic ms). */
+  freshMs?: number;
+  /** When all machines were asked, because a result came whose job another machine may have got since (monotonic ms). */
+  doubtedMs?: number;
 }
 
 export interface OriginOptions {
@@ -24,6 +30,8 @@ export interface OriginOptions {
   silenceMs: number;
   /** A machine answers a question within this time (ms). */
   answerMs: number;
+  /** After this time without renewal the broker delivers a job to another machine (ms). */
+  ackWaitMs: number;
 }
 
 export class Origin {
@@ -39,7 +47,15 @@ export class Origin {
    * other jobs of this tree at the broker.
    */
   adopt(dispatch: Dispatch, target: string): void {
-    this.sent.set(dispatchId(dispatch), { dispatch, target, heardMs: Number.NEGATIVE_INFINITY });
+    this.note(dispatch, target, Number.NEGATIVE_INFINITY);
+  }
+
+  private note(dispatch: Dispatch, target: string, heardMs: number): Sent {
+    const id = dispatchId(dispatch);
+    const { askedMs: _answered, ...known } = this.sent.get(id) ?? {};
+    const sent = { ...known, dispatch, target, heardMs };
+    this.sent.set(id, sent);
+    return sent;
   }
 
   /** Whether `publish` has something to do for the dispatch with this id. */
@@ -66,6 +82,7 @@ export class Origin {
     if (known === undefined) {
       // Noted first, so that `dropIfOver` finds the published job if the task is cancelled now.
       this.adopt(dispatch, target);
+      Object.assign(this.sent.get(id) ?? {}, { freshMs: nowMs() });
       await broker.publishJob(job);
     } else if (known.askedMs === undefined) {
       if (!(await broker.hasJob(target, id))) {
@@ -74,7 +91,7 @@ export class Origin {
         return;
       }
     } else if (!(await broker.hasResult(id))) await broker.publishJob(job);
-    this.sent.set(id, { dispatch, target, heardMs: nowMs() });
+    this.note(dispatch, target, nowMs());
   }
 
   /** The ids of dispatches that are or may be at the broker or a machine. */
@@ -90,34 +107,66 @@ export class Origin {
     this.sent.delete(id);
   }
 
+  /** Whether no other machine that was heard of late has got this dispatch after this one. */
+  isNewest(id: string, machine: string, turn: string): boolean {
+    const { nowMs, silenceMs } = this.o;
+    const newest = this.sent.get(id)?.newest;
+    if (newest === undefined || newest.machine === machine || newest.turn <= turn) return true;
+    return nowMs() - newest.heardMs >= silenceMs;
+  }
+
   /** Handles the report of a machine that it has this dispatch. */
-  async onBeat(machine: string, dispatch: Dispatch, target: string): Promise<void> {
+  async onBeat(machine: string, entry: Omit<BeatEntry, "run">): Promise<void> {
+    const { dispatch, target, turn = "", is_sure: isSure = true } = entry;
     const id = dispatchId(dispatch);
-    const heard = { dispatch, target, heardMs: this.o.nowMs() };
+    const heardMs = this.o.nowMs();
     // Machines report all their dispatches again and again. A known one is only noted here; `dropIfOver` checks it.
-    if (this.sent.has(id)) {
-      this.sent.set(id, heard);
-      return;
+    if (!this.sent.has(id)) {
+      const standing = this.o.tree.standing(dispatch, target);
+      if (standing === "over") await this.tellOver(machine, target, id);
+      if (standing !== "waits") return;
     }
-    const standing = this.o.tree.standing(dispatch, target);
-    if (standing === "waits") this.sent.set(id, heard);
-    if (standing === "over") await this.tellOver(machine, target, id);
+    const isNewest = this.isNewest(id, machine, turn);
+    const sent = this.note(dispatch, target, heardMs);
+    if (!isNewest) return;
+    sent.newest = { machine, turn, heardMs };
+    if (isSure) sent.freshMs = heardMs;
   }
 
   /**
    * Handles the result of a run: settles the task, sends the receipt, then marks the message as done. After a crash in between the
-   * message comes again, and the rest is done.
+   * message comes again, and the rest is done. A result of an older lease stays at the broker while a newer run is heard: it settles
+   * the task only if that run is lost.
    */
   async onResult(result: Result, message: Delivery): Promise<void> {
     const { dispatch, machine, target } = result;
     const { tree } = this.o;
     const id = dispatchId(dispatch);
-    const isSettled =
-      tree.standing(dispatch, target) === "waits" && (await tree.settle(dispatch, result));
+    const waits = tree.standing(dispatch, target) === "waits";
+    if (waits && !(await this.mayEnd(id, result))) return message.later();
+    const isSettled = waits && (await tree.settle(dispatch, result));
     // The task may have left its gate for a moment, and will be held again.
     if (!isSettled && tree.standing(dispatch, target) !== "over") return message.later();
+    if (!isSettled) tree.bookCosts(result);
     await this.tellOver(machine, target, id);
     await message.done();
+  }
+
+  /** Whether this result is that of the newest run, as far as all machines have answered. */
+  private async mayEnd(id: string, result: Result): Promise<boolean> {
+    const { dispatch, target, machine, turn = "", is_sure: isSure = true } = result;
+    const { broker, nowMs, answerMs, ackWaitMs } = this.o;
+    if (!this.isNewest(id, machine, turn)) return false;
+    const { doubtedMs, freshMs = Number.NEGATIVE_INFINITY } = this.sent.get(id) ?? {};
+    // The result may have been on its way for longer than its machine had the job.
+    if (isSure && nowMs() - freshMs < ackWaitMs) return true;
+    if (doubtedMs !== undefined) return nowMs() - doubtedMs >= answerMs;
+    // The job goes first, so that no machine takes it that was asked before it had it.
+    await broker.dropJob(target, id);
+    await broker.ask();
+    if (!this.sent.has(id)) this.adopt(dispatch, target);
+    Object.assign(this.sent.get(id) ?? {}, { doubtedMs: nowMs() });
+    return false;
   }
 
   /** Drops the job first, so that no other machine takes it when this one gives it up. */

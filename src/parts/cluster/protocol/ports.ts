@@ -38,6 +38,8 @@ export interface OriginTree {
    * held name. @returns false when that name was gone, so nothing has changed
    */
   settle(dispatch: Dispatch, result: Result): Promise<boolean>;
+  /** Books what a run has cost whose result settles nothing, for example because the task was cancelled. */
+  bookCosts(result: Result): void;
 }
 
 export interface MachineBroker {
@@ -69,6 +71,11 @@ export interface Note {
   dispatch: Dispatch;
   target: string;
   lease: string;
+  /**
+   * The place of this delivery among all deliveries of the job. The text of a later delivery is greater, also after the servers have
+   * lost their disks. Missing in notes of earlier versions.
+   */
+  turn?: string;
   state: "taken" | "left" | "over";
 }
 

@@ -7,7 +7,7 @@ import type { ErrorRecord, FailureKind, ResultRecord } from "../../../core/task.
 import type { LandingView } from "../../../view/landing.ts";
 import type { End, EndUsage, RunCost } from "../protocol/messages.ts";
 
-/** After these failures and exit codes another run cannot help. Local programs have the same rule: see `outcomeOfExit`. */
+/** After these failures and exit codes another run cannot help. Machines say it of each failure, but those of earlier versions do not. */
 const FINAL_KINDS: ReadonlySet<FailureKind> = new Set(["cancelled", "invalid", "landing"]);
 const FINAL_EXITS: ReadonlySet<number | null> = new Set([64, 65, 78]);
 
@@ -47,7 +47,7 @@ export function endOfRecord(
       ...(work === undefined ? {} : { work }),
     };
   }
-  const { kind, code, error, exit_code, signal, output } = record;
+  const { kind, code, error, exit_code, signal, output, can_retry: canRetry } = record;
   return {
     status: "failed",
     usage: runUsageOf(record),
@@ -57,6 +57,7 @@ export function endOfRecord(
     error,
     exit_code,
     signal,
+    ...(canRetry === undefined ? {} : { can_retry: canRetry }),
     ...(output === undefined ? {} : { output }),
   };
 }
@@ -104,7 +105,7 @@ export function outcomeOf(end: End, machine: string): AttemptOutcome {
       return failed(end.kind, end.code, end.error, {
         exitCode: end.exit_code,
         signal: end.signal,
-        canRetry: !FINAL_KINDS.has(end.kind) && !FINAL_EXITS.has(end.exit_code),
+        canRetry: end.can_retry ?? (!FINAL_KINDS.has(end.kind) && !FINAL_EXITS.has(end.exit_code)),
         ...(end.output === undefined ? {} : { output: end.output }),
       });
   }

@@ -25,6 +25,8 @@ export interface CostlyRun {
 export class OriginCosts {
   private readonly tree: StateTree;
   private readonly running: RunningCosts;
+  /** Runs that this process has booked and still shows, by lease. */
+  private readonly booked = new Set<string>();
 
   constructor(tree: StateTree) {
     this.tree = tree;
@@ -56,6 +58,16 @@ export class OriginCosts {
     const isBooked = journal.flush();
     journal.close();
     if (!isBooked) throw journal.lastError;
+    if (first.lease !== undefined) this.booked.add(first.lease);
+  }
+
+  isBooked(lease: string): boolean {
+    return this.booked.has(lease);
+  }
+
+  /** The agent of a run whose costs are shown. */
+  agentOf(lease: string): string | undefined {
+    return this.running.ofOwner(OWNER).find((one) => one.lease === lease)?.cost.record.agent;
   }
 
   /** Writes what a running run has used so far. @throws a system error */
@@ -66,10 +78,15 @@ export class OriginCosts {
 
   hide(lease: string): void {
     this.running.remove(lease);
+    this.booked.delete(lease);
   }
 
-  /** Removes files that earlier processes wrote about ended runs. */
+  /** Books the runs that earlier processes have shown and that have ended since. */
   keepOnly(leases: ReadonlySet<string>): void {
-    this.running.keepOnly(OWNER, leases);
+    for (const { lease, cost } of this.running.ofOwner(OWNER)) {
+      if (leases.has(lease)) continue;
+      this.book([cost.record]);
+      this.hide(lease);
+    }
   }
 }

@@ -166,6 +166,12 @@ export class OriginFiles implements OriginTree {
     costs.book(costs.recordsOf(run, machine, costsOfEnd(end)));
   }
 
+  /** The file of the task is gone, but the costs so far say which agent it had. */
+  bookCosts(result: Result): void {
+    const { name } = this.claimOf(result.dispatch, result.target);
+    this.book({ name, agent: this.p.costs.agentOf(leaseOf(name)) ?? "none" }, result);
+  }
+
   private agentOf(claim: Claim): string {
     try {
       return agentIdOf(this.read(claim));
@@ -328,6 +334,7 @@ export class OriginFiles implements OriginTree {
       lastAttemptAt: wallSeconds(trays.clock),
       exitCode: failure?.exitCode ?? null,
       signal: failure?.signal ?? null,
+      canRetry: failure?.canRetry ?? false,
       usage: runUsage,
       machine,
       ...(failure?.output === undefined ? {} : { output: failure.output }),

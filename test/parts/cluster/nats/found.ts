@@ -15,7 +15,7 @@ export const CACHE =
 export function findServer(): string | undefined {
   if (fs.existsSync("/usr/sbin/nats-server")) return "/usr/sbin/nats-server";
   const unpacked = unpackDebianPackage("nats-server");
-  const path = unpacked === undefined ? "" : join(unpacked, "files/usr/sbin/nats-server");
+  const path = unpacked === undefined ? "" : join(unpacked, "usr/sbin/nats-server");
   return fs.existsSync(path) ? path : undefined;
 }
 

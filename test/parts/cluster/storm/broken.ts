@@ -24,6 +24,8 @@ export const BROKEN: Readonly<Record<string, () => void>> = {
         },
     );
   },
+  // What a machine tells counts, although another one has got the job since.
+  "no order": () => replace(Origin.prototype, "mayEnd", () => async () => true as never),
   "no fence": () => {
     breakBridges("any result settles the run that waits");
     replace(

@@ -29,6 +29,8 @@ export interface StormEnd {
   origin: Place;
   machines: readonly Place[];
   ids: readonly string[];
+  /** Those that may be run once only: they may fail, because the machine or the worker of their newest run has died. */
+  once: ReadonlySet<string>;
   struck: readonly Struck[];
   /** When bridges and servers had to wait for a processor. */
   late: readonly Span[];
@@ -49,18 +51,19 @@ const SLACK_MS = 5000;
 /** How often the storm looks who waits for a processor (ms), and for which part of `ack_wait` that makes renewals late. */
 export const LATE_LOOK_MS = 1000;
 const LATE_SHARE = 0.3;
+/** Home has heard within this time that a run has begun, and a run says so often that it goes on (ms). */
+const HEARD_MS = 1500;
 /** Times of files may be so much too early (ms). */
 const ROUNDED_MS = 20;
 
 export function checkStorm(end: StormEnd): StormCheck {
   const { origin, machines, ids } = end;
   const problems = checkState(origin.pool.state, ids, { hadCrashes: true, mayRepeat: true });
-  for (const { recordFile, error } of origin.pool.errors())
-    problems.push(`${recordFile}: failed, which no task should: ${error}`);
   for (const { name, pool } of machines)
     for (const dir of [pool.inbox, pool.processing])
       for (const file of fs.readdirSync(dir)) problems.push(`${name}: ${file} is left over`);
   const runs = machines.flatMap((machine) => readRuns(end.dir, machine.name));
+  problems.push(...endedByOlder(runs, end), ...failures(runs, end));
   let runsAgain = 0;
   for (const again of grouped(runs, ({ id }) => id)) {
     runsAgain += again.length - 1;
@@ -69,6 +72,57 @@ export function checkStorm(end: StormEnd): StormCheck {
   const overlaps = findOverlaps(runs, end, (machine, beforeMs) => cameLate(machine, beforeMs, end));
   problems.push(...overlaps.problems, ...unfounded(runs, end));
   return { problems, runs: runs.length, runsAgain, overlaps: overlaps.explained };
+}
+
+/** Failures that no fault at the machine of the run explains. */
+function failures(runs: readonly Run[], { origin, once, struck }: StormEnd): string[] {
+  return origin.pool.errors().flatMap(({ recordFile, error, task_id, machine }) => {
+    const run = runs.find((one) => one.task === task_id && one.machine === machine);
+    const isExplained =
+      once.has(task_id) &&
+      run !== undefined &&
+      struck.some(({ whom, toMs }) => whom === machine && toMs + SLACK_MS >= run.startMs);
+    return isExplained ? [] : [`${recordFile}: failed, which no task should: ${error}`];
+  });
+}
+
+/** Runs that went on at a machine that could be heard when the result of an older run of their dispatch settled the task. */
+export function endedByOlder(
+  runs: readonly Run[],
+  { origin, struck, ackWaitMs }: Pick<StormEnd, "origin" | "struck" | "ackWaitMs">,
+): string[] {
+  const { outbox, failed } = origin.pool;
+  const records = [
+    ...origin.pool
+      .results()
+      .map((one) => ({ ...one, path: join(outbox, `${one.task_id}_result.json`) })),
+    ...origin.pool.errors().map((one) => ({ ...one, path: join(failed, one.recordFile) })),
+  ];
+  const byTask = new Map(grouped(runs, ({ task }) => task).map((of) => [of[0]?.task, of]));
+  return records.flatMap(({ task_id, attempts, machine, path }) => {
+    const { mtimeMs } = fs.statSync(path);
+    const ofRun = (byTask.get(task_id) ?? []).filter(({ id }) => id.endsWith(`.${attempts}`));
+    const own = ofRun.find((one) => one.machine === machine);
+    const newer = ofRun.find(
+      (one) =>
+        own !== undefined &&
+        one.machine !== machine &&
+        one.startMs > own.startMs &&
+        one.startMs + HEARD_MS < mtimeMs &&
+        one.endMs === undefined &&
+        one.lastMs + HEARD_MS >= mtimeMs,
+    );
+    if (newer === undefined) return [];
+    const isUnheard = struck.some(
+      ({ whom, fromMs, toMs }) =>
+        [newer.machine, "origin", "servers"].includes(whom) &&
+        fromMs <= mtimeMs &&
+        toMs + ackWaitMs >= newer.startMs,
+    );
+    return isUnheard
+      ? []
+      : [`${newer.id} ran at ${newer.machine} when the older run at ${machine} settled it`];
+  });
 }
 
 /** The runs of a dispatch that no fault explains. */

@@ -66,6 +66,14 @@ const LONG_BEFORE = 8;
 const FAILS_BEFORE = 8;
 /** The next so many run long, too. The first fault cuts off a machine that has begun one of them, until that would have ended. */
 const LONG_AT_CUT = 8;
+/**
+ * The next so many run long and may be run once only. The second fault kills a machine that has begun one of them. It comes back after this
+ * part of `ack_wait`, while its replacement runs.
+ */
+const ONCE_AT_RETURN = 8;
+const RETURN_AFTER = 1.4;
+/** Later one task in so many may be run once only. */
+const ONCE_ONE_IN = 6;
 /** Names of results are listed again after so many times as long as that took. */
 const LIST_REST = 10;
 const HANDLER = fileURLToPath(new URL("handler.mjs", import.meta.url));
@@ -133,6 +141,10 @@ class Storm {
   private readonly pace: Pace;
   /** When the first fault is over; undefined before it (monotonic ms). */
   private firstCutToMs: number | undefined;
+  /** When the second fault is over; undefined before it (monotonic ms). */
+  private returnToMs: number | undefined;
+  /** Tasks that may be run once only. */
+  private readonly once = new Set<string>();
   private settledCount = 0;
   private listAtMs = 0;
   private tellAtMs = 0;
@@ -166,6 +178,7 @@ class Storm {
       origin: this.origin,
       machines: this.machines,
       ids: this.ids,
+      once: this.once,
       struck: this.struck,
       late: this.late,
       ackWaitMs: this.o.ackWaitMs,
@@ -219,7 +232,8 @@ class Storm {
       this.work();
       const settled = this.settled();
       const share = this.pace.share(settled, nowMs);
-      const mayStrike = settled >= this.beforeFaults && this.isFirstCutOver(nowMs);
+      const mayStrike =
+        settled >= this.beforeFaults && this.isFirstCutOver(nowMs) && this.isReturnOver(nowMs);
       if (mayStrike && !this.hasWiped && share >= 0.5) await this.wipe();
       if (share >= 1 || (this.faultCount >= faults && this.hasWiped)) break;
       const failed = this.pace.whyFailed(String(settled), nowMs);
@@ -244,6 +258,8 @@ class Storm {
     if (!this.hasWiped) this.problems.push("it ended before the servers lost their disks");
     if (this.firstCutToMs === undefined && this.ids.length > this.beforeFaults)
       this.problems.push("no machine was cut off during a long run");
+    if (this.returnToMs === undefined && this.ids.length > this.beforeFaults + LONG_AT_CUT)
+      this.problems.push("no machine came back while its replacement ran");
     return undefined;
   }
 
@@ -264,6 +280,24 @@ class Storm {
       this.firstCutToMs = nowMs + holdMs;
     }
     return nowMs >= (this.firstCutToMs ?? 0);
+  }
+
+  /** Kills a machine during a run of a task that may be run once only, and does nothing else until its replacement would have ended. */
+  private isReturnOver(nowMs: number): boolean {
+    const first = this.beforeFaults + LONG_AT_CUT;
+    const ids = new Set(this.ids.slice(first, first + ONCE_AT_RETURN));
+    if (this.returnToMs === undefined && ids.size > 0) {
+      const machine = this.machines.find(({ name }) =>
+        readRuns(this.dir, name).some(({ task, endMs }) => ids.has(task) && endMs === undefined),
+      );
+      if (machine === undefined) return false;
+      const holdMs = RETURN_AFTER * this.o.ackWaitMs;
+      machine.rest(holdMs);
+      this.signal(machine, pidsOf(machine), "SIGKILL", "kill a machine", holdMs);
+      this.count("kill a machine");
+      this.returnToMs = nowMs + holdMs + this.longMs;
+    }
+    return nowMs >= (this.returnToMs ?? 0);
   }
 
   private tell(settled: number): void {
@@ -293,12 +327,18 @@ class Storm {
   private drop(at: number): void {
     const { chance, beforeFaults } = this;
     const isBefore = at < beforeFaults;
-    const agent = chance.below(20) === 0 && at >= beforeFaults + LONG_AT_CUT ? "out" : "far";
-    const isAtCut = !isBefore && at < beforeFaults + LONG_AT_CUT;
-    const isLong = isAtCut || (isBefore ? at < LONG_BEFORE : chance.below(LONG_ONE_IN) === 0);
+    const planned = beforeFaults + LONG_AT_CUT + ONCE_AT_RETURN;
+    const isPlanned = !isBefore && at < planned;
+    const agent = chance.below(20) === 0 && at >= planned ? "out" : "far";
+    const isOnce = isPlanned ? at >= beforeFaults + LONG_AT_CUT : chance.below(ONCE_ONE_IN) === 0;
+    const isLong = isPlanned || (isBefore ? at < LONG_BEFORE : chance.below(LONG_ONE_IN) === 0);
     const ms = isLong ? this.longMs : chance.below(RUN_MS_MAX);
-    const fails = isBefore ? !isLong : !isAtCut && chance.below(FAILS_ONE_IN) === 0;
-    this.origin.pool.drop(this.ids[at] ?? "", { agent, prompt: "?", payload: { ms, fails } });
+    const fails = isBefore ? !isLong : !isPlanned && chance.below(FAILS_ONE_IN) === 0;
+    const id = this.ids[at] ?? "";
+    const isLast = isOnce && !fails && !isBefore;
+    if (isLast) this.once.add(id);
+    const task = { agent, prompt: "?", payload: { ms, fails } };
+    this.origin.pool.drop(id, isLast ? { ...task, max_attempts: 1 } : task);
   }
 
   /** On a machine that is too slow beats come late: a run may then happen twice without a fault of ours. */
