@@ -5,7 +5,7 @@
 import type { LandMode, WorkFacts } from "../core/landing.ts";
 import { landingFileOf, landingsDir } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
-import { loadDocument, readDocument, replaceDocument } from "../host/documents.ts";
+import { loadDocument, readDocument, replaceInTree } from "../host/documents.ts";
 import { listDir } from "../host/list-dir.ts";
 
 export interface LandingOrder extends Omit<WorkFacts, "landing"> {
@@ -119,7 +119,7 @@ export function writeLanding<What extends keyof LandingFiles>(
   what: What,
   document: LandingFiles[What],
 ): void {
-  replaceDocument(pathOf(stateDir, id, what), document, { missingMax: 2, isDurable: true });
+  replaceInTree(stateDir, pathOf(stateDir, id, what), document, { isDurable: true });
 }
 
 /** The tasks that have an order. */

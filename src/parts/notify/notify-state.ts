@@ -5,7 +5,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import type { StateTree } from "../../core/state-tree.ts";
-import { loadDocument, replaceDocument } from "../../host/documents.ts";
+import { loadDocument, replaceInTree } from "../../host/documents.ts";
 import type { Gathered, Message } from "./gathered.ts";
 
 /** A place in a journal. */
@@ -71,7 +71,7 @@ export function readNotifyState(stateDir: string): NotifyState | undefined {
 
 /** @throws a system error */
 export function writeNotifyState(stateDir: string, state: NotifyState, isDurable: boolean): void {
-  replaceDocument(notifyStateOf(stateDir), state, { isDurable, missingMax: 2 });
+  replaceInTree(stateDir, notifyStateOf(stateDir), state, { isDurable });
 }
 
 export function newTarget(): TargetState {

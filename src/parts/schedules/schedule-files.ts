@@ -7,7 +7,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { ErrInvalidConfig, messageOf, systemCode } from "../../core/errors.ts";
 import { isObject } from "../../core/json-object.ts";
-import { loadDocument, replaceDocument } from "../../host/documents.ts";
+import { loadDocument, replaceInTree } from "../../host/documents.ts";
 import { readRegularText } from "../../host/regular-file.ts";
 import { readSchedule, type Schedule } from "./schedule.ts";
 import { schedulesDir } from "./schedules-dir.ts";
@@ -134,7 +134,7 @@ export function readLog(stateDir: string, name: string): ScheduleLog | undefined
 
 /** Survives a power cut, because a forgotten time could fire again once its submit note is removed. @throws a system error */
 export function writeLog(stateDir: string, name: string, log: ScheduleLog): void {
-  replaceDocument(logFileOf(stateDir, name, ""), log, { isDurable: true, missingMax: 2 });
+  replaceInTree(stateDir, logFileOf(stateDir, name, ""), log, { isDurable: true });
 }
 
 /** @throws a system error; then it is not known whether the schedule is paused */
@@ -150,10 +150,7 @@ export function readControl(stateDir: string, name: string): ScheduleControl {
 
 /** @throws a system error */
 export function writeControl(stateDir: string, name: string, control: ScheduleControl): void {
-  replaceDocument(logFileOf(stateDir, name, ".control"), control, {
-    isDurable: true,
-    missingMax: 3,
-  });
+  replaceInTree(stateDir, logFileOf(stateDir, name, ".control"), control, { isDurable: true });
 }
 
 /** Changes whenever a file of the schedule changes. */

@@ -25,6 +25,15 @@ it("a schedule in config.yaml fires, is listed and paused, and its name is in no
     "is no name of a schedule",
   );
   await pool.stop();
+  // Its decisions are kept, although no folder of schedules was there: the next supervisor knows which times it has missed.
+  const log = join(pool.state, "schedules", ".log", "often.json");
+  expect(JSON.parse(fs.readFileSync(log, "utf8"))).toMatchObject({
+    v: 1,
+    fired: expect.any(Number),
+  });
+  expect(fs.readFileSync(join(pool.state, "analytics", "alerts.jsonl"), "utf8")).not.toContain(
+    "ENOENT",
+  );
   expect((await pool.run(["schedule", "ls"])).stdout).toMatch(/often .*paused/);
   // A file of the same name: neither of them counts.
   fs.mkdirSync(join(pool.state, "schedules"), { recursive: true });

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { isObject } from "../../../core/json-object.ts";
-import { loadDocument, replaceDocument } from "../../../host/documents.ts";
+import { loadDocument, replaceInTree } from "../../../host/documents.ts";
 import { judgeOwner, ownerSequence } from "../../../host/identity.ts";
 import { clusterDir } from "./cluster-dir.ts";
 
@@ -73,7 +73,7 @@ export function bridgeDocumentPath(stateDir: string): string {
 export function bridgeWriter(stateDir: string): (told: Told) => void {
   const owner = ownerSequence()();
   return (told) =>
-    replaceDocument(bridgeDocumentPath(stateDir), { owner, pid: process.pid, ...told });
+    replaceInTree(stateDir, bridgeDocumentPath(stateDir), { owner, pid: process.pid, ...told });
 }
 
 /** Undefined when no bridge runs on this tree. @throws a system error when the document cannot be read */

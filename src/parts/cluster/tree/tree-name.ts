@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { loadDocument, replaceDocument } from "../../../host/documents.ts";
+import { loadDocument, replaceInTree } from "../../../host/documents.ts";
 import { isOtherTree, treeIdOf } from "../../../host/tree-id.ts";
 import { clusterDir } from "./cluster-dir.ts";
 
@@ -28,8 +28,7 @@ function ownName(stateDir: string): string {
   if (typeof known?.tree === "string" && OWN.test(known.tree) && !isOtherTree(known.of, stateDir))
     return known.tree;
   const tree = randomBytes(4).toString("hex");
-  replaceDocument(path, { tree, of: treeIdOf(stateDir) } satisfies TreeDocument, {
-    missingMax: 2,
+  replaceInTree(stateDir, path, { tree, of: treeIdOf(stateDir) } satisfies TreeDocument, {
     isDurable: true,
   });
   return tree;

@@ -4,7 +4,7 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { loadDocument, replaceDocument } from "../../../host/documents.ts";
+import { loadDocument, replaceInTree } from "../../../host/documents.ts";
 import { listDirForSure } from "../../../host/list-dir.ts";
 
 export interface RunNote {
@@ -33,7 +33,7 @@ export function listNotes(stateDir: string): RunNote[] {
 /** @throws a system error */
 export function writeNote(stateDir: string, note: RunNote, isDurable: boolean): void {
   const path = join(stateDir, "exits", `${note.task}${ENDING}`);
-  replaceDocument(path, note, { missingMax: 2, isDurable });
+  replaceInTree(stateDir, path, note, { isDurable });
 }
 
 export function dropNote(stateDir: string, { task }: RunNote): void {

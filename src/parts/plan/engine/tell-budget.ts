@@ -3,7 +3,7 @@
 import { NODES_OF_PLAN } from "../../../agents/budget/limits.ts";
 import { messageOf } from "../../../core/errors.ts";
 import { planBudgetOf } from "../../../core/state-tree.ts";
-import { loadDocument, removeDocument, replaceDocument } from "../../../host/documents.ts";
+import { loadDocument, removeDocument, replaceInTree } from "../../../host/documents.ts";
 import { QuestionStore } from "../../../questions/question-store.ts";
 import type { PlanParts } from "./engine-parts.ts";
 
@@ -15,7 +15,7 @@ export function tellBudget({ env, store }: Pick<PlanParts, "env" | "store">): vo
     const now = budget === undefined ? undefined : { v: 1, ...budget };
     if (JSON.stringify(told) === JSON.stringify(now)) return;
     if (now === undefined) removeDocument(path);
-    else replaceDocument(path, now, { missingMax: 2 });
+    else replaceInTree(env.tree.dir, path, now);
     // The new budget may be enough, so open questions about it are closed. If it is not enough, the next run asks again.
     const questions = new QuestionStore(env.tree.dir);
     for (const { id, who } of questions.open(env.trays.clock.wallMs()))
