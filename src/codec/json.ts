@@ -5,6 +5,7 @@
 import { isUtf8 } from "node:buffer";
 import { JSON_DEPTH_MAX, JSON_MEMBERS_MAX } from "../core/limits.ts";
 import { FORBIDDEN_KEYS, ScanFault, Scanner } from "./json-scanner.ts";
+import { findHalfCharacter, HALF_CHARACTER } from "./well-formed.ts";
 
 /** A fault in the text, with its byte offset. */
 export class JsonFault extends Error {
@@ -89,11 +90,9 @@ export function scanObject(
   const scanner = new Scanner(text, freeMembers, depthMax, value !== undefined);
   const end = scan(scanner, text, skip);
   const trimmed = text.slice(end.from, end.to);
-  return {
-    value: (value ?? JSON.parse(trimmed)) as Record<string, unknown>,
-    text: trimmed,
-    spans: scanner.spans,
-  };
+  const object = (value ?? JSON.parse(trimmed)) as Record<string, unknown>;
+  refuseHalfCharacters(object, text, skip);
+  return { value: object, text: trimmed, spans: scanner.spans };
 }
 
 /**
@@ -111,7 +110,21 @@ export function parseObjectText(
     throw new JsonFault("expected a JSON object", 0, true);
   if (!isVast && mayHide(text, value))
     scan(new Scanner(text, freeMembers, JSON_DEPTH_MAX, true), text);
+  refuseHalfCharacters(value, text, 0);
   return value as Record<string, unknown>;
+}
+
+/** An escape of half a character. In well-formed text two of them make one character. */
+const SURROGATE = /\\u[dD][89a-fA-F]/;
+
+/** @param skipped bytes before the text @throws JsonFault, which names the member */
+function refuseHalfCharacters(value: object, text: string, skipped: number): void {
+  // The bytes are UTF-8, so only an escape can hold one.
+  if (!SURROGATE.test(text)) return;
+  const place = findHalfCharacter(value);
+  if (place === undefined) return;
+  const offset = Buffer.byteLength(text.slice(0, text.search(SURROGATE)), "utf8") + skipped;
+  throw new JsonFault(`${place}: ${HALF_CHARACTER}`, offset, true);
 }
 
 /** @param skipped bytes before the text @throws JsonFault */

@@ -3,14 +3,17 @@ import {
   Composer,
   type Document,
   type DocumentOptions,
+  isPair,
   LineCounter,
   type ParseOptions,
   Parser,
   parseDocument,
   type SchemaOptions,
+  visit,
   YAMLParseError,
 } from "yaml";
 import { YAML_DEPTH_MAX, YAML_PARTS_MAX } from "../core/limits.ts";
+import { HALF_CHARACTER, hasHalfCharacter } from "./well-formed.ts";
 
 type YamlOptions = Pick<DocumentOptions & ParseOptions & SchemaOptions, "merge"> & {
   /** The parser fills it with the start of each line. */
@@ -56,7 +59,24 @@ export function parseYaml(text: string, options: YamlOptions = {}): Document.Par
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
   }
-  return doc as Document.Parsed;
+  const parsed = doc as Document.Parsed;
+  if (parsed.errors.length === 0) refuseHalfCharacters(parsed, text);
+  return parsed;
+}
+
+/** Only an escape in double quotes can make one. */
+function refuseHalfCharacters(doc: Document.Parsed, text: string): void {
+  if (!/\\[uU]0{0,4}[dD][89a-fA-F]/.test(text)) return;
+  visit(doc, {
+    Scalar(_, { range, value }, path) {
+      if (typeof value !== "string" || !hasHalfCharacter(value)) return undefined;
+      const where: [number, number] = [range?.[0] ?? 0, range?.[1] ?? 0];
+      const keys = path.flatMap((node) => (isPair(node) ? [String(node.key)] : []));
+      const message = `${keys.join(".") || "a text"}: ${HALF_CHARACTER}`;
+      doc.errors.push(new YAMLParseError(where, "BAD_SCALAR_START", message));
+      return visit.BREAK;
+    },
+  });
 }
 
 /** A parser with limits. It is not recursive, and the size of its stack says how deep the text is nested at that place. */

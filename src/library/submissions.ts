@@ -1,5 +1,5 @@
 /** Submits the tasks of a program: each gets an id and the time of its creation, and is checked before anything is written. */
-import { checkTask } from "../codec/task-codec.ts";
+import { decodeTask } from "../codec/task-codec.ts";
 import { wallSeconds } from "../core/clock.ts";
 import { ErrTaskExists } from "../core/errors.ts";
 import type { Task } from "../core/task.ts";
@@ -73,6 +73,6 @@ function prepare({ clock }: Trays, task: NewTask): Prepared {
   const id = task.id ?? newId(clock.wallMs());
   const createdAt = wallSeconds(clock);
   const textAt = (atS: number): string => `${JSON.stringify({ created_at: atS, ...task, id })}\n`;
-  checkTask(JSON.parse(textAt(createdAt)) as Record<string, unknown>, id);
+  decodeTask(Buffer.from(textAt(createdAt)), id);
   return { id, createdAt, textAt };
 }

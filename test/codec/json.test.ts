@@ -9,6 +9,7 @@ import {
   type ScannedObject,
   scanObject,
 } from "../../src/codec/json.ts";
+import { findHalfCharacter } from "../../src/codec/well-formed.ts";
 import { JSON_DEPTH_MAX, JSON_MEMBERS_MAX, TASK_BYTES_MAX } from "../../src/core/limits.ts";
 
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
@@ -168,6 +169,7 @@ describe("one JSON object", () => {
           judged !== undefined &&
           isObject(judged.value) &&
           !isDangerous(judged.value) &&
+          findHalfCharacter(judged.value) === undefined &&
           !hasDuplicateKeys(changed);
         if (isGood) {
           expect(parse(changed).value).toEqual(judged.value);
