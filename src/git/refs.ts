@@ -1,4 +1,5 @@
 /** Reads and changes refs. Each change names the old value, so that it overwrites no ref by mistake. */
+import { ErrGit } from "../core/errors.ts";
 import { atCommonDir, type Repository } from "./repository.ts";
 import { askGit, gitLines } from "./run-git.ts";
 
@@ -26,12 +27,46 @@ export async function branchesWith(repository: Repository, commit: string): Prom
   return gitLines(atCommonDir(repository), ...asked, "refs/heads/", "refs/remotes/");
 }
 
+/**
+ * git keeps refs as files in folders, so `release` and `release/1.0` exclude each other. It says so only when it makes the second one.
+ * @throws ErrGit when one of the names cannot be made beside the refs that are there
+ */
+export async function refuseClash(repository: Repository, ...names: string[]): Promise<void> {
+  const above = names.flatMap((name) =>
+    [...name.matchAll(/\//g)].slice(1).map(({ index }) => ({ name, other: name.slice(0, index) })),
+  );
+  const input = above.map(({ other }) => `${other}\n`).join("");
+  const call = atCommonDir(repository);
+  const found = await gitLines({ ...call, input }, "cat-file", "--batch-check");
+  const clash = above.find((_, n) => /^[0-9a-f]+ commit /.test(found[n] ?? ""));
+  const folders = names.map((name) => `${name}/`);
+  const asked = ["for-each-ref", "--count=1", "--format=%(refname)", ...folders];
+  const [below = ""] = clash === undefined ? await gitLines(call, ...asked) : [];
+  const name = clash?.name ?? names.find((one) => below.startsWith(`${one}/`));
+  const other = clash?.other ?? below;
+  if (name === undefined) return;
+  throw new ErrGit(
+    `${shortName(name)} cannot be made beside ${shortName(other)}: one name would be a folder of the other`,
+    {
+      path: repository.commonDir,
+      hint: other.startsWith("refs/heads/")
+        ? `rename it (git branch -m ${other.slice("refs/heads/".length)} NAME), or choose another name`
+        : `remove that ref (git update-ref -d ${other})`,
+    },
+  );
+}
+
+function shortName(ref: string): string {
+  return ref.replace(/^refs\/heads\//, "the branch ");
+}
+
 /** Makes a ref. @returns false when it exists */
 export async function makeRef(repository: Repository, { name, commit }: Ref): Promise<boolean> {
   const call = { ...atCommonDir(repository), answers: [128] };
   const { code } = await askGit(call, "update-ref", name, commit, NONE);
   if (code === 0) return true;
   if ((await listRefs(repository, name)).some((ref) => ref.name === name)) return false;
+  await refuseClash(repository, name);
   // This call fails with the reason.
   await askGit(atCommonDir(repository), "update-ref", name, commit, NONE);
   return true;

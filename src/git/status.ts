@@ -54,13 +54,13 @@ export async function statusOf(
   const unmerged = await unmergedIn(call);
   const asked = ["diff-index", "--cached", "--name-only", "-z", ...OWN_FILES];
   const staged = head === undefined ? [] : await gitList(call, ...asked, "HEAD");
-  const untracked = look.untracked.map(shown);
-  const known = new Set([...unmerged, ...untracked]);
-  const modified = [...look.modified.map(shown), ...staged].filter((name) => !known.has(name));
+  const isMerged = (name: string): boolean => !unmerged.includes(name);
+  const modified = new Set([...look.modified.map(shown), ...staged].filter(isMerged));
+  const untracked = look.untracked.map(shown).filter(isMerged);
   return {
     ...status,
-    modified: [...new Set(modified)],
-    untracked: untracked.filter((name) => !unmerged.includes(name)),
+    modified: [...modified],
+    untracked: untracked.filter((name) => !modified.has(name)),
     ignored: look.ignored.map(shown),
     unmerged,
     uncommittable: explainLook(look),

@@ -16,8 +16,16 @@ export type Together =
   /** @member commit a descendant of the target, or the target itself */
   { kind: "ready"; commit: string } | { kind: "conflict"; files: string[]; text: string };
 
-/** These override the user's settings of git: no other branch moves, git asks nothing and signs nothing. */
+/**
+ * These override the user's settings of git: no other branch moves, git asks nothing and signs nothing. It changes no line of the work
+ * by itself, so that what was reviewed lands.
+ */
 const SETTINGS = [
+  "rebase.backend=merge",
+  "apply.whitespace=nowarn",
+  "apply.ignoreWhitespace=no",
+  "merge.renormalize=false",
+  "merge.directoryRenames=conflict",
   "rebase.updateRefs=false",
   "rebase.autoStash=false",
   "rebase.autoSquash=false",

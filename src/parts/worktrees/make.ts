@@ -6,7 +6,7 @@ import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { ErrGit } from "../../core/errors.ts";
 import { noteCheckout, noteSetup } from "../../git/files-look.ts";
-import { makeRef } from "../../git/refs.ts";
+import { makeRef, refuseClash } from "../../git/refs.ts";
 import {
   atCommonDir,
   checkLargeFiles,
@@ -129,6 +129,7 @@ async function register(
       : undefined;
   const base = existing ?? saved ?? (await startOf(repository, order.dir, order.buildsOn));
   await checkLargeFiles(repository, base);
+  await refuseClash(repository, name, baseRefOf(order.id));
   if (existing === undefined) await makeRef(repository, { name, commit: base });
   // The base is where the branch began. A branch that an earlier task left begins at its current commit.
   await makeRef(repository, { name: baseRefOf(order.id), commit: base });

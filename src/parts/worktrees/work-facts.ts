@@ -2,6 +2,7 @@
 import { readPrograms } from "../../codec/task-rules.ts";
 import { ErrGit } from "../../core/errors.ts";
 import { DEFAULT_TARGET, type Diffstat, landFieldsOf, type WorkFacts } from "../../core/landing.ts";
+import { refuseClash } from "../../git/refs.ts";
 import { atCommonDir, commitOf, openRepository, type Repository } from "../../git/repository.ts";
 import { askGit, gitText } from "../../git/run-git.ts";
 import type { Snapshot } from "../../git/snapshot.ts";
@@ -39,12 +40,16 @@ export async function refuseBadLanding(
     throw fault("land: exec has no program", "give it land_command, a program with its arguments");
   if (reviewer === agent.name)
     throw fault(`review_by: ${reviewer} would review its own work`, "name another agent");
-  const call = { ...atCommonDir(await openRepository(dir)), answers: [1] };
+  const repository = await openRepository(dir);
+  const call = { ...atCommonDir(repository), answers: [1] };
   const { code } = await askGit(call, "check-ref-format", `refs/heads/${target}`);
   if (code !== 0 || target.startsWith("-"))
     throw fault(`target: ${JSON.stringify(target)} is no name for a branch`, "give another target");
   if (target === branchOf(task.id))
     throw fault(`target: ${target} is the branch of the task itself`, "give another target");
+  if (`${branchOf(task.id)}/`.startsWith(`${target}/`))
+    throw fault(`target: ${target} is the folder of the task's own branch`, "give another target");
+  await refuseClash(repository, `refs/heads/${target}`);
 }
 
 /** @returns undefined for a task whose work is not meant to land. @throws ErrGit, system errors */
