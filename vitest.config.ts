@@ -2,6 +2,7 @@
  * How the tests run: against the TypeScript sources, four files at a time, because many wait for processes, longest
  * first, and with counts as the last line of output. `npm test` runs all but the searches; CI runs those, too.
  */
+import "./scripts/own-folders.mjs";
 import { configDefaults, defineConfig } from "vitest/config";
 import LongestFirst from "./test/support/longest-first.ts";
 
@@ -27,7 +28,7 @@ const SEARCHES = [
   "test/resources/*.test.ts",
   "test/parts/cluster/killed.test.ts",
   "test/parts/mail/{exits,interrupt,killed,loops,say-wait,scale,speed,scopes-at-once,seed,seed-run,spawn,spawn-killed,told,wake,watch}.test.ts",
-  "test/parts/mail/{killed-delivery,killed-worker,three-agents}.test.ts",
+  "test/parts/mail/{killed-delivery,killed-worker,many-roots,older-killed,three-agents}.test.ts",
   "test/parts/mcp/in-run.test.ts",
   "test/parts/notify/each-topic.test.ts",
   "test/parts/metrics/prometheus.test.ts",
@@ -74,6 +75,7 @@ export default defineConfig({
     // For what hangs: tests wait with limits of their own, which grow with the load. A whole walk in one test has hundreds of cases.
     testTimeout: process.env["MAILCHUTE_WALKS"] === "all" ? 1_800_000 : 300_000,
     hookTimeout: 300_000,
+    globalSetup: "test/support/persons-folders.ts",
     reporters: ["default", "./test/support/counts-reporter.ts"],
     projects: [
       {

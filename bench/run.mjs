@@ -15,6 +15,7 @@
  *
  *   node bench/run.mjs --from DIR    measures nothing: writes results.md, chart.svg and the README's part from DIR/results.json
  */
+import "../scripts/own-folders.mjs";
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { createRequire } from "node:module";

@@ -12,6 +12,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { createJiti } from "jiti";
+import { ownFolders } from "./demo-stage.mjs";
 
 const { values: flags } = parseArgs({
   options: {
@@ -286,7 +287,7 @@ async function until(what, look) {
 
 function environment() {
   const env = Object.entries(process.env).filter(([name]) => !/^(?:MAILCHUTE|DROVER)_/.test(name));
-  return { ...Object.fromEntries(env), XDG_STATE_HOME: join(root, "xdg") };
+  return { ...Object.fromEntries(env), ...ownFolders(root) };
 }
 
 /** The status of the node, as the plan says. */

@@ -11,6 +11,12 @@ const LAUNCHER = here("bin/mailchute.js");
 /** Git takes no settings of this machine, and asks nothing. */
 const GIT = { GIT_CONFIG_NOSYSTEM: "1", GIT_CONFIG_GLOBAL: "/dev/null", GIT_TERMINAL_PROMPT: "0" };
 
+/** A demo keeps the mail and the other state of a user in its own directory. */
+export const ownFolders = (root) => ({
+  XDG_STATE_HOME: join(root, "xdg"),
+  XDG_DATA_HOME: join(root, "xdg"),
+});
+
 export const read = (path) => {
   try {
     return fs.readFileSync(path, "utf8");
@@ -55,7 +61,7 @@ export class Stage {
     const ours = Object.entries(process.env).filter(
       ([name]) => !/^(?:MAILCHUTE|DROVER|GIT)_/.test(name),
     );
-    return { ...Object.fromEntries(ours), ...GIT, XDG_STATE_HOME: join(this.root, "xdg") };
+    return { ...Object.fromEntries(ours), ...GIT, ...ownFolders(this.root) };
   }
 
   start() {

@@ -8,6 +8,7 @@
  *
  * The programs are kept in `$MAILCHUTE_NODES_CACHE`, or below node_modules. The last line is "N passed, N failed".
  */
+import "./own-folders.mjs";
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { delimiter, join } from "node:path";

@@ -10,6 +10,7 @@
  *
  * The last line is "N passed, N failed, N skipped". A search is skipped when this machine lacks what it needs (exit code 77).
  */
+import "./own-folders.mjs";
 import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";

@@ -3,6 +3,7 @@
  * wave0.mjs [STATE]: runs the roadmap of a state tree to its end, and keeps what it says in analytics/wave0_startup.log.
  * The tree is STATE, $MAILCHUTE_STATE, or the sample in state/. Ends as `mailchute run --drain` does.
  */
+import "./own-folders.mjs";
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { join, resolve } from "node:path";

@@ -106,7 +106,9 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 /** Folders in a room, ground first; the room's own files stand above them. */
 const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   mailbox: "files claim find submit settle retry recover commands clean".split(" "),
-  "parts/mail": "scope store agents send post exits briefing requests delivery verbs".split(" "),
+  "parts/mail": "scope store agents send roots post exits briefing requests delivery verbs".split(
+    " ",
+  ),
 };
 /** The rooms and files that name parts, and nothing else does; and who may import those of `app/`: where a process begins. */
 const LISTS = ["app", "cli/shell/registry.ts"];

@@ -40,6 +40,7 @@ export function newCli(): Cli {
         env: {
           PATH: process.env["PATH"],
           [HOST_VARIABLE]: process.env[HOST_VARIABLE],
+          ...("HOME" in env ? {} : ownFolders(dir)),
           ...env,
         },
       });
@@ -57,6 +58,11 @@ export function newCli(): Cli {
       child.stdin.end(input);
     });
   return Object.assign(run, { dir, inbox: join(dir, "state", "mailbox", "inbox") });
+}
+
+/** Where a user's mail and other state are kept: not in the folders of the person who runs the tests. */
+export function ownFolders(dir: string): Record<string, string> {
+  return { XDG_STATE_HOME: join(dir, "xdg"), XDG_DATA_HOME: join(dir, "xdg") };
 }
 
 /** Puts a file into the state tree, with the directories above it. */

@@ -36,7 +36,7 @@ class Place {
   run(args: readonly string[], env: Record<string, string> = {}): NodeJS.Signals | null {
     const ended = spawnSync(process.execPath, [LAUNCHER, ...args], {
       cwd: this.dir,
-      env: { PATH: process.env["PATH"], ...env },
+      env: { PATH: process.env["PATH"], XDG_STATE_HOME: join(this.dir, "xdg"), ...env },
       encoding: "utf8",
     });
     if (ended.signal === null) expect(ended.status, ended.stderr).toBe(0);

@@ -10,6 +10,7 @@
  *
  * It ends with 1 when something is lost, doubled, or later than the limit.
  */
+import "../../scripts/own-folders.mjs";
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,5 @@
 /** Kills pools at their system calls, from the sources against the built command line: `node test/crash/syscalls.mjs [ARGS]`. */
+import "../../scripts/own-folders.mjs";
 import { createJiti } from "jiti";
 
 const jiti = createJiti(import.meta.url, { fsCache: false });

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { homeIn, personAt } from "../support/persons-folders.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { takeSome } from "../support/take-some.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -22,7 +23,7 @@ interface Demo {
 /** Its temporary directory lies in the pool's, whose `pids` then finds all that belongs to it. */
 function startDemo(pool: Pool): Demo {
   const child = spawn(process.execPath, [SCRIPT, "--limit", String(LIMIT_S)], {
-    env: { ...process.env, TMPDIR: pool.dir },
+    env: { ...personAt(homeIn(pool)), TMPDIR: pool.dir },
   });
   let text = "";
   for (const stream of [child.stdout, child.stderr])
@@ -53,6 +54,7 @@ it("plays a limit, a killed worker, a resume, a denied tool, a question and a bu
   expect(demo.text()).not.toContain("OFF");
   expect(trees(pool)).toEqual([]);
   expect(pool.pids()).toEqual([]);
+  expect(fs.readdirSync(homeIn(pool))).toEqual([]);
 });
 
 it("leaves nothing behind when it is interrupted", async () => {
@@ -66,4 +68,5 @@ it("leaves nothing behind when it is interrupted", async () => {
   expect(await demo.ended).toBe(130);
   expect(trees(pool)).toEqual([]);
   expect(pool.pids()).toEqual([]);
+  expect(fs.readdirSync(homeIn(pool))).toEqual([]);
 });

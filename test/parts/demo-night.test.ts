@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import type { Report } from "../../src/parts/report/report.ts";
+import { homeIn, personAt } from "../support/persons-folders.ts";
 import { newPool } from "../support/pool.ts";
 import { expectSameNumbers, HAS_JQ } from "./report/reader.ts";
 
@@ -17,7 +18,7 @@ it("plays a quota wait, a crash, a conflict, a question, a budget and a review, 
   const pool = newPool();
   // Its temporary directory lies in the pool's, whose `pids` then finds all that belongs to it.
   const demo = spawn(process.execPath, [SCRIPT, "--keep", "--limit", String(LIMIT_S)], {
-    env: { ...process.env, TMPDIR: pool.dir, PATH: process.env["PATH"] },
+    env: { ...personAt(homeIn(pool)), TMPDIR: pool.dir, PATH: process.env["PATH"] },
   });
   let text = "";
   for (const stream of [demo.stdout, demo.stderr])
@@ -43,6 +44,7 @@ it("plays a quota wait, a crash, a conflict, a question, a budget and a review, 
   const wide = text.split("\n").filter((line) => line.length > 80);
   expect(wide.filter((line) => !line.includes("state tree: "))).toEqual([]);
   expect(pool.pids()).toEqual([]);
+  expect(fs.readdirSync(homeIn(pool))).toEqual([]);
   // Quota waits, costs, landings, crashes and questions as they really come: another reader finds the same numbers.
   const [folder = ""] = fs
     .readdirSync(pool.dir)

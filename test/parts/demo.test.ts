@@ -4,6 +4,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { homeIn, personAt } from "../support/persons-folders.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { takeSome } from "../support/take-some.ts";
 import { timeLimitMs } from "../support/time-limit.ts";
@@ -24,7 +25,11 @@ interface Demo {
 function startDemo(pool: Pool, args: readonly string[] = [], path = ""): Demo {
   const child = spawn(process.execPath, [LAUNCHER, "demo", ...args], {
     cwd: pool.dir,
-    env: { ...process.env, TMPDIR: pool.dir, PATH: `${path}${process.env["PATH"] ?? ""}` },
+    env: {
+      ...personAt(homeIn(pool)),
+      TMPDIR: pool.dir,
+      PATH: `${path}${process.env["PATH"] ?? ""}`,
+    },
   });
   let stdout = "";
   let stderr = "";
@@ -52,6 +57,7 @@ test("it plays to its end in less than 20 s, with the counts it expects", async 
   expect(demo.stdout()).toContain("All counts are as expected: 12 files dropped, none lost");
   expect(demo.stdout()).toMatch(/\$ kill -9 \d+\n/);
   expect(pool.pids()).toEqual([]);
+  expect(fs.readdirSync(homeIn(pool))).toEqual([]);
   expect(trees(pool)).toEqual([]);
 });
 
@@ -78,6 +84,7 @@ test("--keep leaves the state tree, and its lines fit 80 columns", async () => {
   const text = demo.stdout().replaceAll(join(pool.dir, tree), "/tmp/mailchute-demo-XXXXXX");
   for (const line of text.split("\n")) expect(line.length, line).toBeLessThanOrEqual(80);
   expect(pool.pids()).toEqual([]);
+  expect(fs.readdirSync(homeIn(pool))).toEqual([]);
 });
 
 test("a count that is off ends in exit code 1 and is named", async () => {
@@ -91,6 +98,7 @@ test("a count that is off ends in exit code 1 and is named", async () => {
   expect(demo.stderr()).toContain("wrong: failed for good: expected 2, found 1");
   expect(demo.stdout()).toMatch(/OFF +1 {2}failed for good, expected 2/);
   expect(pool.pids()).toEqual([]);
+  expect(fs.readdirSync(homeIn(pool))).toEqual([]);
 });
 
 test.each([
@@ -105,6 +113,7 @@ test.each([
   demo.child.kill(signal);
   expect(await demo.ended).toBe(130);
   expect(pool.pids()).toEqual([]);
+  expect(fs.readdirSync(homeIn(pool))).toEqual([]);
   expect(trees(pool)).toEqual([]);
 });
 
@@ -129,5 +138,6 @@ test("a reader that goes away does not keep it from tidying up", async () => {
   demo.child.stdout?.destroy();
   await demo.ended;
   expect(pool.pids()).toEqual([]);
+  expect(fs.readdirSync(homeIn(pool))).toEqual([]);
   expect(trees(pool)).toEqual([]);
 });

@@ -68,7 +68,8 @@ export class Stage {
     const command = [LAUNCHER, "run", "--state", this.tree.dir, ...args];
     this.supervisor = spawn(process.execPath, command, {
       cwd: this.dir,
-      env: withoutOurs(process.env),
+      // The mail and the other state of a user stay in the demo's directory.
+      env: { ...withoutOurs(process.env), XDG_STATE_HOME: this.dir, XDG_DATA_HOME: this.dir },
       // The supervisor gets its own process group, so that Ctrl-C does not reach it: the demo stops it in an orderly way.
       detached: true,
       stdio: ["ignore", log, log],

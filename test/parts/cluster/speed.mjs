@@ -1,4 +1,5 @@
 /** Measures a cluster from its sources against the built command line: `npm run test:cluster-speed -- [ARGS]`. */
+import "../../../scripts/own-folders.mjs";
 import { createJiti } from "jiti";
 
 const jiti = createJiti(import.meta.url, { fsCache: false });

@@ -1,4 +1,5 @@
 /** Plays random histories of landings, from its sources against the built command line: `node test/parts/landing/histories.mjs [ARGS]`. */
+import "../../../scripts/own-folders.mjs";
 import { createJiti } from "jiti";
 
 const jiti = createJiti(import.meta.url, { fsCache: false });

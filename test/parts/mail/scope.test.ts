@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { currentScope, findScope } from "../../../src/parts/mail/scope/find-scope.ts";
+import { findScope, readScope } from "../../../src/parts/mail/scope/find-scope.ts";
 import {
   explainBadScope,
   folderOf,
@@ -96,16 +96,26 @@ describe("the scope of a directory", () => {
     expect(await findScope(join(dir, "b"))).toMatchObject({ project: "unknown" });
   });
 
-  it("is the named one, else that of MAILCHUTE_SCOPE", async () => {
-    const env = { MAILCHUTE_SCOPE: "shop:release/2" };
-    expect(await currentScope("/", env)).toEqual({ project: "shop", branch: "release/2" });
-    expect(await currentScope("/", env, "app:main")).toEqual({ project: "app", branch: "main" });
-    expect(await currentScope("/", {})).toEqual({ project: "unknown", branch: "main" });
-    await expect(currentScope("/", { MAILCHUTE_SCOPE: "shop" })).rejects.toMatchObject({
-      code: "ErrInvalidMessage",
-      hint: "write MAILCHUTE_SCOPE as PROJECT:BRANCH",
+  it("is that of the bare repository, also inside its git directory", async () => {
+    const dir = tempDir();
+    const source = newRepository(join(dir, "source"));
+    source.git("clone", "--quiet", "--bare", source.dir, join(dir, "app.git"));
+    expect(await findScope(join(dir, "app.git"))).toEqual({ project: "app", branch: "main" });
+    expect(await findScope(join(source.dir, ".git", "refs"))).toMatchObject({ project: "source" });
+  });
+
+  it("is read from a text, which must name a project and a branch", () => {
+    expect(readScope("shop:release/2", "--scope")).toEqual({
+      project: "shop",
+      branch: "release/2",
     });
-    await expect(currentScope("/", env, "")).rejects.toThrow("is no scope");
+    for (const text of ["shop", ""])
+      expect(() => readScope(text, "MAILCHUTE_SCOPE")).toThrow(
+        expect.objectContaining({
+          code: "ErrInvalidMessage",
+          hint: "write MAILCHUTE_SCOPE as PROJECT:BRANCH",
+        }),
+      );
   });
 });
 

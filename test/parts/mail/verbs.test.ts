@@ -58,6 +58,24 @@ describe("say to a name", () => {
     expect(textsOf(await run(["mail", "june", "--json"], {}, "backend"))).toEqual([]);
   });
 
+  it("to a name of two repositories is refused with both paths, and goes through with the digits of one", async () => {
+    const { cli, run } = newMail();
+    newRepository(join(cli.dir, "other", "app"));
+    for (const cwd of ["app", "other/app"]) said(await run(["say", cwd, "--to", "june"], {}, cwd));
+    const args = ["say", "hello", "--to", "app:main:june", "--json"];
+    const refused = await run(args, {}, "backend");
+    expect(refused).toMatchObject({ code: 2, stdout: "" });
+    for (const path of ["app", "other/app"])
+      expect(refused.stderr).toContain(`(${join(cli.dir, path)})`);
+    for (const [n, name] of [...refused.stderr.matchAll(/app~[0-9a-f]{8}(?= \()/g)].entries()) {
+      const to = ["say", `to ${n}`, "--to", `${name[0]}:main:june`, "--wait", "recorded"];
+      expect(await run(to, {}, "backend")).toMatchObject({ code: 0 });
+    }
+    const texts = textsOf(await run(["mail", "june", "--json"], {}, "other/app"));
+    expect(texts).toEqual(["other/app", "to 1"]);
+    expect(textsOf(await run(["mail", "june", "--scope", "app:main", "--json"]))).toEqual(["to 0"]);
+  });
+
   it("goes to whom the text mentions", async () => {
     const { run } = newMail();
     expect(json(await run(["say", "ping @Impl-1 and @backend:main:June", "--json"]))).toMatchObject(

@@ -8,6 +8,7 @@
  *
  * It needs tmux, and ends with 1 when a limit is not held. The machine must have nothing else to do.
  */
+import "../../../scripts/own-folders.mjs";
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";

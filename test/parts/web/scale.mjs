@@ -8,6 +8,7 @@
  *
  * It ends with 1 when a limit is not held. For --drain the machine must have nothing else to do.
  */
+import "../../../scripts/own-folders.mjs";
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import http from "node:http";

@@ -6,6 +6,7 @@ import type { AgentSettings } from "../../../core/settings.ts";
 import { loadDocument, replaceDocument } from "../../../host/documents.ts";
 import { lockFile } from "../../../host/file-lock.ts";
 import { listDirForSure } from "../../../host/list-dir.ts";
+import { rootDirOf } from "../scope/find-scope.ts";
 import { explainBadName, folderOf, formatAddress, HUMAN, type Scope } from "../scope/scope.ts";
 import { moveCursor } from "../store/cursors.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
@@ -159,9 +160,17 @@ export function readAgent(folder: MailFolder, name: string): AgentRecord | undef
   return found === undefined ? undefined : withDefaults(found, folder.scope, name);
 }
 
-/** True if another state tree is its home and still exists. So a tree that was moved keeps its agents. */
-export function livesElsewhere({ home }: AgentRecord, stateDir: string): boolean {
-  return home !== null && home !== stateDir && fs.existsSync(home);
+/**
+ * True if another state tree of the scope's root is its home and still exists. So a tree that was moved keeps its agents, also if a tree
+ * of another root is now in its old place.
+ */
+export function livesElsewhere(
+  { own }: Pick<MailFolder, "own">,
+  { home }: AgentRecord,
+  stateDir: string,
+): boolean {
+  if (home === null || home === stateDir || !fs.existsSync(home)) return false;
+  return own === undefined || rootDirOf(home) === own.dir;
 }
 
 /** Sorted by name, without the archived ones by default. @throws a system error: then it is unknown which agents exist */

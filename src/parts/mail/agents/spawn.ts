@@ -158,11 +158,11 @@ function isDirectory(path: string): boolean {
 }
 
 function firstTask(
-  { scope }: MailFolder,
+  { reference, scope }: MailFolder,
   { agent, context, cwd, files = [], hops = 0, sender, text }: SpawnRequest,
   { createdAt, inc, name }: { name: string; inc: number; createdAt: number },
 ) {
-  const { project, branch } = scope;
+  const { project, branch } = reference;
   const hash = createHash("sha256")
     .update(formatAddress({ ...scope, name }))
     .digest("hex");

@@ -56,7 +56,9 @@ export class WokenAgents {
     if (stamp !== undefined && stamp === this.stamp) return [];
     const isSure = stamp === undefined || Date.now() - stamp > STAMP_MS;
     // The list has no archived agents. The supervisor of another tree wakes the agents of that tree.
-    const own = listAgents(this.folder).filter((one) => !livesElsewhere(one, this.home));
+    const own = listAgents(this.folder).filter(
+      (one) => !livesElsewhere(this.folder, one, this.home),
+    );
     // Set only after the list was read: a list that cannot be read is tried again.
     this.stamp = isSure ? stamp : undefined;
     this.names.clear();

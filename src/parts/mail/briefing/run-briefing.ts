@@ -1,5 +1,4 @@
 /** Briefs one run of an agent: its standing instructions, and the news if it was woken or is the orchestrator. */
-import { dirname } from "node:path";
 import type { Briefing, BriefingNote } from "../../../agents/briefing.ts";
 import { isoTime } from "../../../core/iso-time.ts";
 import type { MakeBriefing } from "../../../worker/briefing.ts";
@@ -12,9 +11,9 @@ import {
   readAgent,
 } from "../agents/agents.ts";
 import { nameOfRun } from "../agents/name-of-run.ts";
-import { findScope } from "../scope/find-scope.ts";
+import { openOwn } from "../roots/open-own.ts";
 import { formatAddress, type Scope } from "../scope/scope.ts";
-import { MailFolder, storeOf } from "../store/mail-folder.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
 import { readWakes, type WakeRecord } from "../store/wake-log.ts";
 import { newsText, type TaskGroup } from "./news.ts";
 import { standingText } from "./standing.ts";
@@ -29,8 +28,7 @@ interface News {
 /** @throws a system error */
 export const briefRun: MakeBriefing = async ({ tree }, { assignment }) => {
   const { settings, task } = assignment;
-  const store = storeOf(settings, tree.dir, process.env);
-  const folder = new MailFolder(store, await findScope(dirname(tree.dir)));
+  const { folder } = await openOwn(settings, tree.dir, process.env);
   const run = nameOfRun(folder, task, settings);
   if ("fault" in run) return undefined;
   const address = formatAddress({ ...folder.scope, name: run.name });
@@ -117,7 +115,7 @@ class RunBriefing implements Briefing {
         ([key, value]) => before?.[key as keyof AgentChange] !== value,
       );
       // The record of another tree's agent describes the runs of that tree.
-      if (before === undefined || livesElsewhere(before, this.stateDir)) return;
+      if (before === undefined || livesElsewhere(folder, before, this.stateDir)) return;
       if (isNew) await changeAgent(folder, name, change, Date.now());
     };
     this.writing = this.writing.then(write).catch(() => {});

@@ -22,11 +22,13 @@ export async function archiveIdle(
   if (idleMs === 0) return;
   const wallMs = trays.clock.wallMs();
   const due = listAgents(folder).filter(
-    (one) => isAtRest(one, tree.dir) && one.updated_at * 1000 <= wallMs - idleMs,
+    (one) => isAtRest(folder, one, tree.dir) && one.updated_at * 1000 <= wallMs - idleMs,
   );
   if (due.length === 0) return;
   const tasks = new AgentTasks(env, folder);
-  const asked = listAsked(tree.dir).filter((one) => sameScope(one, folder.scope));
+  const asked = listAsked(tree.dir).filter(
+    (one) => sameScope(one, folder.scope) || sameScope(one, folder.reference),
+  );
   for (const agent of due) {
     const { name } = agent;
     const isAsking = asked.some((one) => one.agent === name);
@@ -36,10 +38,10 @@ export async function archiveIdle(
 }
 
 /** True if its first task was submitted, and no run of the agent is known to be active. */
-function isAtRest(agent: AgentRecord, stateDir: string): boolean {
+function isAtRest(folder: MailFolder, agent: AgentRecord, stateDir: string): boolean {
   const { spawned, status } = agent;
   const isSubmitted = spawned !== null && spawned.task === null;
-  return isSubmitted && status !== "busy" && !livesElsewhere(agent, stateDir);
+  return isSubmitted && status !== "busy" && !livesElsewhere(folder, agent, stateDir);
 }
 
 function hasTask(

@@ -225,7 +225,10 @@ export class Delivery {
     if (this.submitted.has(id)) return;
     const { trays, tree } = this.env;
     const agent = this.agents.names.get(name) ?? name;
-    const task = wakeTask({ id, agent, name, scope: this.folder.scope, hops }, dirname(tree.dir));
+    const task = wakeTask(
+      { id, agent, name, scope: this.folder.reference, hops },
+      dirname(tree.dir),
+    );
     const bytes = Buffer.from(`${JSON.stringify(task)}\n`);
     if ((await submitOnce(trays, { id, bytes })) === "submitted")
       this.env.facts.emit("inbox:written", `${id}.json`);

@@ -2,7 +2,6 @@
  * Looks after the mail of a supervisor's agents in repeated looks: takes the files of `post/`, and delivers the mail of each agent.
  * It decides by what is on disk, and remembers nothing that a crash could lose.
  */
-import { dirname } from "node:path";
 import { messageOf, systemCode } from "../../../core/errors.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
 import { submitFirstTask } from "../agents/spawn.ts";
@@ -12,8 +11,7 @@ import type { RunNote } from "../exits/run-notes.ts";
 import { openPost, sweepPost } from "../post/open-post.ts";
 import type { PostBox } from "../post/post-box.ts";
 import { sendAnswers } from "../requests/asked.ts";
-import { findScope } from "../scope/find-scope.ts";
-import { MailFolder, storeOf } from "../store/mail-folder.ts";
+import { openOwn } from "../roots/open-own.ts";
 import { indexFull } from "../store/write-indexes.ts";
 import { archiveIdle } from "./archive-idle.ts";
 import { Delivery } from "./delivery.ts";
@@ -31,11 +29,11 @@ const ARCHIVE_MS = 60 * 1000;
  */
 export async function openWatch(env: Environment, notes: Map<string, RunNote>): Promise<MailWatch> {
   const { tree, settings, alerts, trays } = env;
-  const store = storeOf(settings, tree.dir, process.env);
+  const own = await openOwn(settings, tree.dir, process.env);
+  const { folder, store } = own;
   const onError = (error: unknown): void =>
     alerts.report(`post:${systemCode(error)}`, `post/: ${messageOf(error)}`);
-  const post = await openPost(tree.dir, settings, store, onError);
-  const folder = new MailFolder(store, await findScope(dirname(tree.dir)));
+  const post = openPost(tree.dir, settings, own, onError);
   folder.make();
   const agents = new WokenAgents(folder, tree.dir, settings.agents);
   await agents.open(trays.clock.wallMs());

@@ -2,7 +2,6 @@
  * Runs a wake-up. While its task waited, the agent may have read the mail in another way. If no mail is unread, the task ends without
  * starting the agent.
  */
-import { dirname } from "node:path";
 import { SayBox } from "../../../agents/stream/say-box.ts";
 import { messageOf } from "../../../core/errors.ts";
 import { type AttemptOutcome, hindered } from "../../../core/outcome.ts";
@@ -10,9 +9,9 @@ import type { AssignedAgent, AttemptTools } from "../../../worker/runner.ts";
 import { readAgent } from "../agents/agents.ts";
 import { agentOfTask } from "../agents/name-of-run.ts";
 import { IS_ARCHIVED, NOTHING_UNREAD } from "../exits/exit-message.ts";
-import { findScope } from "../scope/find-scope.ts";
+import { openOwn } from "../roots/open-own.ts";
 import { unreadOf } from "../store/inbox.ts";
-import { MailFolder, storeOf } from "../store/mail-folder.ts";
+import type { MailFolder } from "../store/mail-folder.ts";
 import { isOffer } from "./offers.ts";
 import { wakePrefixOf } from "./wake-rules.ts";
 
@@ -43,8 +42,7 @@ async function whyNeedless(
 ): Promise<string | undefined> {
   // If an agent has received a message of this task, it may be in the middle of its work. A person may also have written to the task.
   if (!new SayBox(tree.dir, task.id, false).isUntouched(isOffer)) return undefined;
-  const store = storeOf(settings, tree.dir, process.env);
-  const folder = new MailFolder(store, await findScope(dirname(tree.dir)));
+  const { folder } = await openOwn(settings, tree.dir, process.env);
   const name = agentOfTask(folder, task, settings.agents);
   if (isArchived(folder, name, task.id)) return IS_ARCHIVED;
   return unreadOf(folder, name).messages.length > 0 ? undefined : NOTHING_UNREAD;

@@ -8,6 +8,7 @@ export interface Wake {
   /** The name of its settings, and its own name in the scope. */
   agent: string;
   name: string;
+  /** As it is written from everywhere. */
   scope: Scope;
   hops: number;
 }

@@ -96,7 +96,7 @@ export class Exits {
     if (!isStart && ended.size === 0 && key === this.busyBefore) return;
     for (const agent of listAgents(this.folder)) {
       // This supervisor does not know whether an agent of another tree is busy.
-      if (livesElsewhere(agent, this.env.tree.dir)) continue;
+      if (livesElsewhere(this.folder, agent, this.env.tree.dir)) continue;
       const { name, status } = agent;
       const now = busy.get(name);
       const rest = status === "busy" ? { status: "idle", pid: null } : undefined;

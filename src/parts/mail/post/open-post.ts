@@ -1,10 +1,8 @@
 /** Opens and sweeps `post/` of a state tree, the mailbox for messages of any program. */
-import { dirname } from "node:path";
 import type { Settings } from "../../../core/settings.ts";
 import { Sweep } from "../../../mailbox/clean/sweep.ts";
 import { openTrays, type Trays } from "../../../mailbox/files/trays.ts";
-import { findScope } from "../scope/find-scope.ts";
-import type { MailStore } from "../store/mail-folder.ts";
+import type { OwnMail } from "../roots/open-own.ts";
 import { postOf } from "./has-post.ts";
 import { PostBox } from "./post-box.ts";
 
@@ -13,17 +11,16 @@ export interface OpenPost {
   trays: Trays;
 }
 
-/** Makes the missing trays. @throws ErrMailboxDir */
-export async function openPost(
+/** Makes the missing trays. @param own the mail of the state tree @throws ErrMailboxDir */
+export function openPost(
   stateDir: string,
   settings: Settings,
-  store: MailStore,
+  { folder, store }: OwnMail,
   onError: (error: unknown) => void,
-): Promise<OpenPost> {
+): OpenPost {
   const { durability, uids, settle_ms: settleMs, lease_ttl_ms: leaseTtlMs } = settings;
   const trays = openTrays(postOf(stateDir), { durability, uids });
-  // The state tree belongs to the scope of the directory around it.
-  const home = await findScope(dirname(stateDir));
+  const home = folder.scope;
   return { trays, box: new PostBox({ trays, store, home, settleMs, leaseTtlMs, onError }) };
 }
 

@@ -3,7 +3,7 @@ import { ErrInvalidMessage } from "../../../core/errors.ts";
 import { QuestionStore } from "../../../questions/question-store.ts";
 import { formatAddress, HUMAN, parseAddress, type Scope } from "../scope/scope.ts";
 import { type Draft, type Sent, send } from "../send/send.ts";
-import type { MailStore } from "../store/mail-folder.ts";
+import { MailFolder, type MailStore } from "../store/mail-folder.ts";
 import { listAsked, noteAsked } from "./asked.ts";
 
 /** An agent may have at most this many open questions, so that one that asks without end does not fill the page of questions. */
@@ -54,7 +54,8 @@ export function ask({ stateDir, store }: AskPlace, draft: QuestionDraft, wallMs:
     ends_at_ms: null,
   });
   // Noted after the question is open: a noted question that is not open counts as taken back.
-  if (from !== HUMAN) noteAsked(stateDir, { v: 1, id, ...scope, agent: from, question: first });
+  const { reference } = new MailFolder(store, scope);
+  if (from !== HUMAN) noteAsked(stateDir, { v: 1, id, ...reference, agent: from, question: first });
   return sent;
 }
 

@@ -1,17 +1,16 @@
 /** Finds the sender of a run's messages: the agent of the task whose lease the run has. The run itself cannot choose its name. */
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { decodeTask } from "../../../codec/task-codec.ts";
 import { ErrInvalidMessage } from "../../../core/errors.ts";
 import type { Task } from "../../../core/task.ts";
 import { readRegularText } from "../../../host/regular-file.ts";
 import type { RequestPlace, RunRequest } from "../../../worker/request-taker.ts";
 import { nameOfRun } from "../agents/name-of-run.ts";
-import { findScope } from "../scope/find-scope.ts";
+import { type OwnMail, openOwn } from "../roots/open-own.ts";
 import type { Scope } from "../scope/scope.ts";
-import { MailFolder, storeOf } from "../store/mail-folder.ts";
 import { readWakes } from "../store/wake-log.ts";
 
-export interface RunSender {
+export interface RunSender extends OwnMail {
   scope: Scope;
   /** In lower case. */
   name: string;
@@ -26,8 +25,9 @@ export async function senderOf(
   { id, sender: { taskId, runDir } }: RunRequest,
 ): Promise<RunSender> {
   const { task } = decodeTask(Buffer.from(readRegularText(join(runDir, "task.json"))), taskId);
-  const scope = await findScope(dirname(tree.dir));
-  const folder = new MailFolder(storeOf(settings, tree.dir, process.env), scope);
+  const own = await openOwn(settings, tree.dir, process.env);
+  const { folder } = own;
+  const { scope } = folder;
   const found = nameOfRun(folder, task, settings);
   if ("fault" in found)
     throw new ErrInvalidMessage(`the run of ${taskId} has no name to speak under: ${found.fault}`, {
@@ -38,8 +38,8 @@ export async function senderOf(
   const { name } = found;
   // The mail that the agent got last in this task, even in an earlier run of it.
   const last = readWakes(folder, name).findLast((wake) => wake.task === taskId);
-  if (last === undefined) return { scope, name, hops: hopsOf(task), cause: [] };
-  return { scope, name, hops: last.hops + 1, cause: last.ids };
+  if (last === undefined) return { ...own, scope, name, hops: hopsOf(task), cause: [] };
+  return { ...own, scope, name, hops: last.hops + 1, cause: last.ids };
 }
 
 /** The hops of a task that an agent enqueued while it answered. */

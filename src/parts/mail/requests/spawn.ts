@@ -7,7 +7,6 @@ import { type AgentSettings, CODING_AGENTS } from "../../../core/settings.ts";
 import { suggest } from "../../../core/suggest.ts";
 import type { RequestPlace, RunRequest } from "../../../worker/request-taker.ts";
 import { spawnAgent } from "../agents/spawn.ts";
-import { MailFolder, storeOf } from "../store/mail-folder.ts";
 import type { RunSender } from "./run-sender.ts";
 
 const Text = Type.String({ minLength: 1, maxLength: 4096 });
@@ -43,7 +42,7 @@ interface SpawnBody {
 export async function takeSpawn(
   { settings, trays, tree }: RequestPlace,
   { id, sender: { lease, taskId } }: RunRequest,
-  { hops, name: by, scope }: RunSender,
+  { folder, hops, name: by }: RunSender,
   fields: Record<string, unknown>,
 ): Promise<object> {
   const fault = check(fields);
@@ -69,7 +68,7 @@ export async function takeSpawn(
   const { context, cwd, files, name } = more;
   const { agent, isNew } = await spawnAgent(
     {
-      folder: new MailFolder(storeOf(settings, tree.dir, process.env), scope),
+      folder,
       settings,
       stateDir: tree.dir,
       trays,

@@ -8,7 +8,6 @@ import type { RequestPlace, RunRequest } from "../../../worker/request-taker.ts"
 import { decodeRunMessage } from "../post/decode-post.ts";
 import { send } from "../send/send.ts";
 import { moveCursor } from "../store/cursors.ts";
-import { MailFolder, storeOf } from "../store/mail-folder.ts";
 import { MessageReader } from "../store/read-messages.ts";
 import { ask } from "./ask.ts";
 import { type RunSender, senderOf } from "./run-sender.ts";
@@ -16,27 +15,23 @@ import { takeSpawn } from "./spawn.ts";
 
 /** @throws ErrInvalidMessage, ErrMailboxDir, a system error */
 export async function takeRequest(place: RequestPlace, request: RunRequest): Promise<object> {
-  const { settings, tree } = place;
   const sender = await senderOf(place, request);
-  const store = storeOf(settings, tree.dir, process.env);
   const fields = parseObject(request.bytes.toString());
-  if (fields?.["ack"] !== undefined)
-    return acknowledge(new MailFolder(store, sender.scope), sender, fields, request.id);
+  if (fields?.["ack"] !== undefined) return acknowledge(sender, fields, request.id);
   if (fields?.["spawn"] !== undefined) return await takeSpawn(place, request, sender, fields);
-  const { cause, hops, name, scope } = sender;
+  const { cause, hops, name, scope, store } = sender;
   const draft = decodeRunMessage(request.bytes, request.id, { scope, name });
   const own = { ...draft, cause, hops };
   const sent =
     fields?.["ask"] === true
-      ? ask({ stateDir: tree.dir, store }, own, Date.now())
+      ? ask({ stateDir: place.tree.dir, store }, own, Date.now())
       : send(store, own, Date.now());
   return { id: sent.id, to: sent.to, is_new: sent.isNew };
 }
 
 /** Notes that the run has read its mail up to a number. @throws ErrInvalidMessage */
 function acknowledge(
-  folder: MailFolder,
-  { name }: RunSender,
+  { folder, name }: RunSender,
   { ack, reader = name }: Record<string, unknown>,
   id: string,
 ): object {

@@ -1,8 +1,7 @@
 /** Finds the scope of a directory in the files of its git repository. Starts git only if these files do not name the branch. */
-import fs from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { ErrInvalidMessage } from "../../../core/errors.ts";
-import { readRegularText } from "../../../host/regular-file.ts";
+import { findCheckout, readLine, realPath } from "../../../git/find-repository.ts";
 import { OUTSIDE, parseScope, type Scope, scopeOf } from "./scope.ts";
 
 /** If no branch is checked out, this many characters of the commit stand for it. */
@@ -10,65 +9,26 @@ const COMMIT_CHARS = 7;
 /** Git writes this into HEAD when it keeps branches in another form (reftable). */
 const ELSEWHERE = ".invalid";
 
-interface Checkout {
-  /** The directory of the first worktree. Its base name is the project. */
-  root: string;
-  /** Where git keeps HEAD of this worktree. */
-  gitDir: string;
-}
-
-/**
- * The scope in which a command works: `named`, else `MAILCHUTE_SCOPE` (`project:branch`), else the scope of the directory.
- * @throws ErrInvalidMessage when the named text is no scope
- */
-export async function currentScope(
-  cwd: string,
-  env: NodeJS.ProcessEnv,
-  named?: string,
-): Promise<Scope> {
-  const said = named ?? env["MAILCHUTE_SCOPE"] ?? "";
-  if (said === "" && named === undefined) return await findScope(cwd);
+/** @throws ErrInvalidMessage when the text is no scope. @param from what it was named with */
+export function readScope(said: string, from: string): Scope {
   const scope = parseScope(said);
   if (scope !== undefined) return scope;
   throw new ErrInvalidMessage(`${JSON.stringify(said)} is no scope`, {
     phase: "scope",
-    hint: `write ${named === undefined ? "MAILCHUTE_SCOPE" : "--scope"} as PROJECT:BRANCH`,
+    hint: `write ${from} as PROJECT:BRANCH`,
   });
 }
 
 /** Never throws: a directory that cannot be read counts as no repository. */
 export async function findScope(cwd: string): Promise<Scope> {
-  let dir: string;
-  try {
-    dir = fs.realpathSync(cwd);
-  } catch {
-    return OUTSIDE;
-  }
-  for (; ; dir = dirname(dir)) {
-    const checkout = checkoutAt(dir);
-    if (checkout !== undefined)
-      return scopeOf(checkout.root, branchOf(checkout.gitDir) ?? (await askBranch(dir)));
-    if (dir === dirname(dir)) return OUTSIDE;
-  }
+  const checkout = findCheckout(cwd);
+  if (checkout === undefined) return OUTSIDE;
+  return scopeOf(checkout.root, branchOf(checkout.gitDir) ?? (await askBranch(cwd)));
 }
 
-/** The repository or worktree with this top directory; undefined if there is none. */
-function checkoutAt(dir: string): Checkout | undefined {
-  const dotGit = join(dir, ".git");
-  const stats = fs.statSync(dotGit, { throwIfNoEntry: false });
-  if (stats?.isDirectory() === true)
-    return readLine(join(dotGit, "HEAD")) === undefined ? undefined : { root: dir, gitDir: dotGit };
-  const [, target] = /^gitdir: (.+)$/.exec(readLine(dotGit) ?? "") ?? [];
-  if (target === undefined) return undefined;
-  const gitDir = resolve(dir, target);
-  // Only an additional worktree has this file. A submodule also has a `.git` file, but is a project of its own.
-  const common = readLine(join(gitDir, "commondir"));
-  return { root: common === undefined ? dir : rootOf(resolve(gitDir, common)), gitDir };
-}
-
-/** The directory that names the project of a git directory: `app` of `app/.git`, of `app/.bare` and of the bare `app.git`. */
-function rootOf(commonDir: string): string {
-  return basename(commonDir).startsWith(".") ? dirname(commonDir) : commonDir.replace(/\.git$/, "");
+/** The git directory around a state tree, which its worktrees share; outside of a repository the state tree itself. */
+export function rootDirOf(stateDir: string): string {
+  return findCheckout(dirname(stateDir))?.commonDir ?? realPath(stateDir);
 }
 
 /** Undefined when HEAD does not name a branch or commit. */
@@ -90,14 +50,5 @@ async function askBranch(cwd: string): Promise<string> {
     return commit.code === 0 ? commit.out.toString().slice(0, COMMIT_CHARS) : "";
   } catch {
     return "";
-  }
-}
-
-/** The first line of a small file; undefined when there is no such file. */
-function readLine(path: string): string | undefined {
-  try {
-    return readRegularText(path).split("\n", 1)[0]?.trimEnd();
-  } catch {
-    return undefined;
   }
 }

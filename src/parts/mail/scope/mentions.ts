@@ -9,7 +9,8 @@ const PARTS_MAX = 3;
  * An `@` after a letter or digit, as in `bob@example.com`, begins no mention. The accent of a letter may be a separate character, so
  * `\p{M}` counts as part of the letter.
  */
-const MENTION = /(?<![\p{L}\p{M}\p{N}._+@/-])@([A-Za-z0-9._/:-]+)(?![\p{L}\p{M}\p{N}@._/:-])/gu;
+const MENTION =
+  /(?<![\p{L}\p{M}\p{N}._+@/-])@((?:[A-Za-z0-9._/-]+~[0-9a-f]{8,32}:)?[A-Za-z0-9._/:-]+)(?![\p{L}\p{M}\p{N}@._/:-])/gu;
 /** A fence may be in a quote, or at the start of a list item. */
 const FENCE = /^((?:[\t >]|(?:[*+-]|\d{1,9}[.)])[\t ])*)(`{3,}|~{3,})(.*)$/;
 const QUOTES = /^[\t >]*/;
@@ -29,7 +30,9 @@ function trimmed(run: string): string {
   const parts: string[] = [];
   for (const part of run.split(":").slice(0, PARTS_MAX)) {
     const name = withoutEnd(part);
-    if (explainBadName(name.toLowerCase()) !== undefined) break;
+    // Digits after `~` tell projects of one name apart: see `store/claims.ts`.
+    const own = parts.length === 0 ? name.replace(/~[0-9a-f]+$/, "") : name;
+    if (explainBadName(own.toLowerCase()) !== undefined) break;
     parts.push(name);
     // A mention ends at a full stop at the end of a part.
     if (name !== part) break;

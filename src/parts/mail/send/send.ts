@@ -57,12 +57,17 @@ const RECIPIENTS_MAX = 64;
  */
 export function send(store: MailStore, draft: Draft, wallMs: number): Sent {
   const id = draft.id ?? newId(wallMs, "m");
-  const message = { ...draftToMessage({ ...draft, id }, wallMs), from_inc: incOf(store, draft) };
-  const recipients = recipientsOf(message);
+  const message = draftToMessage({ ...draft, id }, wallMs);
+  const own = new MailFolder(store, draft.scope);
+  message.from_inc = incOf(own, draft.from);
+  const folders = new Map(recipientsOf(message).map((one) => [one, folderFor(store, own, one)]));
   let isNew = false;
-  for (const scope of scopesOf(draft.scope, recipients)) {
-    const folder = new MailFolder(store, scope);
-    const record = { ...message, ...keepText(folder, draft.text) };
+  // All folders are known before the first one gets the message: an ambiguous address is refused whole.
+  for (const folder of new Map([own, ...folders.values()].map((one) => [one.dir, one])).values()) {
+    const record = {
+      ...asSeenFrom(folder, own, message, folders),
+      ...keepText(folder, draft.text),
+    };
     const known = appendMessage(folder, record, draft.id === undefined);
     if (known === undefined) isNew = true;
     else if (!isSame(known, record))
@@ -72,12 +77,34 @@ export function send(store: MailStore, draft: Draft, wallMs: number): Sent {
         hint: "choose another id, or leave it out to get a new one",
       });
   }
-  return { id, isNew, to: recipients };
+  return { id, isNew, to: recipientsOf(asSeenFrom(own, own, message, folders)) };
 }
 
 /** The incarnation of the sender. Null for people, and for programs that are no agent of the scope. */
-function incOf(store: MailStore, { scope, from }: Draft): number | null {
-  return readAgent(new MailFolder(store, scope), from.toLowerCase())?.inc ?? null;
+function incOf(own: MailFolder, from: string): number | null {
+  return readAgent(own, from.toLowerCase())?.inc ?? null;
+}
+
+/** The folder of a recipient's scope. @throws ErrInvalidMessage for an ambiguous address */
+function folderFor(store: MailStore, own: MailFolder, address: string): MailFolder {
+  const scope = parseAddress(address, own.scope) ?? own.scope;
+  return sameScope(scope, own.scope) ? own : new MailFolder(store, scope);
+}
+
+/** The message with the names that its sender and its recipients have in this folder. */
+function asSeenFrom(
+  folder: MailFolder,
+  own: MailFolder,
+  message: Message,
+  folders: ReadonlyMap<string, MailFolder>,
+): Message {
+  const rename = (address: string): string => {
+    const name = parseAddress(address, own.scope)?.name ?? address;
+    return formatAddress({ ...folder.nameOf(folders.get(address) ?? own), name });
+  };
+  const to = [...new Set(message.to.map(rename))];
+  const mentions = [...new Set(message.mentions.map(rename))];
+  return { ...message, ...folder.nameOf(own), to, mentions };
 }
 
 /** @throws ErrInvalidMessage */
@@ -143,17 +170,6 @@ export function addressOf(text: string, scope: Scope, id?: string): string {
     phase: "send",
     hint: NAME_HINT,
   });
-}
-
-/** The scopes in which a message is recorded, the sender's own scope first. */
-function scopesOf(own: Scope, recipients: readonly string[]): Scope[] {
-  const scopes: Scope[] = [own];
-  for (const address of recipients) {
-    const { project, branch } = parseAddress(address, own) ?? own;
-    if (!scopes.some((known) => sameScope(known, { project, branch })))
-      scopes.push({ project, branch });
-  }
-  return scopes;
 }
 
 /** True if both messages have the same content. Times are not compared: a message that is sent again has a new time. */

@@ -1,6 +1,7 @@
 /**
  * The folder of a scope, `<data>/scopes/<project>/<branch>/`. `<data>` is one directory for all repositories of a user, or a state
- * tree. Makes the folder and its subfolders. `scope.json` holds the unescaped names of the scope.
+ * tree. Makes the folder and its subfolders. `scope.json` holds the unescaped names of the scope. Of two roots with the same project the
+ * second one has `<project>~<8 hex>`: see `claims.ts`.
  */
 import fs from "node:fs";
 import os from "node:os";
@@ -8,12 +9,12 @@ import { join, resolve } from "node:path";
 import { ErrMailboxDir, messageOf, systemCode } from "../../../core/errors.ts";
 import { DAY_MS } from "../../../core/retention.ts";
 import type { Settings } from "../../../core/settings.ts";
-import { loadDocument, readDocument, replaceDocument, syncDir } from "../../../host/documents.ts";
-import { listDir } from "../../../host/list-dir.ts";
+import { loadDocument, replaceDocument, syncDir } from "../../../host/documents.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
 import { randomToken } from "../../../mailbox/files/random.ts";
 import { checkStateDir } from "../../../mailbox/files/trays.ts";
 import { folderOf, formatAddress, parseAddress, type Scope, sameScope } from "../scope/scope.ts";
+import { nameFrom, type OwnRoot, type Place, placeAt, placeOf } from "./claims.ts";
 
 /** How many folders of `~/.local/share/mailchute` may be missing: all except the home directory. */
 const DATA_DEPTH = 3;
@@ -32,6 +33,8 @@ export interface MailStore {
   accepts?: readonly string[];
   /** Name or address of the agent that is told how tasks of other agents end. No other agent can have this name. */
   orchestrator?: string;
+  /** The root in whose name this process works. Left out: none, and projects are known by their names alone. */
+  own?: OwnRoot;
 }
 
 /** Where the mail of a state tree is kept. */
@@ -58,27 +61,72 @@ export function dataDirOf(data: string, base: string, env: NodeJS.ProcessEnv): s
   return join(shared.startsWith("/") ? shared : home, "mailchute");
 }
 
+/** Makes the data directory if it is missing. @throws ErrMailboxDir when it cannot be made or trusted */
+export function makeDataDir(dataDir: string): void {
+  try {
+    makeDirs(dataDir, DATA_DEPTH);
+  } catch (error) {
+    throw new ErrMailboxDir(`cannot make the directory of the mail: ${messageOf(error)}`, {
+      path: dataDir,
+      phase: "open",
+      cause: error,
+      hint: "check its rights and the disk, or name another one with MAILCHUTE_DATA",
+    });
+  }
+  checkStateDir(dataDir, []);
+}
+
 export class MailFolder {
   readonly scope: Scope;
-  readonly dir: string;
   readonly isDurable: boolean;
   readonly keepMs: number;
+  /** The root of the scope if this process works in its name; else undefined. */
+  readonly own: OwnRoot | undefined;
+  private readonly found: Place;
+  private readonly branchKey: string;
   /** The address of the orchestrator; undefined when there is none. */
   readonly orchestrator: string | undefined;
   private readonly dataDir: string;
   private readonly accepts: readonly string[];
   private isChecked = false;
 
-  constructor(store: MailStore, scope: Scope) {
-    const { dataDir, isDurable, keepMs = Number.POSITIVE_INFINITY, orchestrator } = store;
+  /**
+   * @param isRecorded the scope is that of a recorded address: see `placeOf`
+   * @throws ErrInvalidMessage when several roots have the name of the scope's project
+   */
+  constructor(store: MailStore, named: Scope, isRecorded = false) {
+    const { dataDir, isDurable, keepMs = Number.POSITIVE_INFINITY, orchestrator, own } = store;
+    const place = placeOf(dataDir, named, own, isRecorded);
+    const scope = { project: place.project, branch: named.branch };
     this.accepts = store.accepts ?? [];
+    this.found = place;
+    this.branchKey = folderOf(scope.branch);
+    this.own = own?.key === place.key ? own : undefined;
     this.scope = scope;
     this.dataDir = dataDir;
     this.isDurable = isDurable;
     this.keepMs = keepMs;
     const address = parseAddress(orchestrator ?? "", scope);
     this.orchestrator = address && formatAddress(address);
-    this.dir = join(dataDir, "scopes", folderOf(scope.project), folderOf(scope.branch));
+  }
+
+  /** Its place, which is not sure before `make`: another root of the name may claim it first. */
+  get place(): Place {
+    return this.own === undefined ? this.found : placeAt(this.own.key, this.own.project);
+  }
+
+  get dir(): string {
+    return join(this.dataDir, "scopes", this.own?.key ?? this.found.key, this.branchKey);
+  }
+
+  /** The scope as it is written from everywhere: see `Place`. */
+  get reference(): Scope {
+    return { project: this.place.name, branch: this.scope.branch };
+  }
+
+  /** How messages in this folder write the scope of another folder. */
+  nameOf(other: MailFolder): Scope {
+    return { ...other.scope, project: nameFrom(this.dataDir, this.place, other.place) };
   }
 
   /** True if agents of this project may write to the agents of this scope. */
@@ -92,25 +140,19 @@ export class MailFolder {
     return join(this.dir, ...names);
   }
 
-  /** Makes a subfolder if it is missing. @throws a system error */
+  /** Makes a subfolder if it is missing. @throws ErrMailboxDir, a system error */
   makeDir(...names: string[]): void {
+    this.make();
     makeDirs(this.path(...names), SCOPE_DEPTH);
   }
 
   /** Makes the folder if it is missing. @throws ErrMailboxDir, a system error */
   make(): void {
     if (this.isChecked) return;
-    try {
-      makeDirs(this.dataDir, DATA_DEPTH);
-    } catch (error) {
-      throw new ErrMailboxDir(`cannot make the directory of the mail: ${messageOf(error)}`, {
-        path: this.dataDir,
-        phase: "open",
-        cause: error,
-        hint: "check its rights and the disk, or name another one with MAILCHUTE_DATA",
-      });
-    }
-    checkStateDir(this.dataDir, []);
+    makeDataDir(this.dataDir);
+    const { own } = this;
+    if (own?.claim !== undefined) own.key = own.claim();
+    delete own?.claim;
     makeDirs(this.dir, SCOPE_DEPTH);
     this.note();
     this.isChecked = true;
@@ -151,17 +193,4 @@ export class MailFolder {
         hint: "this file system takes both names for one; rename the branch or the project",
       });
   }
-}
-
-/** All scopes that have a folder in this data directory. */
-export function listScopes(dataDir: string): Scope[] {
-  const root = join(dataDir, "scopes");
-  return listDir(root).flatMap((project) =>
-    listDir(join(root, project)).flatMap((branch) => {
-      const found = readDocument<Scope>(join(root, project, branch, "scope.json"));
-      return typeof found?.project === "string" && typeof found.branch === "string"
-        ? [{ project: found.project, branch: found.branch }]
-        : [];
-    }),
-  );
 }

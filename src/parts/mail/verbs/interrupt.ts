@@ -1,5 +1,4 @@
 /** `interrupt`: ends the turn of a running agent. The agent goes on in its session with a new text. */
-import { dirname } from "node:path";
 import { defineCommand, durationOption, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
@@ -14,9 +13,8 @@ import { findClaim, locate } from "../../../mailbox/find/locate.ts";
 import { safe } from "../../../text/render.ts";
 import { readAgent } from "../agents/agents.ts";
 import { runsOfAgent } from "../agents/runs-of-agent.ts";
-import { findScope } from "../scope/find-scope.ts";
+import { openOwn } from "../roots/open-own.ts";
 import { parseAddress } from "../scope/scope.ts";
-import { MailFolder, storeOf } from "../store/mail-folder.ts";
 
 const ACK_TIMEOUT_MS = 30_000;
 const TEXT_CHARS_MAX = 32 * 1024;
@@ -76,9 +74,8 @@ async function findRun(ctx: FindContext, named: string): Promise<string> {
   const { loaded, trays, tree } = await openMailbox(ctx, true);
   const { settings } = loaded;
   if (findClaim(trays, named)?.name.stage === "w") return named;
-  const scope = await findScope(dirname(tree.dir));
-  const name = parseAddress(named.replace(/^@/, ""), scope)?.name ?? "";
-  const folder = new MailFolder(storeOf(settings, tree.dir, ctx.env), scope);
+  const { folder } = await openOwn(settings, tree.dir, ctx.env);
+  const name = parseAddress(named.replace(/^@/, ""), folder.scope)?.name ?? "";
   const isConfigured = settings.agents.some((one) => one.name.toLowerCase() === name);
   const isAgent = isConfigured || readAgent(folder, name) !== undefined;
   const details = { id: named, phase: "interrupt" };

@@ -68,7 +68,7 @@ interface Reader {
 
 function openReader(store: MailStore, scope: Scope, id: string, address: string): Reader {
   const { branch, name, project } = parseAddress(address, scope) ?? { ...scope, name: address };
-  const folder = new MailFolder(store, { project, branch });
+  const folder = new MailFolder(store, { project, branch }, true);
   const filter = { any: [JSON.stringify(id)] };
   const [message] = new MessageReader(folder).lastOf(1, (one) => one.id === id, filter);
   return { folder, name, message };

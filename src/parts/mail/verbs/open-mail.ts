@@ -9,7 +9,8 @@ import type { Settings } from "../../../core/settings.ts";
 import { readRegularText } from "../../../host/regular-file.ts";
 import { safe } from "../../../text/render.ts";
 import { hasPost } from "../post/has-post.ts";
-import { currentScope } from "../scope/find-scope.ts";
+import { type OwnMail, openAt, openOwn } from "../roots/open-own.ts";
+import { readScope } from "../scope/find-scope.ts";
 import { explainBadName, HUMAN, parseAddress, type Scope, sameScope } from "../scope/scope.ts";
 import { textOf } from "../store/blobs.ts";
 import { isHeld } from "../store/inbox.ts";
@@ -44,20 +45,31 @@ type MailContext = Pick<Context, "stateDir" | "env" | "cwd" | "out">;
  */
 export async function openMail(ctx: MailContext, scope?: string): Promise<OpenMail> {
   const { settings } = await openSettings(ctx);
-  const store = storeOf(settings, ctx.stateDir, ctx.env);
   const drop = dropOf(ctx);
   // Inside a run the sandbox may forbid writing; the worker outside takes the files.
-  if (drop === undefined && hasPost(ctx.stateDir)) await takePost(ctx, settings, store);
+  if (drop === undefined && hasPost(ctx.stateDir)) await takePost(ctx, settings);
   // A run may be in a worktree, whose branch is no scope of its own.
   const base = drop === undefined ? ctx.cwd : dirname(ctx.stateDir);
-  const folder = new MailFolder(store, await currentScope(base, ctx.env, scope));
-  return { store, folder, drop };
+  const said = scope ?? (ctx.env["MAILCHUTE_SCOPE"] || undefined);
+  const from = scope === undefined ? "MAILCHUTE_SCOPE" : "--scope";
+  const named = said === undefined ? undefined : readScope(said, from);
+  const own = await openAt(storeOf(settings, ctx.stateDir, ctx.env), base, ctx.stateDir);
+  return { ...(named !== undefined ? inScope(own.store, named) : own), drop };
 }
 
-async function takePost(ctx: MailContext, settings: Settings, store: MailStore): Promise<void> {
+/** The mail of a named scope. Commands there write its project as it does. @throws ErrInvalidMessage for an ambiguous name */
+function inScope(store: MailStore, named: Scope): OwnMail {
+  const { own, place, scope } = new MailFolder(store, named);
+  const there = own ?? { ...place, dir: "" };
+  const placed = { ...store, own: there };
+  return { store: placed, folder: new MailFolder(placed, scope) };
+}
+
+async function takePost(ctx: MailContext, settings: Settings): Promise<void> {
   const { openPost, sweepPost } = await import("../post/open-post.ts");
   const note = (error: unknown): void => ctx.out.note(`post/: ${messageOf(error)}`);
-  const { box, trays } = await openPost(ctx.stateDir, settings, store, note);
+  const own = await openOwn(settings, ctx.stateDir, ctx.env);
+  const { box, trays } = openPost(ctx.stateDir, settings, own, note);
   await box.take();
   sweepPost(trays, settings);
 }

@@ -140,6 +140,6 @@ function hopsOf(env: NodeJS.ProcessEnv): number {
 function isThere(store: MailStore, scope: Scope, text: string): boolean {
   const address = parseAddress(text, scope);
   if (address === undefined || address.name === HUMAN) return true;
-  const known = readAgent(new MailFolder(store, address), address.name);
+  const known = readAgent(new MailFolder(store, address, true), address.name);
   return known !== undefined && known.archived_at === null && formatAddress(address) === text;
 }

@@ -1,6 +1,6 @@
 /** `spawn`: makes an agent with the settings of another one, gives it a task, and can wait for the end of the task. */
 import fs from "node:fs";
-import { dirname, resolve } from "node:path";
+import { resolve } from "node:path";
 import {
   type Context,
   defineCommand,
@@ -20,8 +20,7 @@ import { safe } from "../../../text/render.ts";
 import { spawnAgent } from "../agents/spawn.ts";
 import { agentToSpawn } from "../requests/spawn.ts";
 import { REQUEST } from "../requests/taker.ts";
-import { findScope } from "../scope/find-scope.ts";
-import { MailFolder, storeOf } from "../store/mail-folder.ts";
+import { openOwn } from "../roots/open-own.ts";
 import { callerOf, isInRun, openMail } from "./open-mail.ts";
 
 const OPTIONS = {
@@ -96,10 +95,7 @@ async function spawnHere(ctx: SpawnContext, kind: string, text: string): Promise
   const { loaded, trays, tree } = await openMailbox(ctx);
   const { settings } = loaded;
   const agent = agentToSpawn(settings.agents, kind);
-  const folder = new MailFolder(
-    storeOf(settings, tree.dir, ctx.env),
-    await findScope(dirname(tree.dir)),
-  );
+  const { folder } = await openOwn(settings, tree.dir, ctx.env);
   const made = await spawnAgent(
     { folder, settings, stateDir: tree.dir, trays },
     {
