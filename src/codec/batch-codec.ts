@@ -36,9 +36,6 @@ export const LineResultSchema = Type.Object(
 
 type LineResult = Static<typeof LineResultSchema>;
 
-/** The hint for fields that a line cannot have, because the lines of a batch do not wait for other tasks or for a time. */
-const NOT_IN_A_LINE = "enqueue it as a task of its own";
-
 /** Decodes one line of a batch into a task. @throws ErrInvalidTask */
 export function decodeLine(text: string, batchId: string, line: number): Task {
   const where = { id: batchId };
@@ -59,12 +56,22 @@ export function decodeLine(text: string, batchId: string, line: number): Task {
     const fault = explainBadId(id);
     if (fault !== undefined) throw new ErrInvalidTask(`bad id ${shorten(id)}: ${fault}`, where);
   }
-  if ((task.metadata?.dependencies?.length ?? 0) > 0)
-    throw new ErrInvalidTask(`a line of a batch has no dependencies: ${NOT_IN_A_LINE}`, where);
-  if (task.not_before !== undefined)
-    throw new ErrInvalidTask(`a line of a batch has no not_before: ${NOT_IN_A_LINE}`, where);
+  const unfit = findUnfit(task);
+  if (unfit !== undefined)
+    throw new ErrInvalidTask(
+      `a line of a batch has no ${unfit}: enqueue it as a task of its own`,
+      where,
+    );
   task.id = id;
   return task;
+}
+
+/** A field that a line cannot have: without an effect, the line would run too early, or beside what it must not meet. */
+function findUnfit({ metadata, not_before: notBefore, owns, limits }: Task): string | undefined {
+  if ((metadata?.dependencies?.length ?? 0) > 0) return "dependencies";
+  if (notBefore !== undefined) return "not_before";
+  if (owns !== undefined) return "owns";
+  return limits !== undefined && limits.length > 0 ? "limits" : undefined;
 }
 
 /** Says only where the JSON is broken. Node's own message may quote the text around it, which may be a secret. */

@@ -12,13 +12,13 @@ import {
 import { foldId } from "../core/names.ts";
 import { isDeeperThan, isWiderThan } from "../core/nesting.ts";
 import {
-  NODE_PRIORITIES,
   NODE_STATUSES,
   NODE_TYPES,
   type NodeDependency,
   type NodeInput,
   type NodeStatus,
 } from "../core/roadmap.ts";
+import { FIELD_JUDGE } from "../core/task-fields.ts";
 import { isNothing, type LenientValues, list, member } from "./lenient-values.ts";
 
 /** Reads a node that a run wants to add to the plan, from `next.addNodes`. */
@@ -28,9 +28,13 @@ export function readNode(
   object: Record<string, unknown>,
 ): EnvelopeNode {
   const at = (name: string): string => `${place}.${name}`;
+  const read = new Set<string>();
+  const any = (...names: string[]): unknown => {
+    for (const name of names) read.add(name);
+    return member(object, names);
+  };
   const text = (name: string, ...more: string[]): string | undefined =>
-    values.text(at(name), member(object, [name, ...more]));
-  const any = (...names: string[]): unknown => member(object, names);
+    values.text(at(name), any(name, ...more));
   const { status, exec, payload } = object;
   const policy = any("retry_policy", "retryPolicy");
   const attempts =
@@ -40,13 +44,13 @@ export function readNode(
   const accepted = any("acceptance", "acceptance_criteria", "acceptanceCriteria");
   const id = values.id(at("id"), object["id"]);
   checkPayload(values, at("payload"), payload);
-  return compact({
+  const node: EnvelopeNode = compact({
     id,
     type: values.optionalWord(at("type"), object["type"], NODE_TYPES) ?? "task",
     title: text("title") ?? id,
     status: isNothing(status) ? undefined : readNodeStatus(values, at("status"), status),
     parent: values.optionalId(at("parent"), any("parent", "parent_id", "parentId")),
-    priority: values.optionalWord(at("priority"), object["priority"], NODE_PRIORITIES),
+    priority: values.priority(at("priority"), object["priority"]),
     dependencies: readDependencies(values, at("dependencies"), needed, id),
     max_attempts: values.integer(at("max_attempts"), attempts, 1, MAX_ATTEMPTS_MAX),
     inputs: readInputs(values, at("inputs"), object["inputs"]),
@@ -63,6 +67,12 @@ export function readNode(
     timeout_ms: values.integer(at("timeout_ms"), any("timeout_ms", "timeoutMs"), 1, TIMER_MS_MAX),
     payload,
   });
+  // A misspelt field could make the node run too early.
+  for (const name of Object.keys(object)) {
+    const notice = read.has(name) ? undefined : FIELD_JUDGE.judgeName(name, "node");
+    if (notice?.kind === "misspelt") values.bad(at(name), notice.why);
+  }
+  return node;
 }
 
 export function readNodeStatus(values: LenientValues, place: string, value: unknown): NodeStatus {

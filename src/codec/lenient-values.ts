@@ -1,6 +1,7 @@
 /** Reads values that programs write in loose forms: one string for a list, a number for a text, null for a missing value. */
 import { isObject } from "../core/json-object.ts";
 import { explainBadId } from "../core/names.ts";
+import { NODE_PRIORITIES, type NodePriority, PRIORITY_MAX } from "../core/priority.ts";
 import { suggest } from "../core/suggest.ts";
 import { shapeOf, shorten } from "./schema.ts";
 
@@ -33,6 +34,13 @@ export class LenientValues {
     words: readonly W[],
   ): W | undefined {
     return isNothing(value) ? undefined : this.word(place, value, words);
+  }
+
+  /** Reads a word for a priority, or its number. */
+  priority(place: string, value: unknown): NodePriority | number | undefined {
+    if (Number.isInteger(value) && Math.abs(value as number) <= PRIORITY_MAX)
+      return value as number;
+    return this.optionalWord(place, value, NODE_PRIORITIES);
   }
 
   text(place: string, value: unknown): string | undefined {

@@ -1,6 +1,7 @@
 /** Decodes and checks tasks. Holds the JSON Schema of tasks. */
 
 import { CALLBACK_EVENTS, type Callback, type CallbackEvent } from "../core/callback.ts";
+import type { DependencyField } from "../core/dependencies.ts";
 import { ErrInvalidTask } from "../core/errors.ts";
 import { LAND_MODES, type LandMode } from "../core/landing.ts";
 import {
@@ -14,6 +15,7 @@ import {
 } from "../core/limits.ts";
 import { explainBadId } from "../core/names.ts";
 import { OWNED_MAX } from "../core/owned-paths.ts";
+import { NODE_PRIORITIES, PRIORITY_MAX } from "../core/priority.ts";
 import type { Task } from "../core/task.ts";
 import { JsonFault, type JsonObject, parseObject } from "./json.ts";
 import { compileCheck, optional, shorten } from "./schema.ts";
@@ -29,22 +31,42 @@ const Seconds = Type.Integer({
 const Count = Type.Integer({ minimum: 0, maximum: MAX_ATTEMPTS_MAX });
 const Names = Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { maxItems: 1024 });
 const DependencyId = Type.String({ minLength: 1, maxLength: 256 });
-const Dependencies = Type.Array(
-  Type.Union([
-    DependencyId,
-    Type.Object(
-      {
-        id: DependencyId,
-        required_status: Type.Optional(
-          Type.Union([Type.Literal("done"), Type.Literal("terminal")], {
-            description: "done: it must complete (default); terminal: it must end, also failed",
-          }),
-        ),
-      },
-      { additionalProperties: false },
-    ),
-  ]),
-  { maxItems: 1024, description: "ids, or { id, required_status }" },
+const RequiredStatus = Type.Optional(
+  Type.Union([Type.Literal("done"), Type.Literal("terminal")], {
+    description: "done: it must complete (default); terminal: it must end, also failed",
+  }),
+);
+const DependencyObject = (name: "id" | "node") =>
+  Type.Object(
+    { [name]: DependencyId, required_status: RequiredStatus },
+    { additionalProperties: false },
+  );
+const Dependency = Type.Union([DependencyId, DependencyObject("id"), DependencyObject("node")]);
+const DependencyList = Type.Unsafe<DependencyField[]>(
+  Type.Array(Dependency, { maxItems: 1024, description: "ids, or { id, required_status }" }),
+);
+/** As in the plan, a single one needs no list. Decoded into `metadata.dependencies`. */
+const Dependencies = Type.Union([Dependency, DependencyList], {
+  description: "ids, or { id, required_status }; together with metadata.dependencies",
+});
+const MaxAttempts = Type.Integer({
+  minimum: 1,
+  maximum: MAX_ATTEMPTS_MAX,
+  description: "N means N runs",
+});
+/** How urgent a task or a node is. Decoded into a number in a task. */
+export const Priority = Type.Unsafe<number>(
+  Type.Union(
+    [
+      Type.Integer({ minimum: -PRIORITY_MAX, maximum: PRIORITY_MAX }),
+      ...NODE_PRIORITIES.map((word) => Type.Literal(word)),
+    ],
+    { description: `a whole number, higher first, or ${NODE_PRIORITIES.join(", ")}` },
+  ),
+);
+export const RetryPolicy = Type.Object(
+  optional({ max_attempts: MaxAttempts, maxAttempts: MaxAttempts }),
+  { additionalProperties: true, description: "max_attempts in it counts before that of the task" },
 );
 const Argument = Type.String({
   pattern: "^[^\\u0000]*$",
@@ -174,18 +196,13 @@ export const TaskSchema = Type.Object(
       maximum: Number.MAX_SAFE_INTEGER,
     }),
     type: Text,
-    priority: Type.Integer({
-      minimum: -1_000_000_000,
-      maximum: 1_000_000_000,
-      description: "higher first",
-    }),
+    priority: Priority,
+    dependencies: Dependencies,
+    depends_on: Dependencies,
+    retry_policy: RetryPolicy,
     status: Text,
     attempts: Count,
-    max_attempts: Type.Integer({
-      minimum: 1,
-      maximum: MAX_ATTEMPTS_MAX,
-      description: "N means N runs",
-    }),
+    max_attempts: MaxAttempts,
     last_error: Text,
     claimed_by: Text,
     claimed_at: Seconds,
@@ -197,7 +214,7 @@ export const TaskSchema = Type.Object(
     test_command: Text,
     created_at: Seconds,
     updated_at: Seconds,
-    metadata: Type.Object(optional({ worktree: Argument, dependencies: Dependencies }), {
+    metadata: Type.Object(optional({ worktree: Argument, dependencies: DependencyList }), {
       additionalProperties: true,
     }),
     exec: Argv,

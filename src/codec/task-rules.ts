@@ -1,7 +1,13 @@
 /** The rules of a task that its schema cannot express, field by field. */
-import { readDependencies } from "../core/dependencies.ts";
+import {
+  type DependencyField,
+  dependencyFieldsOf,
+  readDependencies,
+} from "../core/dependencies.ts";
 import { explainBadId, foldId } from "../core/names.ts";
+import { readMaxAttempts } from "../core/outcome.ts";
 import { explainBadOwned } from "../core/owned-paths.ts";
+import { priorityNumber } from "../core/priority.ts";
 import { explainBadRunLimits } from "../core/run-limits.ts";
 import type { Task } from "../core/task.ts";
 import { shorten } from "./schema.ts";
@@ -27,7 +33,11 @@ export const TASK_RULES: ReadonlyMap<string, TaskRule> = new Map<string, TaskRul
   ],
   ["env_from", explainEnvFrom],
   ["owns", explainOwns],
-  ["metadata", (task, id) => explainWorktreeOf(task) ?? explainDependencies(task, id)],
+  ["metadata", (task, id) => explainWorktreeOf(task) ?? adoptDependencies(task, id)],
+  ["dependencies", adoptDependencies],
+  ["depends_on", adoptDependencies],
+  ["priority", adoptPriority],
+  ["retry_policy", adoptRetryPolicy],
   ["review_by", explainReviewBy],
   ["target", explainTarget],
 ]);
@@ -73,16 +83,41 @@ function explainWorktreeOf({ metadata }: Task): TaskFault | undefined {
   return named("metadata.worktree_of: ", fault && `${shorten(other)}: ${fault}`);
 }
 
-function explainDependencies({ metadata }: Task, id: string): TaskFault | undefined {
-  for (const { id: dependency } of readDependencies(metadata?.dependencies)) {
+/** Gathers all dependencies in `metadata.dependencies`. Most tasks have a plain list there, which stays as it is. */
+function adoptDependencies(task: Task, id: string): TaskFault | undefined {
+  const inside: unknown = task.metadata?.dependencies;
+  const isTop = task["dependencies"] !== undefined;
+  const isSame = task["depends_on"] !== undefined;
+  let fields: readonly DependencyField[] | undefined;
+  if (!isTop && !isSame && Array.isArray(inside) && inside.every((one) => typeof one === "string"))
+    fields = inside as string[];
+  else {
+    fields = dependencyFieldsOf(task);
+    if (fields.length > 0) task.metadata = { ...task.metadata, dependencies: [...fields] };
+    delete task["dependencies"];
+    delete task["depends_on"];
+  }
+  const where = isTop ? "dependencies" : isSame ? "depends_on" : "metadata.dependencies";
+  for (const { id: dependency } of readDependencies(fields)) {
     // mailchute looks for a file with this id in its name.
     const fault = explainBadId(dependency);
-    if (fault !== undefined)
-      return { message: `metadata.dependencies: ${shorten(dependency)}: ${fault}` };
+    if (fault !== undefined) return { message: `${where}: ${shorten(dependency)}: ${fault}` };
     if (foldId(dependency) === foldId(id))
-      return { message: "metadata.dependencies: the task depends on itself" };
+      return { message: `${where}: the task depends on itself` };
   }
   return undefined;
+}
+
+/** Replaces a word by its number. */
+function adoptPriority(task: Task): undefined {
+  const number = priorityNumber(task.priority);
+  if (number !== undefined) task.priority = number;
+}
+
+/** The field stays, because it counts before `max_attempts` wherever the task is read again. */
+function adoptRetryPolicy(task: Task): undefined {
+  const attempts = readMaxAttempts(task);
+  if (attempts !== undefined) task.max_attempts = attempts;
 }
 
 /** What no name of a branch contains, by the rules of `git check-ref-format refs/heads/<name>`. */

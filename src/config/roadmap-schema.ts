@@ -3,10 +3,10 @@
  * schema cannot express, such as circles and repeated ids.
  */
 import { optional } from "../codec/schema.ts";
-import { TASK_BUDGET } from "../codec/task-codec.ts";
+import { Priority, RetryPolicy, TASK_BUDGET } from "../codec/task-codec.ts";
 import { type SchemaOptions, type TProperties, type TSchema, Type } from "../codec/typebox.ts";
 import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX, TIMER_MS_MAX } from "../core/limits.ts";
-import { NODE_PRIORITIES, NODE_STATUSES, NODE_TYPES } from "../core/roadmap.ts";
+import { NODE_STATUSES, NODE_TYPES } from "../core/roadmap.ts";
 
 /** YAML reads `id: 7` as a number; the reader takes the text as it is written. */
 const Word = (description: string) =>
@@ -61,10 +61,10 @@ const FIELDS = {
   epic: Word("for filters"),
   milestone: Word("for filters"),
   domain: Word("for filters"),
-  priority: Choice(NODE_PRIORITIES, { description: "default: medium" }),
+  priority: Priority,
   dependencies: OneOrMore(Dependency, "what must have ended before it starts"),
   depends_on: OneOrMore(Dependency, "the same as dependencies"),
-  retry_policy: Type.Object(optional({ max_attempts: Attempts, maxAttempts: Attempts })),
+  retry_policy: RetryPolicy,
   max_attempts: Attempts,
   inputs: OneOrMore(Input, "values of other nodes that it gets"),
   goal: Word("what is to be reached"),

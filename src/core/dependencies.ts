@@ -1,4 +1,5 @@
 /** The tasks and nodes of the plan that a task waits for, and how far each must be. Pure. */
+import { isObject } from "./json-object.ts";
 import { foldId } from "./names.ts";
 
 /** An id, or an id with the status that the task must have reached. */
@@ -10,6 +11,23 @@ export type RequiredStatus = "done" | "terminal";
 export interface Dependency {
   id: string;
   required: RequiredStatus;
+}
+
+/**
+ * All dependencies of a task or its JSON: those in `metadata.dependencies`, `dependencies` and `depends_on`. Each is a list, or one of
+ * them. What is no dependency is left out.
+ */
+export function dependencyFieldsOf(task: Readonly<Record<string, unknown>>): DependencyField[] {
+  const { metadata, dependencies, depends_on: same } = task;
+  const inside = isObject(metadata) ? metadata["dependencies"] : undefined;
+  return [inside, dependencies, same].flat().flatMap((one): DependencyField[] => {
+    if (typeof one === "string") return [one];
+    // A dependency in the plan may be written with `node`, too.
+    const id = isObject(one) ? (one["id"] ?? one["node"]) : undefined;
+    if (typeof id !== "string") return [];
+    const isLess = isObject(one) && one["required_status"] === "terminal";
+    return [isLess ? { id, required_status: "terminal" } : id];
+  });
 }
 
 /** Reads the field `metadata.dependencies`. Of two ids that differ only in case, it keeps the stricter one. */

@@ -39,6 +39,8 @@ export interface SupervisorDocument {
   roadmap_problem: string | null;
   /** What the operating system refuses at the moment. Missing in documents of earlier versions. */
   troubles?: Trouble[];
+  /** Fields of dropped tasks that have no effect. Missing in documents of earlier versions. */
+  field_warnings?: Trouble[];
   /** Why tasks of some agents do not start. Missing in documents of earlier versions. */
   gates?: ClosedGate[];
   /** Agents that are functions of the program that runs this supervisor. Those of config.yaml are not listed. Missing without any. */

@@ -1,5 +1,6 @@
 /** The outcome of an attempt, and the decision about what to do after it. Pure. */
 import { messageOf } from "./errors.ts";
+import { isObject } from "./json-object.ts";
 import type { Settings } from "./settings.ts";
 import type { FailureKind, Task } from "./task.ts";
 
@@ -140,6 +141,17 @@ export interface RetryPolicy {
   maxAttempts: number;
   backoffMs: number;
   backoffMaxMs: number;
+}
+
+/**
+ * How often a task, a node or its JSON says that it may run: `retry_policy.max_attempts`, which counts before `max_attempts`.
+ * Undefined when it does not say so.
+ */
+export function readMaxAttempts(task: Readonly<Record<string, unknown>>): number | undefined {
+  const { retry_policy: policy, max_attempts: own } = task;
+  const inside = isObject(policy) ? (policy["max_attempts"] ?? policy["maxAttempts"]) : undefined;
+  const found = inside ?? own;
+  return typeof found === "number" ? found : undefined;
 }
 
 /** The settings decide when the task has no `max_attempts`. @param task undefined when the task cannot be read */

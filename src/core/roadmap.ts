@@ -1,4 +1,5 @@
 /** The shapes of the plan: the content of `state/roadmap.yaml` as plain data. Pure. */
+import type { NodePriority } from "./priority.ts";
 import type { TaskBudget } from "./settings.ts";
 
 /** The type of a node. Epics and milestones only hold other nodes and are never run. */
@@ -36,10 +37,6 @@ export const NODE_STATUSES: readonly NodeStatus[] = [
 /** How many nodes have each status. Epics and milestones are not counted. */
 export type StatusCounts = Record<NodeStatus, number>;
 
-/** Best first. */
-export const NODE_PRIORITIES = ["critical", "high", "medium", "low"] as const;
-export type NodePriority = (typeof NODE_PRIORITIES)[number];
-
 export interface NodeDependency {
   id: string;
   /** `done` (the default): it must have succeeded. `terminal`: it must have ended, even with a failure. */
@@ -66,7 +63,8 @@ export interface RoadmapNode {
   epic?: string;
   milestone?: string;
   domain?: string;
-  priority: NodePriority;
+  /** As it is written: a word, or a number as in a task. */
+  priority: NodePriority | number;
   dependencies: NodeDependency[];
   /** `retry_policy.max_attempts`: N means N runs. */
   max_attempts?: number;

@@ -82,6 +82,7 @@ const REPORTS: Record<string, Check> = {
   plan_holds: orNull(isHolds),
   roadmap: orNull((value) => isObject(value) && Object.values(value).every(isCount)),
   troubles: isListOf("what", "do"),
+  field_warnings: isListOf("what", "do"),
   handlers: isTexts,
 };
 

@@ -35,3 +35,16 @@ function distanceOf(a: string, b: string): number {
   }
   return last[b.length] ?? 0;
 }
+
+/** Whether one edit at most (insert, delete, replace, swap two neighbours) turns one word into the other. */
+export function isOneEdit(a: string, b: string): boolean {
+  let start = 0;
+  while (start < a.length && start < b.length && a[start] === b[start]) start++;
+  let end = 0;
+  const shorter = Math.min(a.length, b.length) - start;
+  while (end < shorter && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
+  const left = a.slice(start, a.length - end);
+  const right = b.slice(start, b.length - end);
+  if (left.length <= 1 && right.length <= 1) return true;
+  return left.length === 2 && right.length === 2 && left[0] === right[1] && left[1] === right[0];
+}

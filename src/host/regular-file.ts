@@ -109,6 +109,23 @@ export function readEnd(path: string, bytesMax: number): string {
   }
 }
 
+/** How much of a batch is looked at before its lines run (bytes). */
+export const BATCH_HEAD_BYTES = 64 * 1024;
+
+/** The whole lines at the beginning of a file, as text; "" when it cannot be read. @param bytesMax reads at most this much */
+export function readHead(path: string, bytesMax: number): string {
+  try {
+    return usingFile(openToRead(path), (fd) => {
+      const buffer = Buffer.alloc(Math.min(fs.fstatSync(fd).size, bytesMax));
+      const got = fs.readSync(fd, buffer, 0, buffer.length, 0);
+      const isCut = fs.fstatSync(fd).size > got;
+      return buffer.toString("utf8", 0, isCut ? buffer.lastIndexOf("\n", got) + 1 : got);
+    });
+  } catch {
+    return "";
+  }
+}
+
 /** @throws like `openToRead` */
 export function appendRegularText(path: string, text: string): void {
   usingFile(openToAppend(path), (fd) => fs.writeFileSync(fd, text));

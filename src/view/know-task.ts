@@ -9,6 +9,7 @@ import { judgeOwner, parseOwner } from "../host/identity.ts";
 import { timelineOf } from "../journal/timeline.ts";
 import { lastOf } from "../mailbox/find/failures.ts";
 import { batchBar, countsOf, countsText, readBatchProgress } from "./batches.ts";
+import { fieldWarnings } from "./field-warnings.ts";
 import {
   findRun,
   findTask,
@@ -52,6 +53,8 @@ export interface Knowledge {
   elsewhere: RemoteRun | null;
   /** The state of its work's landing; null when its work has no landing. */
   landing: LandingView | null;
+  /** A sentence for each field that has no effect, such as a misspelt one. */
+  field_warnings: string[];
   /** For a batch: its progress, or the result of its lines. */
   batch: string | null;
   /** For a batch: `5 of 9 lines failed`. */
@@ -99,6 +102,7 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
         : (elsewhere?.progress ?? null),
     elsewhere,
     landing: mayHaveLeft(place) ? (lookForLanding(tree, id, record) ?? null) : null,
+    field_warnings: fieldWarnings(tree, place, task),
     batch: batchText(place, record, run) ?? null,
     failed_lines: failedLinesText(countsOf(record)) ?? null,
   };

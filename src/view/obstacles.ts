@@ -50,6 +50,7 @@ export function findObstacles(s: Looked, isPlanNewer = false, areAll = true): Ob
       sayPlan(document.plan_holds, say);
     }
   }
+  for (const warning of document?.field_warnings ?? []) say(warning.what, warning.do);
   if (areAll) sayQuestions(s, say);
   sayTasks(s, isOn, say);
   return found;

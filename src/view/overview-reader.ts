@@ -14,7 +14,7 @@ import type { Snapshot } from "./snapshot.ts";
 import { type Accepted, SnapshotReader } from "./snapshot-reader.ts";
 import { SpentToday } from "./spent-today.ts";
 import { isAttended } from "./supervisor.ts";
-import { dependencyIds, describeTask, numberIn, readTask } from "./task-rows.ts";
+import { dependencyIds, describeTask, maxAttemptsIn, numberIn, readTask } from "./task-rows.ts";
 
 /** How many more names of a large tray each look counts (2 ms). */
 const NAMES_PER_LOOK = 2000;
@@ -146,6 +146,6 @@ function factsOf(path: string): TaskFacts {
   return {
     title: describeTask(task),
     agent: typeof task?.["agent"] === "string" ? task["agent"] : null,
-    attempts_max: numberIn(task, "max_attempts"),
+    attempts_max: maxAttemptsIn(task),
   };
 }

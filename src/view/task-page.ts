@@ -5,7 +5,7 @@ import { cleanRun, type ProcessingName, prefixOf, runOf, runsFolderOf } from "..
 import type { StateTree } from "../core/state-tree.ts";
 import { lookForTask, type TaskPlace, type TaskState } from "./find-task.ts";
 import { eachName, readJsonObject, textOf } from "./scan.ts";
-import { dependencyIds, describeTask, numberIn } from "./task-rows.ts";
+import { dependencyIds, describeTask, maxAttemptsIn, numberIn, priorityIn } from "./task-rows.ts";
 
 type JsonObject = Record<string, unknown>;
 const TASK_BYTES_MAX = 1024 * 1024;
@@ -61,10 +61,10 @@ export function readTaskPage(tree: StateTree, id: string): TaskPage | undefined 
     path: place.path,
     title: describeTask(task),
     attempt: place.name?.attempt ?? numberIn(isRecord ? file : undefined, "attempts"),
-    attempts_max: numberIn(task, "max_attempts"),
+    attempts_max: maxAttemptsIn(task),
     agent: textIn(task, "agent") ?? textIn(isRecord ? file : undefined, "agent"),
     group: textIn(task, "group"),
-    priority: numberIn(task, "priority"),
+    priority: priorityIn(task),
     after: dependencyIds(task),
     error: place.state === "failed" ? errorOf(file) : null,
     run_dir: made === undefined ? null : runDir,

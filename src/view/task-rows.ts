@@ -3,8 +3,10 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { bytesText } from "../core/bytes-text.ts";
 import { compact } from "../core/compact.ts";
-import { isObject } from "../core/json-object.ts";
+import { dependencyFieldsOf, readDependencies } from "../core/dependencies.ts";
 import { runOf } from "../core/names.ts";
+import { readMaxAttempts } from "../core/outcome.ts";
+import { priorityNumber } from "../core/priority.ts";
 import { isSkippedKind } from "../core/skipped.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeOwner, parseOwner } from "../host/identity.ts";
@@ -113,7 +115,7 @@ function rowOf(
     id,
     state,
     attempt: null,
-    priority: numberIn(task, "priority"),
+    priority: priorityIn(task),
     time_ms: null,
     pid: null,
     title: describeTask(task),
@@ -132,24 +134,24 @@ export function readTask(path: string): JsonObject | undefined {
 
 /** The ids that a task waits for. */
 export function dependencyIds(task: JsonObject | undefined): string[] {
-  const ids = (task?.["metadata"] as { dependencies?: unknown } | undefined)?.dependencies;
-  if (!Array.isArray(ids)) return [];
-  return ids.flatMap((one: unknown) => {
-    const id = isObject(one) ? one["id"] : one;
-    return typeof id === "string" ? [id] : [];
-  });
+  return readDependencies(dependencyFieldsOf(task ?? {})).map(({ id }) => id);
 }
 
 /** Whether it is enough for the task that this dependency ends. */
 export function mayFail(task: JsonObject | undefined, id: string): boolean {
-  const fields = (task?.["metadata"] as { dependencies?: unknown } | undefined)?.dependencies;
-  const ofIt = Array.isArray(fields)
-    ? fields.filter((one: unknown) => one === id || (isObject(one) && one["id"] === id))
-    : [];
-  return (
-    ofIt.length > 0 &&
-    ofIt.every((one: unknown) => isObject(one) && one["required_status"] === "terminal")
+  return readDependencies(dependencyFieldsOf(task ?? {})).some(
+    (one) => one.id === id && one.required === "terminal",
   );
+}
+
+/** The priority as a number; null when the task has none. */
+export function priorityIn(task: JsonObject | undefined): number | null {
+  return priorityNumber(task?.["priority"]) ?? null;
+}
+
+/** How often the task may run; null when it does not say so. */
+export function maxAttemptsIn(task: JsonObject | null | undefined): number | null {
+  return readMaxAttempts(task ?? {}) ?? null;
 }
 
 export function numberIn(object: JsonObject | null | undefined, field: string): number | null {

@@ -89,7 +89,10 @@ const BAD: [string, string[]][] = [
   ["weight", ["0", "-1", "1025", "1.5", '"2"', "null"]],
   ["limits", ['"gpu"', "[1]", '["a b"]', '[""]', '["a","a"]', "{}", '["a/b"]']],
   ["max_attempts", ["0", "-1", "1001"]],
-  ["priority", ["1000000001", "-1000000001"]],
+  ["priority", ["1000000001", "-1000000001", '"urgent"', "1.5"]],
+  ["dependencies", ["1", "[1]", "null", "{}", '{"required_status":"done"}', '[""]', '["-a"]']],
+  ["depends_on", ["1", '[{"id":"a","node":"b"}]', '["task-1"]']],
+  ["retry_policy", ["1", "[]", '{"max_attempts":0}', '{"maxAttempts":"2"}']],
   ["sequence_number", ["9007199254740993", "-9007199254740993"]],
   ["timeout_ms", ["0", "-1", "2147483648"]],
   ["agent", ['""', JSON.stringify("a".repeat(129))]],
@@ -226,7 +229,7 @@ describe("a field", () => {
   });
 
   it("tells the shape of what was found instead", () => {
-    expect(refusalOf(() => decodeMembers('"priority":"high"')).message).toContain(
+    expect(refusalOf(() => decodeMembers('"priority":"hot!"')).message).toContain(
       "a text of 4 characters",
     );
     expect(refusalOf(() => decodeMembers('"priority":1e999')).message).toContain(

@@ -13,7 +13,7 @@ it("is written by the first supervisor, and stays as it is", async () => {
   const pool = newPool();
   await pool.start();
   const text = fs.readFileSync(formatPath(pool), "utf8");
-  expect(JSON.parse(text)).toEqual({ version: 1, min_reader: 1 });
+  expect(JSON.parse(text)).toEqual({ version: 2, min_reader: 2 });
   const { ino } = fs.statSync(formatPath(pool));
   await pool.stop();
   await pool.start();
@@ -31,7 +31,7 @@ it("is written anew when it is broken", async () => {
   const pool = newPool();
   fs.writeFileSync(formatPath(pool), "{");
   await pool.start();
-  expect(JSON.parse(fs.readFileSync(formatPath(pool), "utf8"))).toMatchObject({ min_reader: 1 });
+  expect(JSON.parse(fs.readFileSync(formatPath(pool), "utf8"))).toMatchObject({ min_reader: 2 });
 });
 
 it.each([[["run", "--once"]], [["worker"]], [["enqueue", "--", "true"]], [["recover"]]])(

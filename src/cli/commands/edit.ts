@@ -2,7 +2,9 @@
 import { inLines, withMembers } from "../../codec/json-members.ts";
 import { decodeTask } from "../../codec/task-codec.ts";
 import { ErrInvalidTransition, MailchuteError, messageOf } from "../../core/errors.ts";
+import { PRIORITY_MAX } from "../../core/priority.ts";
 import { isNodeTask } from "../../core/roadmap.ts";
+import { FIELD_JUDGE } from "../../core/task-fields.ts";
 import { editingSequence } from "../../host/identity.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import {
@@ -17,15 +19,14 @@ import {
   type Context,
   defineCommand,
   durationOption,
-  numberOption,
   type OptionTable,
+  priorityOf,
+  priorityOption,
 } from "../shell/command-spec.ts";
 import { EXIT, exitCodeOf } from "../shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../shell/options.ts";
 
 const ACK_TIMEOUT_MS = 30_000;
-/** The largest priority of a task, so that it runs before all others. */
-const PRIORITY_MAX = 1_000_000_000;
 const GONE =
   "Exit code 4: the task has started, has settled, or was changed in between, and nothing was changed.";
 
@@ -42,7 +43,7 @@ const edit = defineCommand({
     "edit deploy --after build --after lint",
   ],
   options: {
-    priority: numberOption("N", "higher first", { min: -PRIORITY_MAX, max: PRIORITY_MAX }),
+    priority: priorityOption("higher first"),
     delay: durationOption("TIME", "not before this time has passed from now on; 0: at once"),
     after: {
       type: "text",
@@ -60,13 +61,14 @@ const edit = defineCommand({
     if (priority === undefined && delay === undefined && after.length === 0)
       return editByHand(ctx, trays, id, bytes);
     const members: Record<string, unknown> = {};
-    if (priority !== undefined) members["priority"] = priority;
+    if (priority !== undefined) members["priority"] = priorityOf(priority);
     if (delay !== undefined)
       members["not_before"] =
         delay === 0 ? undefined : Math.ceil((systemClock.wallMs() + delay) / 1000);
     if (after.length > 0) {
       const { metadata } = decodeTask(bytes, id).task;
-      members["metadata"] = { ...metadata, dependencies: after };
+      const inPlaceOf = { dependencies: undefined, depends_on: undefined };
+      Object.assign(members, inPlaceOf, { metadata: { ...metadata, dependencies: after } });
     }
     return tell(ctx, id, await change(ctx, trays, id, bytes, withMembers(bytes, members)));
   },
@@ -130,9 +132,13 @@ async function change(
   text: string,
 ): Promise<boolean> {
   const bytes = Buffer.from(text, "utf8");
-  decodeTask(bytes, id);
+  const { task } = decodeTask(bytes, id);
   const was = digestOf(before);
-  if (isNodeTask(decodeTask(before, id).task, id))
+  const { task: old } = decodeTask(before, id);
+  const known = new Set(FIELD_JUDGE.judge(old, "task").map(({ why }) => why));
+  for (const { why } of FIELD_JUDGE.judge(task, "task"))
+    if (!known.has(why)) ctx.out.note(`warning: ${safe(why)}`);
+  if (isNodeTask(old, id))
     throw new ErrInvalidTransition(`${id} is a node of the plan`, {
       id,
       phase: "edit",

@@ -14,6 +14,7 @@ import { ago, countText, safe } from "../../text/render.ts";
 import { lookForTask } from "../../view/find-task.ts";
 import { buildTask } from "../enqueue/build-task.ts";
 import { enqueueFile } from "../enqueue/enqueue-file.ts";
+import { FieldCheck } from "../enqueue/field-check.ts";
 import { type EnqueueContext, OPTIONS, openInbox, refuseOthers } from "../enqueue/task-options.ts";
 import { tellAll } from "../enqueue/tell-all.ts";
 import { defineCommand, ErrUsage } from "../shell/command-spec.ts";
@@ -230,7 +231,7 @@ async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
   const submitted = await submitBatch(
     trays,
     id,
-    source as AsyncIterable<Buffer>,
+    new FieldCheck(ctx).lines(source as AsyncIterable<Buffer>),
     loaded.settings.batch_bytes_max,
   );
   if (!ctx.json) {

@@ -104,6 +104,7 @@ function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown]
     ["state", stateText(known)],
     ["waits", known.held],
     ["what", known.batch ?? describeTask(task ?? undefined)],
+    ...known.field_warnings.map((why): [string, string] => ["warning", why]),
     ["priority", task?.["priority"]],
     ["attempt", known.attempt],
     ["progress", known.progress === null ? null : progressText(known.progress)],

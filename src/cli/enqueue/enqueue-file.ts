@@ -4,13 +4,14 @@ import { decodeLine } from "../../codec/task-codec.ts";
 import { ErrIo, messageOf } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { checkExec } from "../../core/matching.ts";
-import type { AgentSettings } from "../../core/settings.ts";
+import type { Task } from "../../core/task.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { newId } from "../../mailbox/files/random.ts";
-import type { Context } from "../shell/command-spec.ts";
 import { foundValue } from "../shell/found-value.ts";
 import type { OpenMailbox } from "../shell/options.ts";
+import { FieldCheck } from "./field-check.ts";
 import { type NumberedSubmission, type SubmitCounts, SubmitGroups } from "./submit-groups.ts";
+import type { EnqueueContext } from "./task-options.ts";
 
 const NEWLINE = 0x0a;
 const BRACE = 0x7b;
@@ -20,17 +21,22 @@ const READ_BYTES = 256 * 1024;
 
 /** @param onIds gets the ids of each group that is now in the inbox. @throws ErrIo when the file cannot be read */
 export async function enqueueFile(
-  ctx: Pick<Context, "out" | "env">,
+  ctx: Pick<EnqueueContext, "out" | "env" | "options">,
   { trays, loaded }: OpenMailbox,
   file: string,
   onIds: (ids: readonly string[]) => void,
 ): Promise<SubmitCounts> {
   const groups = new SubmitGroups(ctx.out, trays, onIds);
+  const fields = new FieldCheck(ctx);
+  const check = (task: Task): void => {
+    checkExec(task, loaded.settings.agents, { id: task.id });
+    fields.check(task, "task");
+  };
   for await (const lines of linesOf(file)) {
     for (const { bytes, number } of lines) {
       try {
         if (bytes === undefined) throw new Error(`the line is longer than ${TASK_BYTES_MAX} bytes`);
-        groups.add(submissionOf(bytes, number, loaded.settings.agents));
+        groups.add(submissionOf(bytes, number, check));
       } catch (error) {
         const found = foundValue(error, ctx.env);
         groups.noteBad(number, `${messageOf(error)}${found === undefined ? "" : `: ${found}`}`);
@@ -47,13 +53,13 @@ export async function enqueueFile(
 function submissionOf(
   line: Buffer,
   number: number,
-  agents: readonly AgentSettings[],
+  check: (task: Task) => void,
 ): NumberedSubmission {
   const hasBreak = line.at(-1) === NEWLINE;
   const text = hasBreak ? line.subarray(0, -1) : line;
   const task = decodeLine(text, () => newId(systemClock.wallMs()));
   const { id } = task;
-  checkExec(task, agents, { id });
+  check(task);
   const isTrimmed = hasBreak && text[0] === BRACE && text.at(-1) === CLOSING_BRACE;
   const bytes = isTrimmed ? line : Buffer.from(`${text.toString("utf8").trim()}\n`, "utf8");
   return { id, bytes, line: number };

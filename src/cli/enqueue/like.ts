@@ -15,6 +15,7 @@ import { ErrUsage } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { dropOf, insideRun } from "../shell/inside-run.ts";
 import { waitForTasks } from "../wait/wait-for-tasks.ts";
+import { FieldCheck } from "./field-check.ts";
 import { type EnqueueContext, fieldsOf, openInbox } from "./task-options.ts";
 
 /** Fields that a copy does not get: they tell the history of the task, or when it was made. */
@@ -56,9 +57,14 @@ export async function enqueueLike(ctx: EnqueueContext, like: string): Promise<nu
   for (const name of ["metadata", "run_limits"] as const)
     if (task[name] !== undefined && name in fields)
       members[name] = { ...task[name], ...(fields[name] as object) };
+  if ("max_attempts" in fields) members["retry_policy"] = undefined;
+  if ("metadata" in fields)
+    Object.assign(members, { dependencies: undefined, depends_on: undefined });
   let text = withMembers(bytes, members);
   if (ctx.options.edit) text = await editedText(ctx, id, text);
-  checkExec(decodeTask(Buffer.from(text, "utf8"), id).task, loaded.settings.agents, { id });
+  const { task: copy } = decodeTask(Buffer.from(text, "utf8"), id);
+  checkExec(copy, loaded.settings.agents, { id });
+  new FieldCheck(ctx).check(copy, "task");
   if (ctx.options["dry-run"]) {
     await ctx.out.raw(text);
     return EXIT.ok;

@@ -10,6 +10,8 @@ import {
   durationOption,
   ErrUsage,
   numberOption,
+  priorityOf,
+  priorityOption,
   sizeOption,
   textOption,
 } from "../shell/command-spec.ts";
@@ -23,10 +25,7 @@ const TASK_OPTIONS = {
   id: textOption("ID", "the task's id; left out = a fresh one"),
   title: textOption("TEXT", "what people see in lists"),
   type: textOption("WORD", "what kind of work it is, for people and programs that read it"),
-  priority: numberOption("N", "higher first (default 0)", {
-    min: -1_000_000_000,
-    max: 1_000_000_000,
-  }),
+  priority: priorityOption("higher first (default 0)"),
   after: {
     type: "text",
     value: "ID",
@@ -120,6 +119,10 @@ export const OPTIONS = {
   },
   like: textOption("ID", "as that task is or was; other options change it"),
   edit: { type: "flag", help: "with --like: change it in your editor first" },
+  "allow-unknown": {
+    type: "flag",
+    help: "pass fields on that have no effect, such as misspelt ones, in place of an error",
+  },
   "dry-run": { type: "flag", help: "check and print the task, submit nothing" },
   wait: { type: "flag", help: "wait until it has settled; exit 1 when it failed" },
 } as const;
@@ -155,7 +158,7 @@ export function fieldsOf(
   };
   put("title", options.title);
   put("type", options.type);
-  put("priority", options.priority);
+  put("priority", priorityOf(options.priority));
   put("max_attempts", options["max-attempts"]);
   put("timeout_ms", options.timeout);
   put("run_limits", runLimitsOf(options));

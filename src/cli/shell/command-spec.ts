@@ -25,6 +25,7 @@
  */
 import { compact } from "../../core/compact.ts";
 import { MailchuteError } from "../../core/errors.ts";
+import { NODE_PRIORITIES, PRIORITY_MAX } from "../../core/priority.ts";
 
 interface OptionBase {
   /** One sentence without a full stop; wrapped by --help. */
@@ -55,6 +56,8 @@ interface TextOption extends OptionBase {
   many?: true;
   /** The only values allowed. */
   choices?: readonly string[];
+  /** Also a whole number, at most so far from 0. */
+  orNumber?: number;
 }
 
 interface NumberOption extends OptionBase {
@@ -175,6 +178,23 @@ export const numberOption = (
   help: string,
   limits: { min?: number; max?: number } = {},
 ) => ({ type: "number", value, help, ...limits }) as const;
+
+/** A priority, of a task as of a node of the plan: a word or a number. `priorityOf` reads it. */
+export const priorityOption = (help: string) =>
+  ({
+    type: "text",
+    value: "N",
+    choices: NODE_PRIORITIES,
+    orNumber: PRIORITY_MAX,
+    help,
+  }) as const;
+
+/** The value of a `priorityOption`: a number stays one. */
+export function priorityOf(typed: string | undefined): string | number | undefined {
+  return typed === undefined || (NODE_PRIORITIES as readonly string[]).includes(typed)
+    ? typed
+    : Number(typed);
+}
 
 /** Gives `run` the types of its options. */
 export function defineCommand<const O extends OptionTable>(spec: CommandSpec<O>): CommandSpec {

@@ -75,7 +75,7 @@ function optionLabel(name: string, spec: OptionSpec): string {
 
 function helpText(spec: OptionSpec): string {
   if (spec.type === "text" && spec.choices !== undefined)
-    return `${spec.help}; one of: ${spec.choices.join(", ")}`;
+    return `${spec.help}; one of: ${spec.choices.join(", ")}${spec.orNumber === undefined ? "" : ", or a number"}`;
   if (spec.type === "text" && spec.many === true) return `${spec.help} (may be repeated)`;
   return spec.help;
 }

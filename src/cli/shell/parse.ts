@@ -1,6 +1,7 @@
 /** Reads a command's arguments by its option table. A value stays text, as it was typed, until its type is known. */
 import { parseArgs } from "node:util";
 import { suggest } from "../../core/suggest.ts";
+import { FIELD_JUDGE, TASK_FIELDS } from "../../core/task-fields.ts";
 import { ErrUsage, type OptionSpec, type OptionTable } from "./command-spec.ts";
 
 export interface ParsedArguments {
@@ -126,9 +127,17 @@ function readValue(rawName: string, text: string, spec: OptionSpec): string | nu
     }
     case "text": {
       if (spec.choices === undefined || spec.choices.includes(text)) return text;
+      const { orNumber } = spec;
+      if (orNumber !== undefined && /^[+-]?\d+$/.test(text) && Math.abs(Number(text)) <= orNumber)
+        return text;
       const near = suggest(text, spec.choices);
+      const words = spec.choices.join(", ");
+      const wanted =
+        orNumber === undefined
+          ? `one of ${words}`
+          : `${words}, or a whole number from -${orNumber} to ${orNumber}`;
       throw new ErrUsage(
-        `${rawName} wants one of ${spec.choices.join(", ")}, found ${quote(text)}`,
+        `${rawName} wants ${wanted}, found ${quote(text)}`,
         near === undefined ? undefined : `did you mean "${near}"?`,
       );
     }
@@ -166,7 +175,7 @@ function unknownOption(
   );
   const typed = rawName.replace(/^-+/, "");
   const meant = Object.entries(table).find(([, spec]) => spec.alsoCalled?.includes(typed));
-  const near = meant?.[0] ?? suggest(typed, names);
+  const near = meant?.[0] ?? flagOf(typed, table) ?? suggest(typed, names);
   const value = near === undefined ? "" : choicesText(table[near]);
   const hint =
     near !== undefined
@@ -177,13 +186,22 @@ function unknownOption(
   return new ErrUsage(`${verb} has no option ${rawName}`, hint);
 }
 
+/** The option that sets the task field of this name, or the one that is meant by it. */
+function flagOf(typed: string, table: OptionTable): string | undefined {
+  const name = typed.replaceAll("-", "_");
+  const field = TASK_FIELDS.has(name) ? name : FIELD_JUDGE.judgeName(name, "task")?.meant;
+  const flag = TASK_FIELDS.get(field ?? "")?.flag;
+  return flag !== undefined && Object.hasOwn(table, flag) ? flag : undefined;
+}
+
 /** The text for the value of an option: its name in --help, or the allowed words. */
 function valueText(spec: Exclude<OptionSpec, { type: "flag" | "toggle" }>): string {
   return choicesText(spec) || spec.value;
 }
 
 function choicesText(spec: OptionSpec | undefined): string {
-  return spec?.type === "text" && spec.choices !== undefined ? spec.choices.join("|") : "";
+  if (spec?.type !== "text" || spec.choices === undefined) return "";
+  return [...spec.choices, ...(spec.orNumber === undefined ? [] : ["N"])].join("|");
 }
 
 function quote(text: string): string {

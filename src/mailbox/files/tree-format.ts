@@ -1,6 +1,6 @@
 /**
  * `format.json` of a state tree says which versions of mailchute can use it. An older version does not know newer file names, and
- * would think that their ids are free. So a version that is too old stops at the start.
+ * would think that their ids are free; or it does not know newer fields of tasks. So a version that is too old stops at the start.
  */
 import { join } from "node:path";
 import { ErrMailboxDir } from "../../core/errors.ts";
@@ -13,8 +13,11 @@ interface FormatDocument {
   min_reader: number;
 }
 
-/** 1: `~hold` in `processing/`. */
-const OWN: FormatDocument = { version: 1, min_reader: 1 };
+/**
+ * 1: `~hold` in `processing/`.
+ * 2: `dependencies`, `depends_on`, `retry_policy` and words for priorities in tasks. An older version would run such tasks too early.
+ */
+const OWN: FormatDocument = { version: 2, min_reader: 2 };
 
 /** @param dir the state tree @throws ErrMailboxDir when the tree needs a newer program */
 export function checkFormat(dir: string): void {

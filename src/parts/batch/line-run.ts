@@ -77,14 +77,6 @@ export class LineRuns {
       this.refuse(number, unlimited);
       return undefined;
     }
-    if (task.owns !== undefined) {
-      this.refuse(number, "owns: a line of a batch owns no files; make it a task of its own");
-      return undefined;
-    }
-    if (task.limits !== undefined && task.limits.length > 0) {
-      this.refuse(number, "limits: a line of a batch has none; make it a task of its own");
-      return undefined;
-    }
     return {
       number,
       text,

@@ -6,11 +6,11 @@ import { compact } from "../../core/compact.ts";
 import { derivedId } from "../../core/derived-id.ts";
 import { errorName, type ProcessingName, resultName } from "../../core/names.ts";
 import { headlineOf } from "../../core/outcome.ts";
+import { PRIORITY_MAX, priorityNumber } from "../../core/priority.ts";
 import type { Task } from "../../core/task.ts";
 import { visible } from "../../core/visible.ts";
 import type { Ended } from "../../mailbox/files/follow.ts";
 
-const PRIORITY_MAX = 1_000_000_000;
 /** Longest text in the environment (characters). Longer ones are cut. */
 const TEXT_MAX = 1000;
 /** Fields that a callback takes from the task that declares it, unless it sets them itself. */
@@ -51,7 +51,7 @@ export function callbackTask(
     title: `${event} of ${name.id}`,
     group: CALLBACK_GROUP,
     // It does not wait behind the backlog.
-    priority: Math.min((task?.priority ?? 0) + 1, PRIORITY_MAX),
+    priority: Math.min((priorityNumber(task?.priority) ?? 0) + 1, PRIORITY_MAX),
     ...compact(from),
     ...own,
     id: callbackIdOf(name, event),

@@ -104,6 +104,8 @@ interface Entry {
   fired: number;
   skipped: number;
   error: string | null;
+  /** Fields of its task that have no effect. */
+  warnings: readonly string[];
 }
 
 function entryOf(stateDir: string, { name, schedule, error }: ScheduleFile): Entry {
@@ -122,6 +124,7 @@ function entryOf(stateDir: string, { name, schedule, error }: ScheduleFile): Ent
     fired: log?.fired ?? 0,
     skipped: log?.skipped ?? 0,
     error: (error as ErrInvalidConfig | undefined)?.message ?? null,
+    warnings: schedule?.warnings ?? [],
   };
 }
 
@@ -155,8 +158,9 @@ function list(ctx: Context, source: ScheduleSource): number {
     ]);
     for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
   }
-  for (const { name, error } of ctx.json ? [] : entries)
-    if (error !== null) ctx.out.note(`${safe(placeOf(source, name))}: ${safe(error)}`);
+  for (const { name, error, warnings } of ctx.json ? [] : entries)
+    for (const what of error === null ? warnings : [error])
+      ctx.out.note(`${safe(placeOf(source, name))}: ${safe(what)}`);
   return entries.some(({ error }) => error !== null) ? EXIT.failed : EXIT.ok;
 }
 
@@ -190,6 +194,7 @@ function show(ctx: Context, source: ScheduleSource, found: ScheduleFile): number
   line("missed", schedule.missed);
   line("overlap", schedule.overlap);
   line("task", JSON.stringify(schedule.task));
+  for (const warning of entry.warnings) line("warning", warning);
   line("fired", `${countText(entry.fired)}, ${countText(entry.skipped)} skipped`);
   if (entry.last_id !== null) line("last", `${entry.last_id} (mailchute show ${entry.last_id})`);
   line("next", entry.paused ? "paused" : nextMs.map(timeText).join(", ") || "no more");

@@ -9,6 +9,7 @@ import { ErrInvalidConfig, messageOf } from "../../core/errors.ts";
 import { isObject } from "../../core/json-object.ts";
 import { isId } from "../../core/names.ts";
 import { suggest } from "../../core/suggest.ts";
+import { FIELD_JUDGE, fieldsIn } from "../../core/task-fields.ts";
 import { firingId } from "./firing.ts";
 import { findNever, instantOf, isZone } from "./times.ts";
 
@@ -48,16 +49,15 @@ export interface Schedule extends Rhythm {
   isOfPlan: boolean;
   /** The fields of its tasks. */
   task: Readonly<Record<string, unknown>>;
+  /** A sentence for each field of its tasks that has no effect. */
+  warnings: readonly string[];
   /** Changes when its times change. */
   timesDigest: string;
 }
 
 export const NAME_CHARS_MAX = 64;
 const EVERY_MS_MIN = 1000;
-const FIELDS =
-  "cron every at timezone start end missed missed_max missed_within grace overlap paused jitter task roadmap".split(
-    " ",
-  );
+const FIELDS = fieldsIn("schedule");
 const ALIASES_MAX = 100;
 const DAY_MS = 86_400_000;
 
@@ -124,6 +124,7 @@ export function readSchedule(
     jitterMs: read.duration("jitter") ?? 0,
     isOfPlan,
     task,
+    warnings: FIELD_JUDGE.judge(task, "task").map(({ why }) => `task: ${why}`),
     timesDigest: createHash("sha256").update(JSON.stringify(rhythm)).digest("hex").slice(0, 16),
   };
 }
@@ -214,10 +215,14 @@ function fieldsOf(values: unknown, fail: Fail): Record<string, unknown> {
   const { $schema: _, ...own } = values;
   const unknown = Object.keys(own).find((field) => !FIELDS.includes(field));
   if (unknown !== undefined) {
-    const near = suggest(unknown, FIELDS);
+    const notice = FIELD_JUDGE.judgeName(unknown, "schedule");
+    const isOfTask = fieldsIn("task").includes(unknown);
+    const near = notice?.meant ?? suggest(unknown, FIELDS);
+    const hint =
+      near === undefined ? `the fields are ${FIELDS.join(", ")}` : `did you mean ${near}?`;
     fail(
       `${JSON.stringify(unknown)} is no field of a schedule`,
-      near === undefined ? `the fields are ${FIELDS.join(", ")}` : `did you mean ${near}?`,
+      isOfTask ? `it is a field of its task: write it under task` : hint,
     );
   }
   return values;

@@ -3,7 +3,7 @@ import { headlineOf } from "../../core/outcome.ts";
 import type { Knowledge } from "../../view/know-task.ts";
 import { textOf } from "../../view/scan.ts";
 import type { Snapshot } from "../../view/snapshot.ts";
-import { numberIn } from "../../view/task-rows.ts";
+import { maxAttemptsIn } from "../../view/task-rows.ts";
 import type { Why } from "../../view/why-open.ts";
 
 export interface Explanation {
@@ -122,6 +122,7 @@ function factsOf(sources: Sources): [name: string, text: string | undefined][] {
     return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
   };
   return [
+    ...known.field_warnings.map((why): [string, string] => ["warning", why]),
     ["run", runText(sources)],
     ["last run", lastRunText(known)],
     ...dependencies.map(({ id, state }): [string, string] => ["after", `${id} (${state})`]),
@@ -138,7 +139,7 @@ function factsOf(sources: Sources): [name: string, text: string | undefined][] {
 function runText({ known, maxAttempts }: Sources): string | undefined {
   const { attempt, task, state } = known;
   if (attempt === null || attempt === 0 || state === "done") return undefined;
-  return `${attempt} of ${numberIn(task ?? undefined, "max_attempts") ?? maxAttempts}`;
+  return `${attempt} of ${maxAttemptsIn(task) ?? maxAttempts}`;
 }
 
 /** How the run before this one ended. */

@@ -27,6 +27,7 @@ export type OwnershipFacts = Pick<
   | "plan_holds"
   | "roadmap_problem"
   | "troubles"
+  | "field_warnings"
   | "gates"
   | "handlers"
 >;

@@ -16,6 +16,7 @@ import { isBeingRetried } from "../../mailbox/find/locate.ts";
 import { inboxPath, type Refusal } from "../../mailbox/settle/quarantine.ts";
 import type { KeyedTask } from "../../mailbox/submit/keys.ts";
 import type { Environment } from "../environment/environment.ts";
+import { FieldNotes } from "./field-notes.ts";
 import { type DropRules, type Fault, inspectFile, type Seen, type When } from "./inspect-file.ts";
 import type { KeyAnswer } from "./key-holders.ts";
 import { IncompleteFiles, UnreadableFiles } from "./pending-files.ts";
@@ -59,6 +60,7 @@ export interface TaskQuestions {
 export class InboxFiles {
   readonly incomplete: IncompleteFiles;
   readonly unreadable: UnreadableFiles;
+  readonly fieldNotes: FieldNotes;
   /** The number of the scan in progress: an accepted file counts as seen by it. */
   scanCount = 0;
   private readonly env: ScannerEnvironment;
@@ -96,6 +98,7 @@ export class InboxFiles {
     this.rules = { uids: settings.uids, batches: settings.batch_bytes_max, decode };
     this.incomplete = new IncompleteFiles(trays.clock, settings.settle_ms);
     this.unreadable = new UnreadableFiles(trays.clock);
+    this.fieldNotes = new FieldNotes(env.alerts, trays.clock);
   }
 
   /** Looks at one file. An error with this file does not affect other files. */
@@ -188,6 +191,8 @@ export class InboxFiles {
         : waitingTask(task, place, this.env.settings.agents, this.isMet);
     this.backlog.add(waiting, clock.wallMs(), clock.monotonicMs());
     this.backlog.see(id, name, this.scanCount);
+    if (task === undefined) this.fieldNotes.noteBatch(id, pathIn(this.trays.inbox, name));
+    else this.fieldNotes.noteTask(id, task);
     this.unreadable.forget(name);
   }
 

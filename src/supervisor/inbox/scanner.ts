@@ -7,6 +7,7 @@ import { systemCode } from "../../core/errors.ts";
 import { type RestRule, restAfter } from "../../core/rest.ts";
 import type { Walk } from "../../mailbox/files/storage.ts";
 import { pathIn, type Trays } from "../../mailbox/files/trays.ts";
+import type { FieldNotes } from "./field-notes.ts";
 import {
   type FileRejections,
   InboxFiles,
@@ -71,6 +72,10 @@ export class InboxScanner {
   /** True while it is not known yet whether some tasks with a key run. */
   get isJudgingKeys(): boolean {
     return this.keys.unsureCount > 0;
+  }
+
+  get fieldNotes(): FieldNotes {
+    return this.files.fieldNotes;
   }
 
   get unsettledCount(): number {

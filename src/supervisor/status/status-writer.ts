@@ -147,6 +147,7 @@ export class StatusWriter implements Service {
       scanner.unsettledCount,
       scanner.unreadableCount,
       scanner.isComplete,
+      scanner.fieldNotes.version,
       ...parts.statuses.map((status) => status.version),
       JSON.stringify(shortOf.shortages.list()),
     ].join();
@@ -179,6 +180,7 @@ export class StatusWriter implements Service {
       plan_holds: report.planHolds ?? null,
       roadmap_problem: report.roadmapProblem ?? null,
       troubles: shortages.list(),
+      field_warnings: scanner.fieldNotes.list(),
       gates: report.gates ?? [],
       ...handlersOf(settings.agents),
     };

@@ -9,7 +9,7 @@ import type { Job } from "./messages.ts";
 
 /** Fields that are not sent. They matter only to the tree of the task: when and how often it runs, and what happens after it. */
 const STAY = words(`
-  id status attempts max_attempts last_error claimed_by claimed_at verdict verdict_reason
+  id status attempts max_attempts retry_policy last_error claimed_by claimed_at verdict verdict_reason
   created_at updated_at operator epic_id parent_id sequence_number priority capabilities
   not_before group weight limits owns dedup_key dedup_window_ms on_success on_failure on_settled
   callback_of

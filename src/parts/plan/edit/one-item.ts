@@ -105,6 +105,8 @@ export class LonelyItem implements ItemSource {
     return valuesOf(node);
   }
 
+  warn(): void {}
+
   fault(_code: unknown, at: number, message: string, hint: string): void {
     if (this.within !== undefined && (at < this.within.start || at > this.within.end)) return;
     this.found ??= { message, hint };

@@ -84,6 +84,8 @@ export interface RoadmapDocument {
   budget?: PlanBudget;
   /** Sorted by place. The plan may be used only if this is empty. */
   problems: RoadmapProblem[];
+  /** Keys that have no effect: the plan may be used. Left out when there are none. */
+  warnings?: RoadmapProblem[];
 }
 
 /** The node with this id; upper and lower case are the same. */
@@ -119,6 +121,7 @@ class Parser implements ItemSource {
   private readonly sizes = new Map<Node, number>();
   private aliasedCount = 0;
   private readonly problems: RoadmapProblem[] = [];
+  private readonly warnings: RoadmapProblem[] = [];
   private budget: PlanBudget | undefined;
   private readonly nodes: RoadmapNode[] = [];
   private readonly marks: ItemMarks[] = [];
@@ -181,6 +184,7 @@ class Parser implements ItemSource {
       nodesList: this.nodesList,
       ...(this.budget === undefined ? {} : { budget: this.budget }),
       problems: this.problems.slice(0, PROBLEMS_MAX),
+      ...(this.warnings.length === 0 ? {} : { warnings: this.warnings }),
     };
   }
 
@@ -210,6 +214,12 @@ class Parser implements ItemSource {
   fault(code: ProblemCode, at: number, message: string, hint: string): void {
     if (this.problems.length >= PROBLEMS_MAX) return;
     this.problems.push({ code, message: visibleMessage(message), ...this.lines.linePos(at), hint });
+  }
+
+  warn(at: number, message: string, hint: string): void {
+    if (this.warnings.length >= PROBLEMS_MAX) return;
+    const place = this.lines.linePos(at);
+    this.warnings.push({ code: "no_effect", message: visibleMessage(message), ...place, hint });
   }
 
   /** The span of a node without the white space at the end of a block, so that an item ends with its last word. */

@@ -4,7 +4,7 @@ import { JSON_DEPTH_MAX, JSON_MEMBERS_MAX, MAX_ATTEMPTS_MAX } from "../../../cor
 import { isDeeperThan, isWiderThan } from "../../../core/nesting.ts";
 import type { NodeDependency, NodeInput } from "../../../core/roadmap.ts";
 import type { TaskBudget } from "../../../core/settings.ts";
-import { suggest } from "../../../core/suggest.ts";
+import { FIELD_JUDGE } from "../../../core/task-fields.ts";
 import type { Entry, ItemValues } from "./item-values.ts";
 import { isEmpty, keyOf, offsetOf, textOf } from "./yaml-text.ts";
 
@@ -117,9 +117,14 @@ export function readMaxAttempts(values: ItemValues): number | undefined {
   for (const pair of policy.value.items) {
     const name = keyOf(pair);
     if (name !== "max_attempts" && name !== "maxAttempts") {
-      const hint = 'did you mean "max_attempts"?';
-      if (suggest(name, ["max_attempts"]) !== undefined)
-        values.unknownKey(offsetOf(pair.key, policy.at), "a retry_policy", name, hint);
+      const notice = FIELD_JUDGE.judgeName(name, "retry_policy");
+      if (notice !== undefined)
+        values.unknownKey(
+          offsetOf(pair.key, policy.at),
+          "a retry_policy",
+          name,
+          `did you mean "${notice.meant}"?`,
+        );
       continue;
     }
     const value = values.source.follow(pair.value);

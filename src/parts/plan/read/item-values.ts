@@ -1,5 +1,6 @@
 /** Reads the values of one item by kind: a text, one of several words, a list. Each fault is reported at its place. */
 import { isMap, isNode, isScalar, isSeq, type Node, type YAMLMap } from "yaml";
+import { NODE_PRIORITIES, type NodePriority, PRIORITY_MAX } from "../../../core/priority.ts";
 import { suggest } from "../../../core/suggest.ts";
 import type { ProblemCode } from "./problem.ts";
 import { isEmpty, keyOf, offsetOf, shapeOfNode, textOf } from "./yaml-text.ts";
@@ -14,6 +15,8 @@ export interface ItemSource {
   valueOf(node: Node, aliasesMax: number): unknown;
   /** @param at offset in the text (UTF-16 units) */
   fault(code: ProblemCode, at: number, message: string, hint: string): void;
+  /** Reports what has no effect. The plan may be used. */
+  warn(at: number, message: string, hint: string): void;
 }
 
 export interface Entry {
@@ -103,6 +106,15 @@ export class ItemValues {
       words.join(", "),
       near === undefined ? undefined : `did you mean "${near}"?`,
     );
+  }
+
+  /** A word for a priority, or its number. */
+  priority(): NodePriority | number | undefined {
+    const entry = this.get("priority");
+    const value = isScalar(entry?.value) ? entry.value.value : undefined;
+    return typeof value === "number"
+      ? this.integer("priority", -PRIORITY_MAX, PRIORITY_MAX)
+      : this.oneOf("priority", NODE_PRIORITIES);
   }
 
   /** The entries of a list; a single value counts as a list with one entry. */

@@ -6,7 +6,6 @@ import { TIMER_MS_MAX } from "../../../core/limits.ts";
 import { explainBadId } from "../../../core/names.ts";
 import {
   isContainer,
-  NODE_PRIORITIES,
   NODE_STATUSES,
   NODE_TYPES,
   type NodeStatus,
@@ -14,6 +13,7 @@ import {
   type RoadmapNode,
 } from "../../../core/roadmap.ts";
 import { suggest } from "../../../core/suggest.ts";
+import { FIELD_JUDGE, fieldsIn } from "../../../core/task-fields.ts";
 import { taskOfNode } from "../rules/node-task.ts";
 import {
   type ItemMarks,
@@ -28,13 +28,8 @@ import {
 import { type Entry, type ItemSource, ItemValues } from "./item-values.ts";
 import { keyOf, offsetOf, show, textOf } from "./yaml-text.ts";
 
-/** The keys that mailchute reads. Other keys belong to the author of the plan and are ignored. */
-const ITEM_KEYS: readonly string[] = (
-  "id type title status parent epic milestone domain priority dependencies depends_on retry_policy max_attempts inputs goal " +
-  "description prompt acceptance verify expect_files exec agent role capabilities cwd env timeout_ms budget payload reopened milestones tasks"
-).split(" ");
-/** Words that people write for a known key, but that are too different for `suggest`. */
-const MISTAKEN: Readonly<Record<string, string>> = { deps: "dependencies", state: "status" };
+/** The keys that mailchute reads. Other keys belong to the author of the plan. */
+const ITEM_KEYS: readonly string[] = fieldsIn("node");
 
 /** Used in the check of a node's task: the agent is chosen at the launch, and the id is checked separately. */
 const ANY_AGENT = "any";
@@ -94,7 +89,7 @@ class ItemReader {
       title: values.text("title") ?? values.id,
       status: this.status(),
       section: context.section,
-      priority: values.oneOf("priority", NODE_PRIORITIES) ?? "medium",
+      priority: values.priority() ?? "medium",
       dependencies: readDependencies(values, marks),
       inputs: readInputs(values),
       acceptance: values.texts("acceptance") ?? [],
@@ -165,8 +160,14 @@ class ItemReader {
       source.fault("unknown_key", at, `${key} cannot stand in this item`, hint);
       return;
     }
+    const notice = FIELD_JUDGE.judgeName(key, "node");
+    const isBeside = notice?.meant !== undefined && this.values.own.has(notice.meant);
+    if (notice !== undefined && (notice.kind !== "misspelt" || isBeside)) {
+      source.warn(at, notice.why, `take it out of ${this.values.id}`);
+      return;
+    }
     if (ITEM_KEYS.includes(key)) return;
-    const near = Object.hasOwn(MISTAKEN, key) ? MISTAKEN[key] : suggest(key, ITEM_KEYS);
+    const near = notice?.meant ?? suggest(key, ITEM_KEYS);
     if (near === undefined || this.values.own.has(near)) return;
     const hint = `did you mean "${near}"? Your own keys are allowed if they do not look like a known key`;
     source.fault("unknown_key", at, `unknown key ${JSON.stringify(key)}`, hint);

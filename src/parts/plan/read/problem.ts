@@ -10,6 +10,8 @@ export type ProblemCode =
   | "duplicate_id"
   | "bad_value"
   | "unknown_key"
+  /** Only a warning. */
+  | "no_effect"
   | "unknown_dependency"
   | "unknown_parent"
   | "bad_parent"

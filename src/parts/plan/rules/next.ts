@@ -1,9 +1,9 @@
 /** Decides which nodes may be launched now, in which order, and why the others wait. Deterministic; reads no files. */
 import type { Match } from "../../../core/matching.ts";
 import { foldId } from "../../../core/names.ts";
+import { priorityNumber } from "../../../core/priority.ts";
 import {
   isContainer,
-  NODE_PRIORITIES,
   NODE_STATUSES,
   type NodeType,
   type RoadmapNode,
@@ -40,14 +40,13 @@ export function planNext(nodes: readonly RoadmapNode[], options: PlanNextOptions
 }
 
 const TYPES: readonly NodeType[] = ["plan", "task", "verify", "integrate", "final_verify"];
-const RANKS = NODE_PRIORITIES.length * TYPES.length;
 const [OPEN, IN_PROGRESS, BLOCKED, NEEDS_HUMAN, DONE, FAILED] = [0, 1, 2, 3, 4, 5];
 
 /** Decides again and again for a plan. Each call computes only what has changed since the last one. */
 export class Planner {
   private nodes: readonly RoadmapNode[] = [];
   private statuses = new Uint8Array();
-  private ranks = new Uint8Array();
+  private ranks = new Float64Array();
   private containers = new Uint8Array();
   /** Index of the parent of each node, or -1. */
   private parents = new Int32Array();
@@ -69,7 +68,7 @@ export class Planner {
     this.unlanded = this.indexUnlanded(options.unlanded);
     const { matchAgent } = options;
     const passes = makeFilter(options.filters);
-    const buckets: RoadmapNode[][] = Array.from({ length: RANKS }, () => []);
+    const buckets = new Map<number, RoadmapNode[]>();
     const waiting: WaitingNode[] = [];
     for (let i = 0; i < nodes.length; i++) {
       const status = this.statuses[i];
@@ -82,9 +81,15 @@ export class Planner {
       if (reason !== undefined) waiting.push({ node, reason });
       else if (match !== undefined && match.agent === undefined)
         waiting.push({ node, reason: match.reason, isUnmatched: true });
-      else buckets[this.ranks[i] as number]?.push(node);
+      else {
+        const rank = this.ranks[i] as number;
+        const bucket = buckets.get(rank);
+        if (bucket === undefined) buckets.set(rank, [node]);
+        else bucket.push(node);
+      }
     }
-    return { ready: buckets.flat(), waiting };
+    const inOrder = [...buckets].sort(([a], [b]) => a - b);
+    return { ready: inOrder.flatMap(([, ready]) => ready), waiting };
   }
 
   /** Updates the arrays. Nodes are never changed in place, so the same object means an unchanged node. */
@@ -127,7 +132,7 @@ export class Planner {
       return folded.get(foldId(id)) ?? -1;
     };
     this.statuses = Uint8Array.from(nodes, (node) => NODE_STATUSES.indexOf(node.status));
-    this.ranks = Uint8Array.from(nodes, rankOf);
+    this.ranks = Float64Array.from(nodes, rankOf);
     this.containers = Uint8Array.from(nodes, (node) => (isContainer(node) ? 1 : 0));
     this.parents = Int32Array.from(nodes, (node) =>
       node.parent === undefined ? -1 : find(node.parent),
@@ -262,7 +267,7 @@ export class Planner {
 
 function rankOf({ priority, type }: RoadmapNode): number {
   const byType = TYPES.indexOf(type);
-  return NODE_PRIORITIES.indexOf(priority) * TYPES.length + Math.max(0, byType);
+  return Math.max(0, byType) - (priorityNumber(priority) ?? 0) * TYPES.length;
 }
 
 if (NODE_STATUSES.join() !== "open,in_progress,blocked,needs_human,done,failed" || OPEN !== 0)

@@ -1,15 +1,8 @@
 /** Makes the task of a node for its launch. Pure. */
 import { compact } from "../../../core/compact.ts";
-import type { NodeBrief, NodePriority, RoadmapNode } from "../../../core/roadmap.ts";
+import { priorityNumber } from "../../../core/priority.ts";
+import type { NodeBrief, RoadmapNode } from "../../../core/roadmap.ts";
 import type { Task } from "../../../core/task.ts";
-
-/** The priority of the task that is made from a node. Other tasks have 0 by default, so any two tasks can be compared. */
-const TASK_PRIORITY: Readonly<Record<NodePriority, number>> = {
-  critical: 300,
-  high: 200,
-  medium: 100,
-  low: 0,
-};
 
 export interface Answer {
   question: string;
@@ -41,7 +34,7 @@ export function taskOfNode(
     id,
     title,
     type,
-    priority: TASK_PRIORITY[node.priority],
+    priority: priorityNumber(node.priority),
     created_at: createdAt,
     description: goal,
     parent_id: parent,

@@ -5,11 +5,13 @@ import {
   defineCommand,
   ErrUsage,
   type OptionTable,
+  priorityOf,
+  priorityOption,
 } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../../cli/shell/options.ts";
 import { MAX_ATTEMPTS_MAX } from "../../../core/limits.ts";
-import { NODE_PRIORITIES, NODE_TYPES } from "../../../core/roadmap.ts";
+import { NODE_TYPES } from "../../../core/roadmap.ts";
 import { suggest } from "../../../core/suggest.ts";
 import { systemClock } from "../../../host/system-clock.ts";
 import { KvStore } from "../../../kv/store.ts";
@@ -60,7 +62,7 @@ export const command = defineCommand({
       help: "the agent type to use instead of the one for the node's type",
     },
     capabilities: { type: "text", value: "A,B", help: "capabilities that the agent must have" },
-    priority: { type: "text", value: "WORD", choices: NODE_PRIORITIES, help: "default: medium" },
+    priority: priorityOption("default: medium"),
     "max-attempts": {
       type: "number",
       value: "N",
@@ -190,7 +192,7 @@ function givenFields(
     title: options["title"],
     parent: options["parent"],
     domain: options["domain"],
-    priority: options["priority"],
+    priority: priorityOf(options["priority"] as string | undefined),
     agent: options["agent"],
     role: options["role"],
     capabilities: (options["capabilities"] as string | undefined)

@@ -121,15 +121,17 @@ type PlanContext = Pick<
 
 async function check(ctx: PlanContext): Promise<number> {
   const { tree, doc, isThere } = await readPlan(ctx);
-  const { problems, nodes } = doc;
+  const { problems, nodes, warnings = [] } = doc;
   const code = problems.length > 0 ? EXIT.failed : isThere ? EXIT.ok : EXIT.notFound;
   if (ctx.json) {
-    ctx.out.json({ ok: problems.length === 0, path: tree.roadmap, nodes: nodes.length, problems });
+    const ok = problems.length === 0;
+    ctx.out.json({ ok, path: tree.roadmap, nodes: nodes.length, problems, warnings });
     return code;
   }
-  for (const problem of problems) {
+  for (const problem of [...problems, ...warnings]) {
+    const what = problem.code === "no_effect" ? "warning: " : "";
     ctx.out.line(
-      `${placeOf(ctx, tree, problem)}: ${safe(problem.message)} (${safe(problem.hint)})`,
+      `${placeOf(ctx, tree, problem)}: ${what}${safe(problem.message)} (${safe(problem.hint)})`,
     );
     if (isDebugging(ctx.env)) ctx.out.line(`  found: ${safe(lineAt(doc.text, problem))}`);
   }
@@ -212,7 +214,7 @@ async function next(ctx: PlanContext, filters: PlanFilters, explains: boolean): 
     ];
     const cells = ready.map((node) => [
       safe(node.id),
-      node.priority,
+      String(node.priority),
       node.type,
       safe(agentOf(node)),
       node.title === node.id ? "" : safe(node.title),

@@ -124,7 +124,7 @@ export class PlanPage {
       ["node", shown(id)],
       ["status", `${LOOKS[status].sign} ${status}`],
       ["type", type],
-      ["priority", priority],
+      ["priority", String(priority)],
       ...(agent === undefined ? [] : [["agent", shown(agent)] as [string, Cell]]),
       ...(place === undefined ? [] : [["its task", linkToTask(id)] as [string, Cell]]),
     ];

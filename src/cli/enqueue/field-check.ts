@@ -1,0 +1,56 @@
+/** Refuses tasks with fields that have no effect, such as misspelt ones, before they are submitted. */
+import { ErrInvalidTask } from "../../core/errors.ts";
+import { parseObject } from "../../core/json-object.ts";
+import { TASK_BYTES_MAX } from "../../core/limits.ts";
+import { FIELD_JUDGE, type FieldPlace } from "../../core/task-fields.ts";
+import { safe } from "../../text/render.ts";
+import type { EnqueueContext } from "./task-options.ts";
+
+const NEWLINE = 0x0a;
+
+export class FieldCheck {
+  private readonly ctx: Pick<EnqueueContext, "out" | "options">;
+  /** What was told already. */
+  private readonly told = new Set<string>();
+
+  constructor(ctx: Pick<EnqueueContext, "out" | "options">) {
+    this.ctx = ctx;
+  }
+
+  /** Tells of reserved names once. @throws ErrInvalidTask for other names without effect, unless they are allowed */
+  check(fields: Readonly<Record<string, unknown>>, place: FieldPlace, where = ""): void {
+    for (const { kind, why } of FIELD_JUDGE.judge(fields, place)) {
+      if (kind !== "reserved" && !this.ctx.options["allow-unknown"])
+        throw new ErrInvalidTask(`${where}${why} (--allow-unknown passes it)`, {
+          phase: "enqueue",
+          hint: "it would have no effect; see the fields in docs/tasks.md",
+        });
+      if (this.told.has(why)) continue;
+      this.told.add(why);
+      this.ctx.out.note(`warning: ${safe(where + why)}`);
+    }
+  }
+
+  /** Passes on the pieces of a batch, and checks its lines on the way. Lines without an object are left to the run. */
+  async *lines(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    let rest: Buffer = Buffer.alloc(0);
+    let number = 0;
+    for await (const piece of source) {
+      const data: Buffer = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
+      let from = 0;
+      for (let at = data.indexOf(NEWLINE); at !== -1; at = data.indexOf(NEWLINE, from)) {
+        this.checkLine(data.toString("utf8", from, at), ++number);
+        from = at + 1;
+      }
+      rest = data.subarray(from);
+      if (rest.length > TASK_BYTES_MAX) rest = Buffer.alloc(0);
+      yield piece;
+    }
+    this.checkLine(rest.toString("utf8"), number + 1);
+  }
+
+  private checkLine(text: string, number: number): void {
+    const fields = parseObject(text);
+    if (fields !== undefined) this.check(fields, "line", `line ${number}: `);
+  }
+}
