@@ -24,6 +24,8 @@ export interface RunLimiter {
   readonly limits: RunLimits;
   /** Never rejects. */
   begin(start: ProgramStart): Promise<LimitedProgram>;
+  /** Ends the processes that its programs have left behind, as far as they are known. Their programs have ended. */
+  endLeft(): void;
 }
 
 export type MakeLimiter = (limits: RunLimits) => RunLimiter;

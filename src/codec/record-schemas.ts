@@ -93,6 +93,10 @@ const USAGE = {
     minimum: 0,
     description: "the most memory that a program of the last run was seen to have",
   }),
+  left_processes: Type.Integer({
+    minimum: 1,
+    description: "how many processes the last run left running; see keep_background",
+  }),
 };
 
 const Machine = Type.String({ description: "the other machine at which the last run was" });

@@ -260,6 +260,10 @@ export const TaskSchema = Type.Object(
       description:
         "files that it reads and writes; tasks that would meet there run one after the other",
     }),
+    keep_background: Type.Boolean({
+      description:
+        "true: processes that its programs leave behind go on; false: they are ended. Default: those of a plain exec without run_limits go on",
+    }),
     dedup_key: Type.String({
       description: "while a task of this key waits or runs, another one is not run",
     }),

@@ -86,6 +86,8 @@ export interface Task extends CallbackFields {
   verify?: string[][];
   /** Files that must exist after the run and not be older than the first run. Paths are relative to where the task runs. */
   expect_files?: string[];
+  /** Whether processes that its programs leave behind go on. Left out: only those of a plain `exec` without limits. */
+  keep_background?: boolean;
   /** `auto`: its runs work in a git worktree of their own. `none`: they do not, whatever the settings of the agent say. */
   worktree?: "auto" | "none";
   /** Programs, each as argv, that make a new worktree ready. */

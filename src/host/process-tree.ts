@@ -13,6 +13,8 @@ export const DROP_VARIABLE = "MAILCHUTE_DROP";
 /** A path in the state tree of the run, even when the program sets another state tree for its children. */
 export const TASK_FILE_VARIABLE = "MAILCHUTE_TASK_FILE";
 
+const LEASE_ENTRY = Buffer.from(`${LEASE_VARIABLE}=`);
+
 /** Separates a lease from the number of a line of its batch. To end the lease is to end its lines. */
 const PART_MARK = ".".charCodeAt(0);
 
@@ -186,7 +188,8 @@ export function stopGroup(group: number): void {
   signalAll([-group], "SIGSTOP");
 }
 
-function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
+/** Processes that are gone, or not ours, are passed over. */
+export function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
   for (const pid of pids) {
     try {
       process.kill(pid, signal);
@@ -200,6 +203,21 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
 function bornTicksOf(lease: string): number {
   const owner = parseOwner(lease.split(".")[2] ?? "");
   return owner?.place === thisPlace() ? owner.startTicks : 0;
+}
+
+/** The lease in the variables of a process. */
+export function leaseIn(environ: Buffer | undefined): string | undefined {
+  if (environ === undefined) return undefined;
+  for (
+    let at = environ.indexOf(LEASE_ENTRY);
+    at !== -1;
+    at = environ.indexOf(LEASE_ENTRY, at + 1)
+  ) {
+    if (at > 0 && environ[at - 1] !== 0) continue;
+    const end = environ.indexOf(0, at);
+    return environ.toString("utf8", at + LEASE_ENTRY.length, end === -1 ? environ.length : end);
+  }
+  return undefined;
 }
 
 /** @param tree the tree of the lease; null when it is not known */

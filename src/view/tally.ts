@@ -1,6 +1,6 @@
 /** Counts the tasks that ended in a period, in groups. Pure: it is given the lines of the journal of events in order. */
 import { addDuration, type DurationBins, percentileOf } from "../core/percentiles.ts";
-import { addUsage, type RunUsage } from "../core/run-usage.ts";
+import { addUsage, type MeasuredUsage, type RunUsage } from "../core/run-usage.ts";
 import { isSkippedKind } from "../core/skipped.ts";
 
 type Line = Readonly<Record<string, unknown>>;
@@ -67,7 +67,7 @@ export class Tally {
   /** How long tasks that have not ended were in the inbox, by submission. */
   private readonly waits = new Map<string, unknown>();
   /** What their runs so far have used. */
-  private readonly used = new Map<string, Required<RunUsage>>();
+  private readonly used = new Map<string, MeasuredUsage>();
 
   /**
    * @param toMs excluded
@@ -129,7 +129,7 @@ export class Tally {
   }
 
   /** What the runs of a task have used, up to this line. */
-  private usageWith(line: Line, submission: string): Required<RunUsage> | undefined {
+  private usageWith(line: Line, submission: string): MeasuredUsage | undefined {
     const { cpu_ms: cpuMs, peak_memory_bytes: bytes } = line;
     const before = this.used.get(submission);
     if (typeof cpuMs !== "number" || typeof bytes !== "number") return before;

@@ -6,6 +6,7 @@ import {
   stoppedOutcome,
   timeoutOf,
 } from "../agents/agent.ts";
+import { closeBackground } from "../agents/background.ts";
 import { makeRunDir } from "../agents/program.ts";
 import { withoutSecrets } from "../agents/secrets.ts";
 import { encodeRecord } from "../codec/records.ts";
@@ -22,7 +23,7 @@ import {
   hindered,
   retryPolicyOf,
 } from "../core/outcome.ts";
-import { CODING_AGENTS } from "../core/settings.ts";
+import { type AgentSettings, CODING_AGENTS } from "../core/settings.ts";
 import { dropDirOf } from "../core/state-tree.ts";
 import type { ResultRecord } from "../core/task.ts";
 import { isOwnFileGone } from "../host/own-file-gone.ts";
@@ -37,6 +38,9 @@ import { explainUnlimited, limiterFor } from "./limited.ts";
 import type { AssignedAgent, Attempt, AttemptTools, RunHooks, Runner } from "./runner.ts";
 import { isVerified, runVerify } from "./verify.ts";
 import { wantsWorktree } from "./workspace.ts";
+
+/** A function, or another machine, leaves no process here. */
+const WITHOUT_PROGRAM: ReadonlySet<AgentSettings["kind"]> = new Set(["module", "remote"]);
 
 /** Step "read": makes an attempt with its task and agent from a fresh claim. An invalid file gets its outcome here. */
 export function readAttempt(
@@ -148,10 +152,21 @@ async function runAssigned(
   assigned: AssignedAgent | undefined,
 ): Promise<AttemptOutcome> {
   const runner = runners.find((one) => one.fits(attempt));
+  let isOpen = assigned !== undefined && !WITHOUT_PROGRAM.has(assigned.agent.settings.kind);
+  const close = async (): Promise<void> => {
+    if (!isOpen || assigned === undefined) return;
+    isOpen = false;
+    await closeBackground(assigned.agent, assigned.assignment);
+  };
   const run = async (): Promise<AttemptOutcome> => {
-    if (runner !== undefined) return runner.run(attempt, hooks, assigned);
-    if (assigned !== undefined) return runPlain(tools, attempt, assigned);
-    return invalid("ErrInvalidTask", "nothing here runs tasks of its kind");
+    try {
+      if (runner !== undefined) return await runner.run(attempt, hooks, assigned);
+      if (assigned !== undefined) return await runPlain(tools, attempt, assigned);
+      return invalid("ErrInvalidTask", "nothing here runs tasks of its kind");
+    } finally {
+      // Before its worktree is finished.
+      await close();
+    }
   };
   let drop: Drop | undefined;
   try {
@@ -166,6 +181,7 @@ async function runAssigned(
       assigned !== undefined && wantsWorktree(assigned.assignment.task, assigned.agent.settings);
     return isApart ? await runInWorkspace(tools, attempt, assigned, run) : await run();
   } finally {
+    await close();
     await drop?.close();
   }
 }

@@ -53,6 +53,7 @@ const BAD: [string, string[]][] = [
     ["1", "null", "true", "[]", "{}", '["a"]'],
   ]),
   ...NUMBER_FIELDS.map((field): [string, string[]] => [field, NOT_INTEGERS]),
+  ["keep_background", ["1", "null", '"true"', "[]", "{}"]],
   ...TIME_FIELDS.map((field): [string, string[]] => [
     field,
     ["-1", "253402300800", "1767225600000"],

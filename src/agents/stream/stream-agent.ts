@@ -11,6 +11,7 @@ import { stateTree } from "../../core/state-tree.ts";
 import { appendRegularText } from "../../host/regular-file.ts";
 import { accountsOf, withAccount } from "../accounts/account-settings.ts";
 import { Agent, type Assignment, StopSignal, timeoutOf, workDirOf } from "../agent.ts";
+import { keepsBackground } from "../background.ts";
 import { BreakerFile, pausedHold } from "../breaker/breaker-file.ts";
 import { pauseText, resumeText } from "../breaker/breaker-rules.ts";
 import { RunBudget } from "../budget/run-budget.ts";
@@ -173,7 +174,7 @@ export class StreamAgent extends Agent {
           stderrLog,
           limitMs,
           // Its tools may have left its group. A session may only be resumed when none of its processes is left.
-          endsTree: true,
+          endsTree: !keepsBackground(this, assignment),
           ...this.environmentFor(settings),
           beforeStop: () => watch.interrupt(),
           onStarted: () => {

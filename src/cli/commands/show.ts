@@ -6,6 +6,7 @@ import type { Diffstat } from "../../core/landing.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import {
   ago,
+  counted,
   countText,
   duration,
   fold,
@@ -122,6 +123,7 @@ function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown]
     ["landing", landingText(known)],
     ["took", took === null ? null : duration(took)],
     ["used", usageText(record)],
+    ["left", leftText(record)],
     ["error", error === undefined ? null : `${textOf(record?.["code"])}: ${textOf(error)}`],
     ["exit code", record?.["exit_code"]],
     ["signal", record?.["signal"]],
@@ -150,6 +152,11 @@ function usageText(record: Knowledge["record"]): string | null {
   const bytes = numberIn(record, "peak_memory_bytes");
   if (cpuMs === null || bytes === null) return null;
   return `${duration(cpuMs)} of CPU, up to ${bytesText(bytes)} of memory`;
+}
+
+function leftText(record: Knowledge["record"]): string | null {
+  const count = numberIn(record, "left_processes");
+  return count === null ? null : `${counted(count, "process", "processes")} that may still run`;
 }
 
 function branchText(record: Knowledge["record"]): string | null {

@@ -93,6 +93,12 @@ const TASK_OPTIONS = {
     help: "what to do with the work in its worktree (default: what its agent says, else branch)",
   },
   target: textOption("BRANCH", "the branch into which its work is brought"),
+  "keep-background": {
+    type: "text",
+    value: "BOOL",
+    choices: ["true", "false"],
+    help: "whether processes that its programs leave behind go on (default: only those of a plain command without limits)",
+  },
   payload: textOption("JSON", "any JSON value; reaches the worker digit for digit; - reads stdin"),
   dedup: textOption("KEY", "at most one task of this key: the id is derived from it"),
   "dedup-window": durationOption(
@@ -191,6 +197,8 @@ export function fieldsOf(
   put("worktree", options.worktree);
   put("land", options.land);
   put("target", options.target);
+  const keep = options["keep-background"];
+  put("keep_background", keep === undefined ? undefined : keep === "true");
   put("dedup_key", options.dedup);
   put("dedup_window_ms", options["dedup-window"]);
   if (options.after.length > 0) put("metadata", { dependencies: options.after });

@@ -51,6 +51,12 @@ export function startTicksOf(pid: number): number | undefined {
   return fields === undefined ? undefined : Number(fields[19]);
 }
 
+/** The parent of a live process; undefined when it is gone, and 0 for the first process. @throws the system's error when it cannot be read now */
+export function parentOf(pid: number): number | undefined {
+  const fields = fieldsOf(pid);
+  return fields === undefined ? undefined : Number(fields[1]);
+}
+
 /** The fields after its name in `stat`; undefined for a process that is gone, or a zombie. */
 function fieldsOf(pid: number): string[] | undefined {
   const stat = readProc(`/proc/${pid}/stat`)?.toString();

@@ -12,6 +12,7 @@ import {
   stoppedOutcome,
   timeoutOf,
 } from "../../agents/agent.ts";
+import { closeBackground } from "../../agents/background.ts";
 import { encodeBadLine, encodeLineResult } from "../../codec/batch-codec.ts";
 import { Heap } from "../../core/backlog.ts";
 import { type BatchCounts, noCounts, Slots } from "../../core/batch.ts";
@@ -386,7 +387,8 @@ class BatchRun {
     }
     const hindrance = markStart(assignment);
     const ran = hindrance === undefined ? line.agent.run(assignment) : Promise.resolve(hindrance);
-    (isVerified(line.task) ? this.verified(line, assignment, ran) : ran).then(
+    const checked = isVerified(line.task) ? this.verified(line, assignment, ran) : ran;
+    (line.isModule ? checked : this.closed(line, assignment, checked)).then(
       (outcome) => this.ended(line, outcome),
       (error: unknown) => this.ended(line, brokenAgent(line.agent.name, error)),
     );
@@ -402,6 +404,18 @@ class BatchRun {
     if (outcome.kind !== "completed") return outcome;
     const limitMs = timeoutOf(assignment, line.agent.settings);
     return (await runVerify(assignment, limitMs, line.startedMs, () => this.nowMs())) ?? outcome;
+  }
+
+  private async closed(
+    line: LineRun,
+    assignment: Assignment,
+    checked: Promise<AttemptOutcome>,
+  ): Promise<AttemptOutcome> {
+    try {
+      return await checked;
+    } finally {
+      await closeBackground(line.agent, assignment);
+    }
   }
 
   private ended(line: LineRun, outcome: AttemptOutcome): void {

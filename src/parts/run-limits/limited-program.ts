@@ -21,18 +21,26 @@ const SHELL_BASE = 128;
 
 const watch = new TreeWatch();
 
-/** @param used what the programs of the run have used so far; the use of this program is added */
+/** The programs of a run that have ended. */
+export interface PastPrograms {
+  /** The processor time that they used (ms). */
+  cpuMs: number;
+  /** Each ends what one of them has left behind. */
+  endLeft: (() => void)[];
+}
+
+/** @param past this program is added at its end */
 export function limitProgram(
   limits: RunLimits,
   start: ProgramStart,
-  used: { cpuMs: number },
+  past: PastPrograms,
 ): LimitedProgram {
   const { argv, env, cwd, lease } = start;
   // A missing program is started without a shell, so that the error names the program and not the shell.
   const isThere = findProgram(argv[0] ?? "", env["PATH"], cwd) !== undefined;
   const group = isThere ? runGroups().make(limits) : undefined;
-  const system = systemLimits(limits, used.cpuMs, group);
-  const counted = group === undefined ? undefined : new GroupWatch(group, limits, used.cpuMs);
+  const system = systemLimits(limits, past.cpuMs, group);
+  const counted = group === undefined ? undefined : new GroupWatch(group, limits, past.cpuMs);
   // Only the table of processes counts what a process writes. A control group does not.
   const seen = group === undefined ? limits : { disk_bytes: limits.disk_bytes ?? 0 };
   const isSeen = hostKind() === "proc" && Object.values(seen).some((max) => max > 0);
@@ -42,14 +50,18 @@ export function limitProgram(
     watch(pid, onFault) {
       counted?.start(onFault);
       if (isSeen)
-        watched = watch.add({ pid, lease, limits: seen, cpuMsBefore: used.cpuMs, onFault });
+        watched = watch.add({ pid, lease, limits: seen, cpuMsBefore: past.cpuMs, onFault });
     },
     close(end) {
       if (watched !== undefined) watch.remove(watched);
       counted?.stop();
       const fault = counted === undefined ? undefined : lastLook(counted);
       const cpuMs = counted?.use.cpuMs ?? watched?.use.cpuMs ?? 0;
-      used.cpuMs = Math.max(used.cpuMs, cpuMs);
+      past.cpuMs = Math.max(past.cpuMs, cpuMs);
+      past.endLeft.push(() => {
+        group?.kill();
+        watched?.killLeft();
+      });
       if (group !== undefined) runGroups().remove(group);
       return fault ?? (isThere ? endedBySystem(limits, system, end) : undefined);
     },

@@ -1,13 +1,14 @@
 /** Keeps the programs of runs within their limits. The system enforces some limits, and mailchute watches the rest. */
 import type { MakeLimiter, ProgramStart, RunLimiter } from "../../agents/run-limiter.ts";
 import type { RunLimits } from "../../core/run-limits.ts";
+import type { PastPrograms } from "./limited-program.ts";
 
 export const runLimits: MakeLimiter = (limits) => new LoadedLimiter(limits);
 
 /** Loads the code for the first run that has limits. */
 class LoadedLimiter implements RunLimiter {
   readonly limits: RunLimits;
-  private readonly used = { cpuMs: 0 };
+  private readonly past: PastPrograms = { cpuMs: 0, endLeft: [] };
 
   constructor(limits: RunLimits) {
     this.limits = limits;
@@ -15,6 +16,10 @@ class LoadedLimiter implements RunLimiter {
 
   async begin(start: ProgramStart) {
     const { limitProgram } = await import("./limited-program.ts");
-    return limitProgram(this.limits, start, this.used);
+    return limitProgram(this.limits, start, this.past);
+  }
+
+  endLeft(): void {
+    for (const end of this.past.endLeft) end();
   }
 }

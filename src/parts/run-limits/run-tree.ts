@@ -67,6 +67,11 @@ export class RunTree {
     return queue;
   }
 
+  /** The processes at the last look. */
+  get rows(): UsageRow[] {
+    return [...this.members.values()].map(({ row }) => row);
+  }
+
   /** Processor time of all processes of the run, also of those that are gone. */
   get cpuMs(): number {
     return this.cpuMsMax;

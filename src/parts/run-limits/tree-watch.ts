@@ -3,10 +3,10 @@
  * while a run is near one of its limits, but never for more than a small part of the time.
  */
 import type { LimitFault, RunLimits } from "../../core/run-limits.ts";
-import { LEASE_VARIABLE } from "../../host/process-tree.ts";
+import { leaseIn, signalAll } from "../../host/process-tree.ts";
 import { readResident, readShare, readWritten } from "../../host/process-usage.ts";
 import { isNewborn } from "../../host/processes/newborn.ts";
-import { listUsage, type UsageRow } from "../../host/processes/proc-table.ts";
+import { listUsage, startTicksOf, type UsageRow } from "../../host/processes/proc-table.ts";
 import { readProc } from "../../host/read-proc.ts";
 import { overLimit, type RunUse, soonestMs } from "./judge.ts";
 import { type Listing, makeListing, RunTree } from "./run-tree.ts";
@@ -54,6 +54,23 @@ export class Watched {
         ? { memoryBytes: memoryOf(pids, limits.memory_bytes ?? 0) }
         : {}),
     };
+  }
+
+  /** Ends the processes that the last look saw and that are still there, also those that have cleared their environment. */
+  killLeft(): void {
+    const left = this.tree.rows.filter(({ pid, startTicks }) => isStill(pid, startTicks));
+    signalAll(
+      left.map(({ pid }) => pid),
+      "SIGKILL",
+    );
+  }
+}
+
+function isStill(pid: number, startTicks: number): boolean {
+  try {
+    return startTicksOf(pid) === startTicks;
+  } catch {
+    return false;
   }
 }
 
@@ -155,14 +172,3 @@ export class TreeWatch {
 }
 
 const NOTHING: ReadonlySet<number> = new Set();
-const ENTRY = Buffer.from(`${LEASE_VARIABLE}=`);
-
-function leaseIn(environ: Buffer | undefined): string | undefined {
-  if (environ === undefined) return undefined;
-  for (let at = environ.indexOf(ENTRY); at !== -1; at = environ.indexOf(ENTRY, at + 1)) {
-    if (at > 0 && environ[at - 1] !== 0) continue;
-    const end = environ.indexOf(0, at);
-    return environ.toString("utf8", at + ENTRY.length, end === -1 ? environ.length : end);
-  }
-  return undefined;
-}
