@@ -101,6 +101,22 @@ export async function takeSnapshot(
   };
 }
 
+/**
+ * A snapshot of a worktree that a run has removed, with its branch.
+ * @param tips commits that no ref has, the newest first. @param base what it holds without any
+ */
+export async function snapshotOfGone(
+  repository: Repository,
+  tips: readonly string[],
+  base: string,
+): Promise<Snapshot> {
+  const tree = await treeOf(atCommonDir(repository), tips[0] ?? base);
+  const held = tips.map((commit, n) => [n === 0 ? "head" : "earlier", commit] as const);
+  const isChanged = tips.length > 0;
+  const nothing = { missing: [], uncommittable: [], bytes: [] };
+  return { ...nothing, tree, work: tree, parents: tips, held, isChanged };
+}
+
 /** Whether everything in it is also on a branch or in an earlier save. */
 export function isEmpty({ isChanged, held, missing }: Snapshot): boolean {
   return !isChanged && missing.length === 0 && held.every(([what]) => what === "head");

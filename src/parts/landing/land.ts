@@ -117,7 +117,10 @@ export class Landing {
     if (earlier !== undefined && at !== undefined && (tip === undefined || earlier.tip === tip))
       if (await isAncestor(call, earlier.commit, at))
         return this.landed(order, repository, earlier);
-    if (tip === undefined) return forPerson(`the branch ${branch} of ${task_id} is gone`);
+    if (tip === undefined)
+      return forPerson(
+        `the branch ${branch} of ${task_id} is gone. If a run has removed it, its work is saved: mailchute rescue ${task_id}`,
+      );
     if (tip === order.base) return success(order, "nothing", tip, "nothing to land");
     if (land === "exec")
       return (await this.review(order, repository, tip, at)) ?? (await this.handOver(order, tip));

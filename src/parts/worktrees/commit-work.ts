@@ -8,7 +8,7 @@ import { atCommonDir, commitOf, isAncestor, type Repository } from "../../git/re
 import { askGit, type GitCall, gitList, gitText } from "../../git/run-git.ts";
 import { statusOf, type WorktreeStatus } from "../../git/status.ts";
 import { branchOf } from "./names.ts";
-import { type SaveOrder, saveWork } from "./save.ts";
+import { isGone, type SaveOrder, saveWork } from "./save.ts";
 
 /** Longest subject (characters). */
 const SUBJECT_MAX = 72;
@@ -21,7 +21,8 @@ const SUBJECT_MAX = 72;
 export async function commitWork(order: SaveOrder, task: Task): Promise<string | undefined> {
   const { repository, worktree, id } = order;
   const { path, gitDir } = worktree;
-  if (path === undefined) return undefined;
+  // The run has removed it: nothing is left to commit.
+  if (path === undefined || isGone(worktree)) return undefined;
   const call: GitCall = { cwd: path, gitDir, env: repository.env };
   const branch = `refs/heads/${branchOf(id)}`;
   const status = await statusOf(repository, worktree);

@@ -3,9 +3,10 @@
  * next run goes on from there. Work in the worktree is saved before any of it is replaced.
  */
 import fs from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { ErrGit } from "../../core/errors.ts";
 import { noteCheckout, noteSetup } from "../../git/files-look.ts";
+import { linkHeadLog } from "../../git/head-log.ts";
 import { makeRef, refuseClash } from "../../git/refs.ts";
 import {
   atCommonDir,
@@ -21,9 +22,9 @@ import type { Worktree } from "../../git/snapshot.ts";
 import { inTurn } from "../../git/turn.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import { readMade, writeMade } from "./made-note.ts";
-import { baseRefOf, branchOf, refsOf, repositoryNote, worktreePath } from "./names.ts";
+import { baseRefOf, branchOf, headLogOf, refsOf, repositoryNote, worktreePath } from "./names.ts";
 import { headOfSave, restoreFiles } from "./restore.ts";
-import { saveWork } from "./save.ts";
+import { isGone, saveWork } from "./save.ts";
 import { startOf } from "./start.ts";
 import { noteUser, userOf, WorktreeTaken } from "./worktree-user.ts";
 
@@ -63,6 +64,7 @@ export async function makeWorktree(order: WorktreeOrder): Promise<MadeWorktree> 
   const gitDir = await inTurn(repository, async () => {
     refuseTaken(order, repository, path);
     const made = await register(order, repository, path);
+    linkHeadLog(made, headLogOf(repository.commonDir, id));
     noteUser(made, id, order.user);
     return made;
   });
@@ -114,6 +116,7 @@ async function register(
   const known = findGitDir(repository, path);
   dropStaleLocks(repository, order.id, known);
   if (known !== undefined && isWhole(known, path)) return known;
+  if (known === undefined) await saveRemoved(order, repository, path);
   if (known !== undefined) await forget(order, repository, known, path);
   else if (fs.existsSync(path) && fs.readdirSync(path).length > 0)
     throw new ErrGit(`${path} is there, and is no worktree of ${repository.commonDir}`, {
@@ -173,6 +176,21 @@ async function forget(
   // git itself does not remove a directory with that mark. A run can only have left files in a worktree that was checked out.
   fs.rmSync(gitDir, { recursive: true, force: true });
   fs.rmSync(join(path, ".git"), { force: true });
+}
+
+/** Saves the commits of a worktree that an earlier run has removed with its branch. */
+async function saveRemoved(
+  { id, attempt }: WorktreeOrder,
+  repository: Repository,
+  path: string,
+): Promise<void> {
+  const { commonDir } = repository;
+  if (!fs.existsSync(headLogOf(commonDir, id))) return;
+  if ((await baseOf(repository, id)) === undefined) return;
+  const gitDir = join(commonDir, "worktrees", basename(path));
+  const worktree = { path: undefined, gitDir, branch: branchOf(id) };
+  if (isGone(worktree))
+    await saveWork({ repository, worktree, id, attempt: attempt - 1, withoutFilters: true });
 }
 
 /** Writes the files of the branch. Called only before the first run: a worktree without an index was never used. */

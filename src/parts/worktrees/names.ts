@@ -42,6 +42,11 @@ export function endedRefOf(id: string): string {
   return `${refsOf(id)}ended`;
 }
 
+/** Where the list of the commits of a task's worktree is kept, in case a run removes the worktree. */
+export function headLogOf(commonDir: string, id: string): string {
+  return join(commonDir, "mailchute-heads", refPart(id));
+}
+
 /** The ref of a save. @param repeat from 1; a task that is submitted again counts its runs from 1 again */
 export function saveRefOf(id: string, attempt: number, repeat: number): string {
   return `${refsOf(id)}${attempt}${repeat === 1 ? "" : `.${repeat}`}`;

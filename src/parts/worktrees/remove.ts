@@ -9,7 +9,7 @@ import { branchesWith, deleteRefs, listRefs } from "../../git/refs.ts";
 import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
 import { askGit, gitText } from "../../git/run-git.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
-import { baseRefOf, branchOf, endedRefOf, trashDir, worktreePath } from "./names.ts";
+import { baseRefOf, branchOf, endedRefOf, headLogOf, trashDir, worktreePath } from "./names.ts";
 import { dropPorts } from "./ports.ts";
 import { type Saved, type SaveOrder, savesOf, saveWork } from "./save.ts";
 import { parentsOfPlainMerge } from "./start.ts";
@@ -34,6 +34,7 @@ export async function removeWorktree(order: SaveOrder, worktreesDir: string): Pr
   await askGit(atCommonDir(repository), "worktree", "remove", path);
   await dropSpareBranch(repository, id);
   dropPorts(path);
+  fs.rmSync(headLogOf(repository.commonDir, id), { force: true });
   await emptyTrash(worktreesDir);
   return saved;
 }

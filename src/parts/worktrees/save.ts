@@ -1,4 +1,6 @@
 /** Saves under a ref what only a worktree holds, so that it outlives the worktree. */
+import fs from "node:fs";
+import { lostCommits } from "../../git/head-log.ts";
 import { listRefs, makeRef } from "../../git/refs.ts";
 import { atCommonDir, type Repository } from "../../git/repository.ts";
 import { gitText } from "../../git/run-git.ts";
@@ -6,10 +8,19 @@ import {
   commitSnapshot,
   isEmpty,
   type Snapshot,
+  snapshotOfGone,
   takeSnapshot,
   type Worktree,
 } from "../../git/snapshot.ts";
-import { compareSaves, readSave, refsOf, type Save, saveRefOf } from "./names.ts";
+import {
+  baseRefOf,
+  compareSaves,
+  headLogOf,
+  readSave,
+  refsOf,
+  type Save,
+  saveRefOf,
+} from "./names.ts";
 
 export interface SaveOrder {
   repository: Repository;
@@ -35,7 +46,9 @@ const REPEATS_MAX = 10_000;
 /** A kill at any step leaves objects that no ref names, or the whole save. @throws ErrGit, system errors */
 export async function saveWork(order: SaveOrder): Promise<Saved> {
   const { repository, worktree, id, attempt } = order;
-  const snapshot = await takeSnapshot(repository, worktree, order);
+  const snapshot = isGone(worktree)
+    ? await snapshotOfLost(order)
+    : await takeSnapshot(repository, worktree, order);
   if (isEmpty(snapshot)) return { snapshot, ref: undefined };
   const before = await savesOf(repository, id);
   for (const save of before)
@@ -48,6 +61,21 @@ export async function saveWork(order: SaveOrder): Promise<Saved> {
     if (await makeRef(repository, { name, commit })) return { snapshot, ref: name };
   }
   throw new Error(`${id} has more than ${REPEATS_MAX} saves of run ${attempt}`);
+}
+
+/** Whether git does not know the worktree any more, because a run has removed it. */
+export function isGone({ gitDir }: Worktree): boolean {
+  return !fs.existsSync(gitDir);
+}
+
+/** What a removed worktree had in commits that no ref has. */
+async function snapshotOfLost({ repository, worktree, id }: SaveOrder): Promise<Snapshot> {
+  const base = baseRefOf(id);
+  const tips = await lostCommits(repository, headLogOf(repository.commonDir, id), base);
+  const snapshot = await snapshotOfGone(repository, tips, base);
+  if (worktree.path === undefined) return snapshot;
+  const left = [`${worktree.path} is there, and git does not know it any more`];
+  return { ...snapshot, uncommittable: left, missing: left };
 }
 
 /** All saves of a task, the oldest first; without an id, of all tasks. */

@@ -6,7 +6,13 @@ import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
 import type { WorkFacts } from "../../core/landing.ts";
 import { type AttemptOutcome, failed, hindered } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
-import { findGitDir, openRepository, type Repository } from "../../git/repository.ts";
+import {
+  atCommonDir,
+  commitOf,
+  findGitDir,
+  openRepository,
+  type Repository,
+} from "../../git/repository.ts";
 import { isDiskFull } from "../../git/run-git.ts";
 import {
   changesBetween,
@@ -32,10 +38,10 @@ import { commitWork } from "./commit-work.ts";
 import { type Holdings, lookAt, reasonsToStay } from "./holdings.ts";
 import { readMade } from "./made-note.ts";
 import { dropStaleLocks, type MadeWorktree, makeWorktree, markReady } from "./make.ts";
-import { changedRefOf, worktreesDir } from "./names.ts";
+import { changedRefOf, headLogOf, worktreesDir } from "./names.ts";
 import { takePorts } from "./ports.ts";
 import { dropLandedBranch, removeWorktree } from "./remove.ts";
-import { type SaveOrder, saveWork } from "./save.ts";
+import { isGone, type SaveOrder, saveWork } from "./save.ts";
 import { branchToBuildOn, noteWork, refuseBadLanding } from "./work-facts.ts";
 import { isUnfinished, userOf, WorktreeTaken } from "./worktree-user.ts";
 
@@ -126,10 +132,11 @@ export class TaskWorktrees implements Workspaces {
       return { outcome: outcome.kind === "completed" ? notDone(error, why) : outcome };
     }
     const { order, work, isWhole } = kept;
+    if (isGone(worktree)) fs.rmSync(headLogOf(repository.commonDir, id), { force: true });
     const isForLanding = work?.landing === "pending" || id !== task.id;
     if (isLast && isWhole && !isForLanding)
       await inTurn(repository, async () => {
-        const reasons = reasonsToStay(await this.lookAt(repository, worktree, id));
+        const reasons = reasonsToStay(await this.lookAt(repository, order.worktree, id));
         if (reasons.length === 0)
           await removeWorktree(order, fs.realpathSync(worktreesDir(stateDir, settings)));
       }).catch((error: unknown) => {
@@ -158,7 +165,8 @@ export class TaskWorktrees implements Workspaces {
     ...[assigned, made, outcome, isLast]: FinishedRun
   ): Promise<Kept> {
     const { task, attempt } = assigned.assignment;
-    const { repository, worktree } = made;
+    const { repository } = made;
+    const worktree = asLeft(made.worktree);
     const id = worktreeIdOf(task);
     const changed = await this.noteChanges(id, made);
     const withoutFilters = changed.length > 0;
@@ -167,9 +175,11 @@ export class TaskWorktrees implements Workspaces {
     const isCompleted = outcome.kind === "completed" && outcome.verdict !== "checkpoint";
     // A run that has changed settings of the repository could have added a filter, which would change the committed contents.
     if (isCompleted && !withoutFilters) await this.commit(order, task, isLastTry);
-    const { snapshot } = await saveWork(order);
+    const { snapshot, ref } = await saveWork(order);
+    if (isGone(worktree)) await this.tellGone(order, task, ref);
     const work = isLast && isCompleted ? await noteWork(assigned, made, snapshot) : undefined;
-    return { order, work, isWhole: snapshot.missing.length === 0 && !withoutFilters };
+    const isWhole = snapshot.missing.length === 0 && !withoutFilters && !isGone(worktree);
+    return { order, work, isWhole };
   }
 
   /** See `Workspaces.release`. */
@@ -210,6 +220,21 @@ export class TaskWorktrees implements Workspaces {
     );
   }
 
+  /** The run itself has removed its worktree. What it had in commits is on the branch, or in a save. */
+  private async tellGone(
+    { repository, worktree, id }: SaveOrder,
+    task: Task,
+    ref: string | undefined,
+  ): Promise<void> {
+    const tip = await commitOf(atCommonDir(repository), `refs/heads/${worktree.branch}`);
+    const saved =
+      ref === undefined ? "" : `; its commits are saved in ${ref} (mailchute rescue ${id})`;
+    const branch = tip === undefined ? `, and the branch ${worktree.branch}` : "";
+    const files = worktree.path === undefined ? "" : `; its files stay in ${worktree.path}`;
+    const what = `the run of task ${task.id} has removed its worktree${branch}`;
+    this.raise("worktree", `${what}${saved}${files}`);
+  }
+
   /** Finds what the run changed in the settings of the repository, and marks it with a ref. */
   private async noteChanges(id: string, { repository, worktree }: MadeWorktree): Promise<string[]> {
     const before = readMade(worktree.gitDir)?.settings;
@@ -229,6 +254,11 @@ export class TaskWorktrees implements Workspaces {
     const { tree, trays } = this.tools;
     new Alerts(tree.alerts, trays.clock, say).alert(kind, message);
   }
+}
+
+/** The worktree as a run has left it. */
+function asLeft(worktree: Worktree & { path: string }): Worktree {
+  return { ...worktree, path: fs.existsSync(worktree.path) ? worktree.path : undefined };
 }
 
 function unmade(error: unknown): AttemptOutcome {

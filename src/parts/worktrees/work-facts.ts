@@ -67,7 +67,9 @@ export async function noteWork(
   const { branch } = worktree;
   const tip = await commitOf(atCommonDir(repository), `refs/heads/${branch}`);
   const diffstat = await diffstatBetween(repository, base, snapshot.work);
-  const isNothing = tip === base && diffstat.files === 0 && snapshot.uncommittable.length === 0;
+  // A run may have removed the branch.
+  const isUnmoved = tip === base || (tip === undefined && snapshot.held.length === 0);
+  const isNothing = isUnmoved && diffstat.files === 0 && snapshot.uncommittable.length === 0;
   const work = { branch, base, target, diffstat };
   if (isNothing) return { landing: "nothing", ...work };
   const { verify, setup = readPrograms(agent.settings.setup ?? []), env = {} } = task;

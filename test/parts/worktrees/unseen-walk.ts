@@ -152,16 +152,7 @@ async function load(src: string) {
 export async function walk(dir: string, one: Walk, src: string): Promise<string[]> {
   const mc = await load(src);
   const repo = newPersonalRepository(dir, one);
-  const made = await mc.makeWorktree({
-    id: "a",
-    user: "a",
-    isUnfinished: () => false,
-    attempt: 1,
-    dir: repo.dir,
-    buildsOn: undefined,
-    worktreesDir: join(dir, "worktrees"),
-    env: GIT_ENVIRONMENT,
-  });
+  const made = await makeFor(mc, dir, repo);
   const { repository, worktree } = made;
   const { path } = worktree;
   for (const script of one.setup) run(path, script);
@@ -203,6 +194,44 @@ export async function walk(dir: string, one: Walk, src: string): Promise<string[
     lost.push(...(await isKept()));
   }
   return lost;
+}
+
+/** A run that commits, and removes its worktree with its branch. @returns its commits that no ref has at its end */
+export async function lostCommitsOf(
+  dir: string,
+  acts: string,
+  setting: string,
+  src: string,
+): Promise<string[]> {
+  const mc = await load(src);
+  const plain = { isSparse: false, setup: [], acts: [], isCompleted: true };
+  const repo = newPersonalRepository(dir, { ...plain, settings: [setting] });
+  const made = await makeFor(mc, dir, repo);
+  const { repository, worktree } = made;
+  await mc.markReady("a", made);
+  const commit = `commit() { git add -A; ${ALLOW} commit -qm own; git rev-parse HEAD; }`;
+  const commits = run(worktree.path, `${commit}; ${acts}`).trim().split("\n");
+  run(repo.dir, `git worktree remove --force ${worktree.path}; git branch -D mailchute/a`);
+  const gone = { ...worktree, path: undefined };
+  await mc.saveWork({ repository, worktree: gone, id: "a", attempt: 1, withoutFilters: false });
+  return commits.filter((one) => repo.git("for-each-ref", "--contains", one) === "");
+}
+
+function makeFor(
+  mc: Awaited<ReturnType<typeof load>>,
+  dir: string,
+  repo: TestRepository,
+): ReturnType<typeof mc.makeWorktree> {
+  return mc.makeWorktree({
+    id: "a",
+    user: "a",
+    isUnfinished: () => false,
+    attempt: 1,
+    dir: repo.dir,
+    buildsOn: undefined,
+    worktreesDir: join(dir, "worktrees"),
+    env: GIT_ENVIRONMENT,
+  });
 }
 
 function newPersonalRepository(dir: string, { settings, isSparse }: Walk): TestRepository {

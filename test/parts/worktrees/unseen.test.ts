@@ -6,7 +6,16 @@ import { breakSources, type Change } from "../../support/broken.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { IS_WHOLE, WALKS_SEED } from "../../support/walks.ts";
-import { type Act, LANDS, randomWalk, SUBMODULE, type Walk, walk } from "./unseen-walk.ts";
+import { inWorktree, newPlace } from "./place.ts";
+import {
+  type Act,
+  LANDS,
+  lostCommitsOf,
+  randomWalk,
+  SUBMODULE,
+  type Walk,
+  walk,
+} from "./unseen-walk.ts";
 
 const SRC = fileURLToPath(new URL("../../../src", import.meta.url));
 const WALKS = IS_WHOLE ? 400 : 8;
@@ -20,6 +29,37 @@ test("random worktrees: each byte is on the branch, in a save, or still in the w
     if (lost.length > 0) bad.push(`seed ${seed}: ${lost.join(", ")}: ${JSON.stringify(one)}`);
   }
   expect(bad).toEqual([]);
+});
+
+test("commits that a run has made are kept when it removes its worktree and its branch", async () => {
+  const acts = "echo one > own.txt; commit; git checkout -q HEAD~1; echo two > two.txt; commit";
+  for (const setting of ["core.logAllRefUpdates=true", "core.logAllRefUpdates=false"]) {
+    expect(await lostCommitsOf(tempDir(), acts, setting, SRC)).toEqual([]);
+    const change = { file: "git/head-log.ts", from: "fs.linkSync(log, kept);", to: "" };
+    const broken = join(breakSources(change), "src");
+    expect(await lostCommitsOf(tempDir(), acts, setting, broken)).toHaveLength(2);
+  }
+});
+
+test("a run that removes its worktree says what became of its work, also in its record", async () => {
+  const place = newPlace();
+  const removes = "git worktree remove --force $PWD; git -C ../../../repo branch -D mailchute/";
+  const scripts = { a: `echo x > x; commit; ${removes}a`, b: `${removes}b`, c: "rm -rf $PWD" };
+  for (const [id, script] of Object.entries(scripts))
+    place.pool.drop(id, inWorktree(script, { land: "merge" }));
+  await (await place.pool.start(["--drain"])).ended;
+  expect(await place.pool.result("a")).toMatchObject({ landing: "pending" });
+  expect((await place.pool.error("a.land"))["error"]).toContain("mailchute rescue a");
+  expect(place.repo.git("show", "refs/mailchute/a/1:x")).toBe("x");
+  for (const id of ["b", "c"])
+    expect(await place.pool.result(id), id).toMatchObject({ landing: "nothing" });
+  const alerts = place.pool
+    .alerts()
+    .flatMap((one) => (one["alert"] === "worktree" ? [one["message"]] : []));
+  expect(alerts.sort()).toEqual([
+    "the run of task a has removed its worktree, and the branch mailchute/a; its commits are saved in refs/mailchute/a/1 (mailchute rescue a)",
+    "the run of task b has removed its worktree, and the branch mailchute/b",
+  ]);
 });
 
 const PLAIN: Walk = { settings: [], isSparse: false, setup: [], acts: [], isCompleted: true };
