@@ -55,8 +55,8 @@ test("a run that removes its worktree says what became of its work, also in its 
     expect(await place.pool.result(id), id).toMatchObject({ landing: "nothing" });
   const alerts = place.pool
     .alerts()
-    .flatMap((one) => (one["alert"] === "worktree" ? [one["message"]] : []));
-  expect(alerts.sort()).toEqual([
+    .flatMap((one) => (one["alert"] === "worktree" ? [String(one["message"])] : []));
+  expect(alerts.sort((a, b) => (a < b ? -1 : 1))).toEqual([
     "the run of task a has removed its worktree, and the branch mailchute/a; its commits are saved in refs/mailchute/a/1 (mailchute rescue a)",
     "the run of task b has removed its worktree, and the branch mailchute/b",
   ]);
