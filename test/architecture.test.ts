@@ -42,7 +42,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   library: [...TASKS, "agents", "view", "worker", "supervisor"],
   agents: ["core", "host", "journal", "questions"],
   // The read model: what the command line, and later a page, shows of a state tree. It changes nothing.
-  view: [...TASKS, "agents", "text"],
+  view: [...TASKS, "agents", "git", "text"],
   worker: [...TASKS, "agents"],
   // The supervisor starts workers and speaks to them, and never runs a task itself.
   "supervisor/environment": [...TASKS, "worker"],
@@ -81,7 +81,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/chat": [...SHELL, ...CLI_ROOMS, "cli/commands"],
   "parts/costs": [...SHELL, ...CLI_ROOMS],
   "parts/codex": [...TASKS, "agents"],
-  "parts/claude": ["core", "agents"],
+  "parts/claude": ["core", "host", "agents"],
   "parts/mail": [...SHELL, ...CLI_ROOMS, "git", "supervisor", ...QUEUE_BELOW],
   "parts/demo": [...SHELL, ...CLI_ROOMS],
   "parts/doctor": [...SHELL, ...CLI_ROOMS, ...BY_HAND],

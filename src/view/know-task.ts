@@ -20,7 +20,7 @@ import {
   type TaskPlace,
   traysOf,
 } from "./find-task.ts";
-import { type LandingView, lookForLanding } from "./landing.ts";
+import { askForLanding, type LandingView, lookForLanding } from "./landing.ts";
 import { readRemoteRuns } from "./remote-runs.ts";
 import { readJsonObject } from "./scan.ts";
 import { closedGates, gateTest, readSupervisor, whyAt } from "./supervisor.ts";
@@ -101,7 +101,7 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
         ? (readTaskProgress(run) ?? null)
         : (elsewhere?.progress ?? null),
     elsewhere,
-    landing: mayHaveLeft(place) ? (lookForLanding(tree, id, record) ?? null) : null,
+    landing: mayHaveLeft(place) ? ((await askForLanding(tree, id, record)) ?? null) : null,
     field_warnings: fieldWarnings(tree, place, task),
     batch: batchText(place, record, run) ?? null,
     failed_lines: failedLinesText(countsOf(record)) ?? null,

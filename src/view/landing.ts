@@ -14,6 +14,8 @@ export interface LandingView {
   state: "open" | "landed" | "failed";
   /** What the landing waits for, why the work could not land, or where the work is. */
   why: string;
+  /** The commit that has landed. */
+  commit?: string;
 }
 
 /** The work that a task has left on its branch. */
@@ -29,6 +31,10 @@ export interface Work extends Diffstat {
   /** The commit at which the branch began. */
   base: string;
   target: string;
+  /** The git directory of its repository. */
+  repository: string;
+  /** The commit that has landed; "" for other work. */
+  commit: string;
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -69,6 +75,8 @@ export function lookForWork(tree: StateTree, id: string, record?: Json): Work | 
     branch: textOf(order["branch"]),
     base: textOf(order["base"]),
     target: textOf(order["target"]),
+    repository: textOf(order["repository"], ""),
+    commit: landing?.commit ?? "",
     files: files ?? 0,
     insertions: insertions ?? 0,
     deletions: deletions ?? 0,
@@ -92,11 +100,59 @@ export function changeText({ files, insertions, deletions }: Diffstat): string {
   return `${counted(files, "file")}, +${insertions} -${deletions}`;
 }
 
-/** All work that has an order, sorted by the id of the task. */
-export function readWork(tree: StateTree): Work[] {
+/** All work that has an order, sorted by the id of the task, as git says now: see `recheckLanded`. */
+export async function readWork(tree: StateTree): Promise<Work[]> {
+  return recheckLanded(listWork(tree));
+}
+
+/** The same, as the files say. */
+export function listWork(tree: StateTree): Work[] {
   return idsWithOrder(tree)
     .slice(0, WORK_MAX)
     .flatMap((id) => lookForWork(tree, id) ?? []);
+}
+
+/** Like `lookForLanding`, as git says now: see `recheckLanded`. */
+export async function askForLanding(
+  tree: StateTree,
+  id: string,
+  record?: Json,
+): Promise<LandingView | undefined> {
+  const landing = lookForLanding(tree, id, record);
+  const work = landing?.state === "landed" ? lookForWork(tree, id, record) : undefined;
+  if (landing === undefined || work === undefined) return landing;
+  const [{ state, why } = work] = await recheckLanded([work]);
+  return state === "failed" ? { ...landing, state, why } : landing;
+}
+
+type Landed = Pick<Work, "task_id" | "state" | "why" | "target" | "repository" | "commit">;
+
+/**
+ * Asks git whether landed work is still on a branch, because a person may have deleted the target or set it back. Work that is on none
+ * counts as failed. If git cannot be asked, the work stays as it is.
+ */
+export async function recheckLanded<T extends Landed>(works: readonly T[]): Promise<T[]> {
+  const landed = works.filter(({ state, commit }) => state === "landed" && commit !== "");
+  if (landed.length === 0) return [...works];
+  const { commitsOnNoBranch } = await import("../git/on-branches.ts");
+  const byTarget = new Map<string, T[]>();
+  for (const one of landed) {
+    const key = `${one.repository}\0${one.target}`;
+    byTarget.set(key, [...(byTarget.get(key) ?? []), one]);
+  }
+  const lost = new Set<string>();
+  for (const [key, all] of byTarget) {
+    const [repository = "", target = ""] = key.split("\0");
+    const commits = all.map(({ commit }) => commit);
+    for (const commit of await commitsOnNoBranch(repository, target, commits)) lost.add(commit);
+  }
+  return works.map((one) =>
+    lost.has(one.commit) ? { ...one, state: "failed" as const, why: lostText(one) } : one,
+  );
+}
+
+function lostText({ task_id: id, target, commit }: Landed): string {
+  return `it landed on ${target} as ${commit.slice(0, 12)}, which is on no branch any more: mailchute land ${id} --again`;
 }
 
 /** The ids of the tasks that land work or have landed it, including work of earlier runs. */
@@ -147,7 +203,9 @@ function landingOf(tree: StateTree, id: string, order: Json): LandingView | unde
   }
   if (place === undefined && stateOf(tree, id, order)["landed"] !== true)
     return { id: landing, state: "failed", why: `its record was removed; mailchute land ${id}` };
-  return { id: landing, state: "landed", why: textOf(end?.["verdict_reason"], "") };
+  const output = end?.["output"] as Json | null | undefined;
+  const commit = textOf(output?.["commit"] ?? stateOf(tree, id, order)["commit"], "");
+  return { id: landing, state: "landed", why: textOf(end?.["verdict_reason"], ""), commit };
 }
 
 /** The state of this landing; empty when the file is about an earlier run. */

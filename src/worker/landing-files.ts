@@ -54,6 +54,8 @@ export interface LandingState {
   accepted?: string;
   /** git has confirmed that the work landed, or that there was nothing to land. This counts when the record of the landing is gone. */
   landed?: boolean;
+  /** The commit that landed. */
+  commit?: string;
 }
 
 /** `work`: the work did not fit the target, a check failed, or a person rejected it. */

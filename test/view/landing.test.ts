@@ -4,11 +4,11 @@ import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import type { StateTree } from "../../src/core/state-tree.ts";
 import {
+  listWork,
   lookForLanding,
   lookForWork,
   readLandingIds,
   readUnlanded,
-  readWork,
 } from "../../src/view/landing.ts";
 import { newTree } from "./many-files.ts";
 
@@ -42,8 +42,17 @@ test("work on a branch has its branch, its base, its target and how much it chan
   const tree = newTree();
   leave(tree, "branch");
   record(tree, "a", { landing: "branch" });
-  expect(readWork(tree)).toEqual([
-    { task_id: "a", landing_id: "a.land", state: "branch", why: "", ...WORK, ...DIFFSTAT },
+  expect(listWork(tree)).toEqual([
+    {
+      task_id: "a",
+      landing_id: "a.land",
+      state: "branch",
+      why: "",
+      repository: "",
+      commit: "",
+      ...WORK,
+      ...DIFFSTAT,
+    },
   ]);
   expect(lookForLanding(tree, "a")).toBeUndefined();
   expect(readUnlanded(tree).size).toBe(0);
@@ -85,10 +94,10 @@ test("what an earlier run has left is not the work of a task that has run again,
   const tree = newTree();
   leave(tree, "merge");
   record(tree, "a", { lease: "l2", landing: "nothing" });
-  expect(readWork(tree)).toEqual([]);
+  expect(listWork(tree)).toEqual([]);
   expect([...readLandingIds(tree)]).toEqual(["a.land"]);
   fs.rmSync(join(tree.mailbox, "outbox", "a_result.json"));
   put(tree, "mailbox/inbox/a.json", { id: "a" });
-  expect(readWork(tree)).toEqual([]);
+  expect(listWork(tree)).toEqual([]);
   expect(lookForLanding(tree, "none")).toBeUndefined();
 });

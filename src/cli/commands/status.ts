@@ -57,7 +57,7 @@ export const command = defineCommand({
     screen?.open();
     try {
       for (;;) {
-        const look = view.look(Date.now());
+        const look = await view.look(Date.now());
         if (ctx.json) ctx.out.json(look.json());
         else if (screen !== undefined) screen.show((columns) => look.lines({ ...ctx, columns }));
         else for (const line of look.lines(ctx)) ctx.out.line(line);
@@ -75,9 +75,9 @@ function viewOne(ctx: Context): StatusView {
   const tree = existingTree(ctx);
   const reader = new SnapshotReader(tree);
   return {
-    look(nowMs) {
+    async look(nowMs) {
       const snapshot = reader.next(nowMs);
-      const work = readWork(tree);
+      const work = await readWork(tree);
       return {
         json: () => asJson(snapshot, work),
         lines: (shown) => renderStatus(snapshot, shown, work),

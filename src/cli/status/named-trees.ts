@@ -30,7 +30,7 @@ export function viewNamedTrees(env: NodeJS.ProcessEnv): StatusView {
     });
   const readers = new Map(named.map(({ dir }) => [dir, new SnapshotReader(stateTree(dir))]));
   return {
-    look(nowMs) {
+    async look(nowMs) {
       const trees = named.map((one) => lookAt(one, readers.get(one.dir), nowMs));
       return {
         json: () => ({

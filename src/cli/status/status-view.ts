@@ -4,7 +4,7 @@ import type { Context } from "../shell/command-spec.ts";
 export type StatusContext = Pick<Context, "colour" | "columns" | "isTerminal" | "stateFrom">;
 
 export interface StatusView {
-  look(nowMs: number): StatusLook;
+  look(nowMs: number): Promise<StatusLook>;
   close(): void;
 }
 

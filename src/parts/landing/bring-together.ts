@@ -94,3 +94,15 @@ export async function changedFiles(
 ): Promise<string[]> {
   return gitList(atCommonDir(repository), "diff", "--name-only", "-z", "--no-renames", from, to);
 }
+
+/** Whether the target has each file that the branch has changed in the same state, for example after a squash merge. @throws ErrGit */
+export async function hasSameFiles(
+  repository: Repository,
+  base: string,
+  tip: string,
+  target: string,
+): Promise<boolean> {
+  const own = await changedFiles(repository, base, tip);
+  const other = new Set(await changedFiles(repository, tip, target));
+  return own.length > 0 && own.every((file) => !other.has(file));
+}

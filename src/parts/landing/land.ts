@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import { stoppedOutcome, timeoutOf } from "../../agents/agent.ts";
 import { runProgram } from "../../agents/program.ts";
+import { compact } from "../../core/compact.ts";
 import { MailchuteError, messageOf } from "../../core/errors.ts";
 import { landingGateOf } from "../../core/landing.ts";
 import { type AttemptOutcome, type Deferred, failed, hindered } from "../../core/outcome.ts";
@@ -23,7 +24,7 @@ import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
 import { runSetup } from "../../worker/setup.ts";
 import { runVerify } from "../../worker/verify.ts";
 import { askReviewer } from "./ask-reviewer.ts";
-import { bringTogether, changedFiles } from "./bring-together.ts";
+import { bringTogether, changedFiles, hasSameFiles } from "./bring-together.ts";
 import { type Checked, noteChecked, readChecked } from "./landed-ref.ts";
 import {
   type LandingWorktree,
@@ -84,12 +85,13 @@ export class Landing {
   }
 
   /** Notes before the landing settles whether it has landed, because tasks wait for that and its record may be removed. */
-  private noteEnd(order: LandingOrder, { kind }: AttemptOutcome): void {
+  private noteEnd(order: LandingOrder, outcome: AttemptOutcome): void {
     const { dir } = this.tools.tree;
     const state = stateOf(dir, order);
-    const landed = kind === "completed";
+    const landed = outcome.kind === "completed";
+    const { commit } = landed ? (outcome.output as { commit: string }) : {};
     if ((state.landed === true) !== landed)
-      writeLanding(dir, order.task_id, "state", { ...state, landed });
+      writeLanding(dir, order.task_id, "state", { ...state, landed, ...compact({ commit }) });
   }
 
   /** Waits for the agent that mends the work. Undefined when no agent mends it, or when it is mended. */
@@ -117,10 +119,13 @@ export class Landing {
     if (earlier !== undefined && at !== undefined && (tip === undefined || earlier.tip === tip))
       if (await isAncestor(call, earlier.commit, at))
         return this.landed(order, repository, earlier);
-    if (tip === undefined)
-      return forPerson(
-        `the branch ${branch} of ${task_id} is gone. If a run has removed it, its work is saved: mailchute rescue ${task_id}`,
-      );
+    if (tip === undefined) {
+      const todo =
+        earlier === undefined
+          ? `If a run has removed it, its work is saved: mailchute rescue ${task_id}`
+          : `What landed before is kept: mailchute land ${task_id} --again`;
+      return forPerson(`the branch ${branch} of ${task_id} is gone. ${todo}`);
+    }
     if (tip === order.base) return success(order, "nothing", tip, "nothing to land");
     if (land === "exec")
       return (await this.review(order, repository, tip, at)) ?? (await this.handOver(order, tip));
@@ -145,6 +150,8 @@ export class Landing {
       if (first.kind === "busy") return this.wait(order, first.why);
       const worktree = await makeLandingWorktree(repository, landingPathOf(order), tip);
       const together = await bringTogether(repository, worktree, { base, tip, target: from });
+      if (together.kind === "conflict" && (await hasSameFiles(repository, base, tip, from)))
+        return this.landed(order, repository, { commit: from, tip });
       if (together.kind === "conflict")
         return this.refuse(order, conflictText(order, together.files), together.text, {
           cause: "work",

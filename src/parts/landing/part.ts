@@ -21,12 +21,17 @@ import type {
 } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
+import { listWork, readWork } from "../../view/landing.ts";
 import { type LandingOrder, listOrders, readLanding, stateOf } from "../../worker/landing-files.ts";
 import { advance, type Step } from "./advance.ts";
 import { isThere } from "./submit-landing.ts";
 
 /** How often it looks at landings that wait or are not submitted yet (ms). */
 const LOOK_MS = 300;
+/** How often it asks git whether landed work is still on a branch (ms). */
+const RECHECK_MS = 5 * 60_000;
+/** At most this many tasks are named in an alert. */
+const NAMED_MAX = 10;
 
 interface Entry {
   order: LandingOrder;
@@ -55,6 +60,9 @@ class LandingPart
   private dirMtimeMs = 0;
   private isDue = true;
   private lookAtMs = 0;
+  private recheckAtMs = 0;
+  /** Landed work that was on no branch at the last look. */
+  private lost = "";
   private busy: Promise<void> | undefined;
 
   constructor({ env }: Pick<PartHost, "env">) {
@@ -69,10 +77,12 @@ class LandingPart
 
   async start(): Promise<void> {
     await this.look();
+    await this.recheck();
   }
 
   work({ nowMs }: Tick): void {
     if (this.busy !== undefined || nowMs < this.lookAtMs) return;
+    if (this.dirMtimeMs > 0 && nowMs >= this.recheckAtMs) void this.recheck();
     if (!this.isDue && this.nothingIsOpen) return;
     // Not at each tick, because each look costs a system call and thousands of tasks may settle.
     this.lookAtMs = nowMs + LOOK_MS;
@@ -85,7 +95,8 @@ class LandingPart
   }
 
   nextMs(): number {
-    if (this.busy !== undefined || (!this.isDue && this.nothingIsOpen)) return NEVER;
+    if (this.busy !== undefined) return NEVER;
+    if (!this.isDue && this.nothingIsOpen) return this.dirMtimeMs > 0 ? this.recheckAtMs : NEVER;
     return this.lookAtMs;
   }
 
@@ -236,6 +247,28 @@ class LandingPart
     } catch (error) {
       this.env.alerts.report("landings", `cannot submit a landing: ${messageOf(error)}`);
     }
+  }
+
+  /** Tells when a person has deleted a target or set it back, so that landed work is on no branch any more. */
+  private async recheck(): Promise<void> {
+    const { trays, tree, alerts } = this.env;
+    this.recheckAtMs = trays.clock.monotonicMs() + RECHECK_MS;
+    if (this.dirMtimeMs === 0) return;
+    const landed = new Set(
+      listWork(tree).flatMap((one) => (one.state === "landed" ? [one.task_id] : [])),
+    );
+    const works = await readWork(tree);
+    const lost = works.flatMap(({ task_id: id, state }) =>
+      state === "failed" && landed.has(id) ? [id] : [],
+    );
+    const before = this.lost;
+    this.lost = lost.join();
+    if (lost.length === 0 || this.lost === before) return;
+    const more = lost.length > NAMED_MAX ? ` and ${lost.length - NAMED_MAX} more` : "";
+    alerts.alert(
+      "landed_work_lost",
+      `the work of ${lost.slice(0, NAMED_MAX).join(", ")}${more} had landed, and is on no branch any more: its target was deleted or set back. The commits are kept; mailchute land ID --again brings them back`,
+    );
   }
 
   private readWaits(): void {

@@ -74,7 +74,7 @@ async function readReport(
 ): Promise<Report> {
   const { settings } = await openSettings(ctx);
   const counts = { records: 0, bad: 0 };
-  const work = readWork(tree);
+  const work = await readWork(tree);
   const period = new Period(fromMs, toMs, readLandingIds(tree));
   for (const file of [...rotatedOf(tree.events), tree.events])
     for await (const line of readJournal(file, counts)) period.add(line);

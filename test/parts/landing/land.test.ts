@@ -247,3 +247,18 @@ test("land: exec hands the branch to a program of the user, and it stays", async
   expect(log).toBe(`mailchute/a ${repo.git("rev-parse", "main")} main\n${tip}\n`);
   expect((await pool.error("b")).error).toContain("land: exec has no program");
 });
+
+test("work that a person has brought in by a squash merge counts as landed", async () => {
+  const { pool, repo } = newPlace();
+  const script = "echo 1 > a.txt; commit; echo 2 > a.txt; commit";
+  pool.drop("a", inWorktree(script, { land: "branch", target: "main" }));
+  await (await pool.start(["--drain"])).ended;
+  repo.git("merge", "-q", "--squash", "mailchute/a");
+  repo.git("commit", "-qm", "squashed");
+  const main = repo.git("rev-parse", "main");
+  repo.git("checkout", "-q", "--detach");
+  expect((await pool.run(["land", "a"])).code).toBe(0);
+  await (await pool.start(["--drain"])).ended;
+  expect((await pool.result("a.land")).output).toMatchObject({ landing: "landed", commit: main });
+  expect(repo.git("rev-parse", "main")).toBe(main);
+});

@@ -6,6 +6,7 @@ import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
 import { waitForTasks } from "../../../cli/wait/wait-for-tasks.ts";
 import { landingIdOf, reviewIdOf } from "../../../core/landing.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
+import { makeRef } from "../../../git/refs.ts";
 import { atCommonDir, commitOf, isAncestor, openRepository } from "../../../git/repository.ts";
 import type { Trays } from "../../../mailbox/files/trays.ts";
 import { readSettled } from "../../../mailbox/find/settled-record.ts";
@@ -17,7 +18,7 @@ import { isThere, submitLanding } from "../submit-landing.ts";
 import { orderToLand } from "./order-of.ts";
 
 export const command = defineCommand({
-  usage: "ID [--wait] [--no-review]",
+  usage: "ID [--wait] [--no-review] [--again]",
   args: { min: 1, max: 1 },
   details: [
     "Submits the task ID.land and prints its id: it brings the branch of the task on top of its target, checks it there and moves the target. For work with `land: branch`, and for work that could not land, after you have mended it.",
@@ -29,6 +30,10 @@ export const command = defineCommand({
       type: "flag",
       help: "land it as it is now, although its reviewer has not passed it",
     },
+    again: {
+      type: "flag",
+      help: "land once more what had landed: its target was deleted or set back since",
+    },
     wait: { type: "flag", help: "wait until it has landed; exit 1 when it could not" },
   },
   async run(ctx) {
@@ -37,6 +42,7 @@ export const command = defineCommand({
     const [id = ""] = ctx.positionals;
     const order = await orderToLand(tree, trays, id, "land");
     const landing = landingIdOf(id);
+    if (ctx.options.again) await bringBack(order);
     if (await hasLanded(tree, order)) {
       const { target } = order;
       if (ctx.json) ctx.out.json({ id: landing, task_id: id, target, status: "completed" });
@@ -84,6 +90,18 @@ async function hasLanded(tree: StateTree, order: LandingOrder): Promise<boolean>
   const at = await commitOf(call, `refs/heads/${target}`);
   if (checked === undefined || at === undefined) return false;
   return isAncestor(call, checked.commit, at);
+}
+
+/** Makes the branch of landed work again at its last commit, unless it is there or the target still has the work. */
+async function bringBack(order: LandingOrder): Promise<void> {
+  const { branch, target } = order;
+  const repository = await openRepository(order.repository);
+  const call = atCommonDir(repository);
+  const checked = await readChecked(repository, order);
+  const at = await commitOf(call, `refs/heads/${target}`);
+  if (checked === undefined) return;
+  if (at !== undefined && (await isAncestor(call, checked.commit, at))) return;
+  await makeRef(repository, { name: `refs/heads/${branch}`, commit: checked.tip });
 }
 
 /** Runs a failed review again. @returns the commit, as `accepted`, if the person lands it without a review */

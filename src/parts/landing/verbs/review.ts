@@ -10,7 +10,7 @@ import { atCommonDir, commitOf, openRepository } from "../../../git/repository.t
 import { gitLines, OWN_FILES } from "../../../git/run-git.ts";
 import { counted, fold, safe, wrap } from "../../../text/render.ts";
 import { findRun, findTask } from "../../../view/find-task.ts";
-import { changeText } from "../../../view/landing.ts";
+import { askForLanding, changeText } from "../../../view/landing.ts";
 import { readJsonObject, textOf } from "../../../view/scan.ts";
 import { type LandingOrder, stateOf } from "../../../worker/landing-files.ts";
 import { verdictOn } from "../ask-reviewer.ts";
@@ -123,7 +123,10 @@ async function landingOf(tree: StateTree, order: LandingOrder): Promise<Review["
       ? is("branch", `it stays on its branch: mailchute land ${order.task_id}`)
       : is("pending", `${landing} is not submitted yet`);
   const record = readJsonObject(place.path);
-  if (place.state === "done") return is("landed", textOf(record?.["verdict_reason"], ""));
+  if (place.state === "done") {
+    const { state = "landed", why = "" } = (await askForLanding(tree, order.task_id)) ?? {};
+    return is(state, why);
+  }
   if (place.state !== "failed") return is(place.state, wait?.why ?? `${landing} is ${place.state}`);
   const error = textOf(record?.["error"], "");
   return is("failed", headlineOf(error), error.split("\n").slice(1).join("\n").trim());

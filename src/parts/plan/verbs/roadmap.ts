@@ -15,7 +15,7 @@ import {
   type RoadmapNode,
 } from "../../../core/roadmap.ts";
 import { type Column, type Paint, paint, safe, table } from "../../../text/render.ts";
-import { lookForWork, readUnlanded, workText } from "../../../view/landing.ts";
+import { lookForWork, readUnlanded, recheckLanded, workText } from "../../../view/landing.ts";
 import { findNode } from "../read/document.ts";
 import { readStatus } from "../read/item.ts";
 import type { PlanFilters } from "../rules/filters.ts";
@@ -152,10 +152,12 @@ async function show(ctx: PlanContext, filters: PlanFilters): Promise<number> {
       phase: "show",
       hint: "see `mailchute roadmap show`",
     });
-  const rows = treeOf(doc.nodes, root, filters).map((row) => ({
-    ...row,
-    work: row.node.status === "done" ? lookForWork(tree, row.node.id) : undefined,
-  }));
+  const shown = treeOf(doc.nodes, root, filters);
+  const works = await recheckLanded(
+    shown.flatMap(({ node }) => (node.status === "done" ? (lookForWork(tree, node.id) ?? []) : [])),
+  );
+  const workOf = new Map(works.map((work) => [work.task_id, work]));
+  const rows = shown.map((row) => ({ ...row, work: workOf.get(row.node.id) }));
   if (ctx.json) {
     ctx.out.json({ nodes: rows.map(({ node, work }) => ({ ...node, ...(work && { work }) })) });
     return EXIT.ok;

@@ -17,8 +17,9 @@ const STATES: Readonly<Record<Work["state"], string>> = {
 };
 const ORDER: Work["state"][] = ["branch", "failed", "open", "landed"];
 
-export function reviewPage(tree: StateTree): Page {
-  const work = readWork(tree).toSorted((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state));
+export async function reviewPage(tree: StateTree): Promise<Page> {
+  const all = await readWork(tree);
+  const work = all.toSorted((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state));
   const waits = work.filter(({ state }) => state !== "landed");
   const landed = work.filter(({ state }) => state === "landed");
   const table = (title: string, list: readonly Work[], none: string): Block => ({

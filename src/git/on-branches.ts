@@ -1,0 +1,29 @@
+/** Says which commits no branch contains any more. */
+import { atCommonDir } from "./repository.ts";
+import { askGit, gitLines } from "./run-git.ts";
+
+/** Branches of tasks begin at what has landed: they do not show that a person has it. */
+const OF_TASKS = "--exclude=mailchute/*";
+
+/**
+ * Those of the commits that are neither on the target nor on another branch, here or on a remote. Empty when git cannot be asked.
+ * @param repository its git directory
+ * @param target without `refs/heads/`
+ */
+export async function commitsOnNoBranch(
+  repository: string,
+  target: string,
+  commits: readonly string[],
+): Promise<string[]> {
+  const call = atCommonDir({ commonDir: repository, prefix: "", env: {} });
+  try {
+    const asked = ["rev-parse", "--quiet", "--verify", `refs/heads/${target}`];
+    const { code } = await askGit({ ...call, answers: [1] }, ...asked);
+    const kept = code === 0 ? [`refs/heads/${target}`] : [];
+    const on = ["--not", ...kept, OF_TASKS, "--branches", "--remotes", "--tags"];
+    const off = new Set(await gitLines(call, "rev-list", ...commits, ...on));
+    return commits.filter((commit) => off.has(commit));
+  } catch {
+    return [];
+  }
+}
