@@ -31,7 +31,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   host: ["core"],
   text: ["core"],
   config: BASE,
-  journal: ["core"],
+  journal: ["core", "host"],
   kv: [...BASE, "journal"],
   questions: ["core", "host"],
   // Calls of git, and nothing else.
@@ -220,6 +220,52 @@ test.each(["core", "codec"])("src/%s has no file system, no clock and no chance"
       /\b(?:Date\.now|Math\.random|performance\.now|new Date\(\))/,
     );
   }
+});
+
+/** What modules outside of `host/` use of `fs`: looks at names, changes of names, and calls on descriptors. None of it opens a file. */
+const OPENS_NO_FILE: ReadonlySet<string> = new Set(
+  [
+    "BigIntStats Dir Dirent Stats constants",
+    "accessSync existsSync lstatSync opendirSync readdirSync readlinkSync realpathSync statfsSync watch",
+    "chmodSync linkSync mkdirSync mkdtempSync renameSync rmSync rmdirSync symlinkSync unlinkSync utimesSync",
+    "closeSync fchmodSync fchownSync fdatasync fstatSync fsync fsyncSync ftruncateSync futimesSync readSync writeSync",
+    "promises.lstat promises.opendir promises.readdir promises.rm",
+  ]
+    .join(" ")
+    .split(" "),
+);
+
+/** Every way in which a module reaches what opens a file, or may reach it. */
+function opensIn(text: string): string[] {
+  const code = text.replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "");
+  const modules = code.match(/^.*"(?:node:)?fs(?:\/promises)?".*$/gm) ?? [];
+  const rest = code.replaceAll(/^import (?:type )?fs from "node:fs";$|"[^"\n]*"/gm, "");
+  const uses = rest.matchAll(/(?<![\w.$/:-])fs(?:\s*\.\s*(promises\.\w+|\w+))?(?![\w$:-])/g);
+  return [
+    ...modules.filter((line) => !/^import (?:type )?fs from "node:fs";$/.test(line)),
+    ...[...uses].flatMap(([use, name = ""]) => (OPENS_NO_FILE.has(name) ? [] : use)),
+  ];
+}
+
+describe("only host/ opens files", () => {
+  test.each(Object.keys(ALLOWED).filter((room) => room !== "host"))("src/%s opens none", (room) => {
+    for (const path of sources(room))
+      expect(opensIn(fs.readFileSync(path, "utf8")), relative(SRC, path)).toEqual([]);
+  });
+
+  test.each([
+    "fs.readFileSync(path)",
+    "fs.statSync(path)",
+    "await fs.promises.readFile(path)",
+    "const { openSync } = fs;",
+    "const all = [fs];",
+    'fs["createReadStream"](path)',
+    'import { readFileSync } from "node:fs";',
+    'const { readFile } = await import("node:fs/promises");',
+    "fs\n  .readFileSync(path)",
+  ])("%s is found", (text) => {
+    expect(opensIn(`import fs from "node:fs";\n/** fs.readFileSync */\n${text}\n`)).toHaveLength(1);
+  });
 });
 
 test("directories are made one at a time: Node's recursive form can run for ever", () => {

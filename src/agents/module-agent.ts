@@ -14,7 +14,7 @@ import type { Task } from "../core/task.ts";
 import { spaceOf } from "../host/disk-room.ts";
 import { makeDirs } from "../host/make-dirs.ts";
 import { pathOfNothing } from "../host/package.ts";
-import { openToAppend } from "../host/regular-file.ts";
+import { openToAppend, tryStatOf } from "../host/regular-file.ts";
 import {
   Agent,
   type Assignment,
@@ -205,6 +205,8 @@ async function newTypeScriptLoader(): Promise<Jiti> {
 }
 
 async function loadHandler(path: string): Promise<Handler> {
+  // The loader would wait for a pipe.
+  if (tryStatOf(path)?.isFile() === false) throw new TypeError("it is not a regular file");
   let loaded: { default?: unknown };
   if (isTypeScript(path)) {
     loaded = await (await newTypeScriptLoader()).import(path);

@@ -25,7 +25,7 @@ import {
   TASK_FILE_VARIABLE,
 } from "../host/process-tree.ts";
 import { processes } from "../host/processes/processes.ts";
-import { openToAppend, writeRegularText } from "../host/regular-file.ts";
+import { openToAppend, tryStatOf, writeRegularText } from "../host/regular-file.ts";
 import {
   type Assignment,
   type StopReason,
@@ -271,11 +271,7 @@ export function inheritedVariables(
 
 /** The size of a log; 0 when it cannot be read, because the program may have put anything there. */
 function sizeOf(log: string): number {
-  try {
-    return fs.statSync(log).size;
-  } catch {
-    return 0;
-  }
+  return tryStatOf(log)?.size ?? 0;
 }
 
 /** Watches the time, the output and the usage of a running program, and stops it when it is asked to. */

@@ -2,12 +2,11 @@
  * Reads the variables that a task names in `env_from`. It reads them at each start, so that the next run uses a changed secret. Values
  * are never written to disk: the task, the journals and the records hold the references.
  */
-import fs from "node:fs";
 import { messageOf } from "../core/errors.ts";
 import { type AttemptOutcome, type Failed, failed } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
-import { readRegularText } from "../host/regular-file.ts";
+import { lookInto } from "../host/regular-file.ts";
 
 /** The largest size of a variable (bytes): Linux starts no program with a longer one. */
 const VALUE_BYTES_MAX = 128 * 1024 - 256;
@@ -46,11 +45,12 @@ function readOne(
     if (value === undefined) throw new Error("the worker has no such variable");
     return value;
   }
-  const { mode, size } = fs.statSync(where);
-  if ((mode & READABLE_BY_OTHERS) !== 0 && !isOpenAllowed)
+  const { stats, bytes } = lookInto(where, { isNamed: true, bytesMax: VALUE_BYTES_MAX });
+  if ((stats.mode & READABLE_BY_OTHERS) !== 0 && !isOpenAllowed)
     throw new Error("others can read that file: chmod o-r it, or set allow_open_secrets: true");
-  if (size > VALUE_BYTES_MAX) throw new Error("that file is too long for a variable");
-  const value = readRegularText(where).replace(/\r?\n$/, "");
+  if (!stats.isFile()) throw new Error("that is not a regular file");
+  if (bytes === undefined) throw new Error("that file is too long for a variable");
+  const value = bytes.toString().replace(/\r?\n$/, "");
   if (value.includes("\u0000")) throw new Error("that file holds a zero byte");
   return value;
 }

@@ -1,7 +1,7 @@
 /** Reads the settings of a state tree from its files. `decode-settings` interprets them. */
-import fs from "node:fs";
 import { join, resolve } from "node:path";
 import { ErrInvalidConfig, messageOf, systemCode } from "../core/errors.ts";
+import { readRegular } from "../host/regular-file.ts";
 import { decodeSettings, type LoadedSettings } from "./decode-settings.ts";
 
 const CONFIG_BYTES_MAX = 1024 * 1024;
@@ -28,27 +28,9 @@ export function loadSettings({ stateDir, env, flags = {} }: LoadOptions): Loaded
  */
 function readConfig(path: string): string | undefined {
   try {
-    // Without O_NONBLOCK, opening a pipe would wait for ever.
-    const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
-    try {
-      const stats = fs.fstatSync(fd);
-      if (!stats.isFile())
-        throw new ErrInvalidConfig("cannot read config.yaml: it is not a regular file", {
-          path,
-          phase: "read",
-        });
-      if (stats.size > CONFIG_BYTES_MAX) {
-        throw new ErrInvalidConfig(
-          `config.yaml has ${stats.size} bytes, more than the limit of ${CONFIG_BYTES_MAX}`,
-          { path, phase: "read" },
-        );
-      }
-      return new TextDecoder("utf-8", { fatal: true }).decode(fs.readFileSync(fd));
-    } finally {
-      fs.closeSync(fd);
-    }
+    const bytes = readRegular(path, { isNamed: true, bytesMax: CONFIG_BYTES_MAX });
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (error) {
-    if (error instanceof ErrInvalidConfig) throw error;
     if (systemCode(error) === "ENOENT") return undefined;
     throw new ErrInvalidConfig(`cannot read config.yaml: ${messageOf(error)}`, {
       path,

@@ -42,6 +42,8 @@ export const BURST_MAX = 100_000;
 export const LIMIT_NAME = "^[A-Za-z0-9][A-Za-z0-9-]{0,62}$";
 /** A scan or tick blocks the event loop for at most about this long at a time (ms). */
 export const SLICE_MS_MAX = 8;
+/** A larger record is not read (bytes): JavaScript has no longer texts. */
+export const RECORD_BYTES_MAX = 512 * 1024 * 1024;
 /** At most this many tasks are accepted before a slot is free for them. */
 export const PREFETCH_MAX = 256;
 /** At most this many results of one worker wait for the disk together. More would use memory, and run again after a crash. */

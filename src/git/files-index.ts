@@ -4,6 +4,8 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
+import { RECORD_BYTES_MAX } from "../core/limits.ts";
+import { readRegularText, writeAnew } from "../host/regular-file.ts";
 import type { FileMode } from "./walk-files.ts";
 
 export interface KnownFile {
@@ -33,7 +35,9 @@ const NAME = "mailchute-files";
 /** Undefined when there is none, or a broken one. Then all files are read. */
 export function readFilesIndex(gitDir: string): FilesIndex | undefined {
   try {
-    const stored = JSON.parse(fs.readFileSync(join(gitDir, NAME), "utf8")) as Stored;
+    const stored = JSON.parse(
+      readRegularText(join(gitDir, NAME), { bytesMax: RECORD_BYTES_MAX }),
+    ) as Stored;
     if (stored.v !== 1) return undefined;
     const files = new Map<string, KnownFile>();
     for (const [path, stamp, mode, blobs, isSpare] of stored.files)
@@ -64,7 +68,7 @@ export function writeFilesIndex(gitDir: string, { files, inner }: FilesIndex): v
   };
   const staged = join(gitDir, `${NAME}.${process.pid}`);
   try {
-    fs.writeFileSync(staged, JSON.stringify(stored));
+    writeAnew(staged, JSON.stringify(stored));
     fs.renameSync(staged, join(gitDir, NAME));
   } catch {
     fs.rmSync(staged, { force: true });

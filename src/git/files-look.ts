@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
+import { openToRead } from "../host/regular-file.ts";
 import { type FilesIndex, readFilesIndex, writeFilesIndex } from "./files-index.ts";
 import { explainInner, type Inner, stampsOfInner } from "./inner-files.ts";
 import { entriesOfTree, OwnIndex, pathList, type TreeEntry } from "./own-index.ts";
@@ -181,13 +182,16 @@ function hashOfFile(
     const target = fs.readlinkSync(path, { encoding: "buffer" });
     return createHash(algorithm).update(`blob ${target.length}\0`).update(target).digest("hex");
   }
-  const fd = fs.openSync(path, "r");
+  const fd = openToRead(path);
   try {
     const { size } = fs.fstatSync(fd);
     const hash = createHash(algorithm).update(`blob ${size}\0`);
     const chunk = Buffer.allocUnsafe(Math.min(CHUNK, size + 1));
-    for (let count = fs.readSync(fd, chunk); count > 0; count = fs.readSync(fd, chunk))
+    // Of a file that grows only what it had is read: its end may never come.
+    for (let left = size, count = 1; left > 0 && count > 0; left -= count) {
+      count = fs.readSync(fd, chunk, 0, Math.min(chunk.length, left), null);
       hash.update(chunk.subarray(0, count));
+    }
     return hash.digest("hex");
   } finally {
     fs.closeSync(fd);

@@ -4,6 +4,7 @@
  */
 import fs from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
+import { NAMED, readRegularText } from "../host/regular-file.ts";
 import type { FilesIndex } from "./files-index.ts";
 import { gitlinksIn, innerWork } from "./inner-repository.ts";
 import type { TreeEntry } from "./own-index.ts";
@@ -86,7 +87,7 @@ function keyOf(gitDir: string, module: string): string {
 /** The git directory of a submodule, if it is not inside of the directory. */
 function moduleOf(root: string, dir: string): string | undefined {
   try {
-    const text = fs.readFileSync(onDisk(root, `${dir}/.git`), "utf8");
+    const text = readRegularText(onDisk(root, `${dir}/.git`), NAMED);
     const [, named] = /^gitdir: (.+?)\n*$/.exec(text) ?? [];
     return named === undefined ? undefined : resolve(root, shown(dir), named);
   } catch {

@@ -4,7 +4,7 @@
  */
 import fs from "node:fs";
 import { join, resolve } from "node:path";
-import { readRegularText } from "../host/regular-file.ts";
+import { readRegularText, writeRegularText } from "../host/regular-file.ts";
 import { askGit, type GitCall, gitList, gitText } from "./run-git.ts";
 
 /** What git reads of the inner repository: no settings, no hooks, no index with marks. */
@@ -95,7 +95,7 @@ async function makeOwn(
   fs.mkdirSync(own);
   for (const name of SHARED)
     if (fs.existsSync(join(inner, name))) fs.symlinkSync(join(inner, name), join(own, name));
-  fs.writeFileSync(join(own, "HEAD"), readRegularText(join(inner, "HEAD")));
+  writeRegularText(join(own, "HEAD"), readRegularText(join(inner, "HEAD")));
   const input = readRegularText(join(inner, "config"));
   const call: GitCall = { cwd: gitDir, gitDir, env, input };
   const asked = ["config", "--file", "-", "--no-includes", "--list", "-z"];
@@ -112,7 +112,7 @@ async function makeOwn(
     "[extensions]",
     ...format,
   ];
-  fs.writeFileSync(join(own, "config"), `${text.join("\n")}\n`);
+  writeRegularText(join(own, "config"), `${text.join("\n")}\n`);
 }
 
 function isEmptyDir(dir: string): boolean {

@@ -6,6 +6,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { systemCode } from "../core/errors.ts";
+import { statOf } from "../host/regular-file.ts";
 import { runningGits } from "./running-gits.ts";
 
 /** A lock younger than this (ms) may be in use, even by a git that we cannot see, such as one in another container. */
@@ -48,7 +49,7 @@ export async function awaitPackedRefs(commonDir: string): Promise<void> {
 }
 
 function dropLeft(commonDir: string, path: string, before?: SeenLock): SeenLock | undefined {
-  const { ino: inode, mtimeMs } = fs.statSync(path, { throwIfNoEntry: false }) ?? {};
+  const { ino: inode, mtimeMs } = statOf(path) ?? {};
   if (inode === undefined || mtimeMs === undefined || Date.now() - mtimeMs < LEFT_MS)
     return undefined;
   const running = runningGits(commonDir);
@@ -73,7 +74,7 @@ export function removeLock(path: string, inode: number, aside: string): void {
     throw error;
   }
   try {
-    if (fs.statSync(aside).ino !== inode) fs.linkSync(aside, path);
+    if (statOf(aside)?.ino !== inode) fs.linkSync(aside, path);
   } finally {
     fs.rmSync(aside, { force: true });
   }

@@ -5,6 +5,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { ErrGit, messageOf } from "../core/errors.ts";
+import { statOf } from "../host/regular-file.ts";
 import { askGit, type GitCall, gitText, isDiskFull } from "./run-git.ts";
 import { onDisk } from "./walk-files.ts";
 
@@ -184,8 +185,7 @@ export async function storeBytes(call: GitCall, paths: readonly string[]): Promi
 function dropLeft(gitDir: string): void {
   for (const name of fs.readdirSync(gitDir)) {
     if (!name.startsWith(NAME)) continue;
-    const { mtimeMs = Date.now() } =
-      fs.statSync(join(gitDir, name), { throwIfNoEntry: false }) ?? {};
+    const { mtimeMs = Date.now() } = statOf(join(gitDir, name)) ?? {};
     if (Date.now() - mtimeMs > LEFT_MS)
       fs.rmSync(join(gitDir, name), { recursive: true, force: true });
   }

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { delimiter, join, resolve } from "node:path";
 import { ErrGit } from "../core/errors.ts";
 import { findProgram } from "../host/find-program.ts";
+import { NAMED, readRegularText } from "../host/regular-file.ts";
 import { askGit, type GitCall, gitLines, gitText } from "./run-git.ts";
 
 export interface Repository {
@@ -122,7 +123,7 @@ export function listWorktrees(commonDir: string): { path: string; gitDir: string
   return names.flatMap((name) => {
     const gitDir = join(dir, name);
     try {
-      const file = resolve(gitDir, fs.readFileSync(join(gitDir, "gitdir"), "utf8").trim());
+      const file = resolve(gitDir, readRegularText(join(gitDir, "gitdir"), NAMED).trim());
       return [{ path: file.replace(/\/\.git$/, ""), gitDir }];
     } catch {
       // Another process is making or removing it just now.

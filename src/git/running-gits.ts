@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { ProcessLook } from "../host/processes/process-source.ts";
 import { processes } from "../host/processes/processes.ts";
+import { NAMED, readRegularText, statOf } from "../host/regular-file.ts";
 
 /** Programs of git that run for days, and change no ref. For a script, the shell that reads it comes first. */
 const DAEMON =
@@ -43,7 +44,7 @@ function isIn(cwd: string, commonDir: string): boolean {
 function commonDirOf(dir: string): string | undefined {
   for (let at = dir; ; at = dirname(at)) {
     const found = join(at, ".git");
-    const stats = fs.statSync(found, { throwIfNoEntry: false });
+    const stats = statOf(found);
     if (stats?.isDirectory() === true) return fs.realpathSync(found);
     if (stats !== undefined) return followed(found);
     if (at === dirname(at)) return undefined;
@@ -54,12 +55,11 @@ function commonDirOf(dir: string): string | undefined {
 function followed(file: string): string {
   const gitDir = resolve(
     dirname(file),
-    fs
-      .readFileSync(file, "utf8")
+    readRegularText(file, NAMED)
       .replace(/^gitdir:/, "")
       .trim(),
   );
   const common = join(gitDir, "commondir");
   if (!fs.existsSync(common)) return fs.realpathSync(gitDir);
-  return fs.realpathSync(resolve(gitDir, fs.readFileSync(common, "utf8").trim()));
+  return fs.realpathSync(resolve(gitDir, readRegularText(common, NAMED).trim()));
 }

@@ -4,6 +4,7 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
+import { writeNew } from "../host/regular-file.ts";
 import { explainLook, type FilesLook, lookAtFiles } from "./files-look.ts";
 import {
   entriesOfTree,
@@ -233,7 +234,7 @@ export async function writeFilesOf(call: GitCall, commit: string): Promise<void>
     const file = onDisk(call.cwd, path);
     makeParents(call.cwd, path);
     fs.rmSync(file, { force: true, recursive: true });
-    fs.writeFileSync(file, out, { mode: mode === "100755" ? 0o777 : 0o666 });
+    writeNew(file, out, { mode: mode === "100755" ? 0o777 : 0o666 });
   }
 }
 

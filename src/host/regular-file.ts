@@ -13,6 +13,11 @@ const TEXT_BYTES_MAX = 2 * KV_DOCUMENT_BYTES_MAX;
 
 const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOATIME, O_NOFOLLOW } = fs.constants;
 const WITHOUT_WAITING = fs.constants.O_NONBLOCK | fs.constants.O_NOCTTY;
+/** How a shell names a pipe that it has opened for us. */
+const OWN_DESCRIPTOR = /^\/(?:dev|proc\/self)\/fd\/(\d{1,9})$/;
+
+/** Bytes for a name that may not be UTF-8. */
+type FilePath = string | Buffer;
 
 export interface Reading {
   /** True: a person named the file, so it may be a link. */
@@ -23,7 +28,8 @@ export interface Reading {
 /** The door for what a person names. */
 export const NAMED: Reading = { isNamed: true };
 
-export interface Looked {
+/** What `lookInto` found. */
+interface Looked {
   stats: fs.Stats;
   /**
    * What it held when it was opened; one byte more when it has grown since. Undefined when it is not a regular file, or too large.
@@ -32,7 +38,7 @@ export interface Looked {
 }
 
 /** What the path leads to; undefined when it leads to nothing. @throws a system error when that cannot be known, such as EACCES */
-export function statOf(path: string): fs.Stats | undefined {
+export function statOf(path: FilePath): fs.Stats | undefined {
   try {
     return fs.statSync(path, { throwIfNoEntry: false });
   } catch (error) {
@@ -42,20 +48,75 @@ export function statOf(path: string): fs.Stats | undefined {
   }
 }
 
-/** @returns a descriptor. @throws a system error: ENOENT, ELOOP (a link), EINVAL (no regular file), … */
-export function openToRead(path: string, { isNamed = false }: Reading = {}): number {
-  const fd = openForReading(path, isNamed);
-  refuseOthers(fd, path);
-  return fd;
+/** Like `statOf`; undefined also when it cannot be known. */
+export function tryStatOf(path: FilePath): fs.Stats | undefined {
+  try {
+    return statOf(path);
+  } catch {
+    return undefined;
+  }
 }
 
-/** Makes the file when it is missing. @throws like `openToRead` */
-export function openToAppend(path: string): number {
-  return openToWrite(path, O_APPEND | O_CREAT);
+/** The same with times of nanoseconds. */
+export function exactStatOf(path: FilePath): fs.BigIntStats | undefined {
+  return fs.statSync(path, { bigint: true, throwIfNoEntry: false });
+}
+
+/** @returns a descriptor. @throws a system error: ENOENT, ELOOP (a link), EINVAL (no regular file), … */
+export function openRegular(path: FilePath, flags: number, reading: Reading = {}): number {
+  return openIt(path, flags, reading, false);
+}
+
+/** @returns a descriptor. @throws like `openRegular` */
+export function openToRead(path: FilePath, reading: Reading = {}): number {
+  return openRegular(path, O_RDONLY, reading);
+}
+
+/** Makes the file when it is missing. @throws like `openRegular`; EINVAL when a file that no person named has a second name */
+export function openToAppend(path: FilePath, reading: Reading = {}): number {
+  return openIt(path, O_WRONLY | O_APPEND | O_CREAT, reading, reading.isNamed !== true);
+}
+
+/** @throws a system error; EEXIST when anything has the name */
+export function openNew(path: FilePath, mode = 0o600): number {
+  return fs.openSync(path, O_WRONLY | O_CREAT | O_EXCL, mode);
+}
+
+/** Opens a file or directory that is only synced. @throws a system error */
+export function openToSync(path: FilePath): number {
+  return fs.openSync(path, O_RDONLY | WITHOUT_WAITING);
+}
+
+/** The text of an open file from this byte on. The stream closes the file. */
+export function streamOf(fd: number, start?: number): fs.ReadStream {
+  return fs.createReadStream("", {
+    fd,
+    ...(start === undefined ? {} : { start }),
+    highWaterMark: 2 ** 20,
+  });
+}
+
+/**
+ * Opens the input that a person gives a command. A pipe of the shell, `<(…)` or /dev/stdin, is one of our descriptors and may be read;
+ * the person waits for its writer.
+ * @throws like `openRegular`
+ */
+export function openInput(path: string): number {
+  const [, number = path === "/dev/stdin" ? "0" : undefined] = OWN_DESCRIPTOR.exec(path) ?? [];
+  return number === undefined ? openToRead(path, NAMED) : Number(number);
+}
+
+/** @throws like `openInput`; EFBIG when a file has more than `bytesMax` */
+export function readInput(path: string, bytesMax: number): Buffer {
+  return usingFile(openInput(path), (fd) => {
+    const { size } = fs.fstatSync(fd);
+    if (size > bytesMax) throw tooLarge(path, size, bytesMax);
+    return fs.readFileSync(fd);
+  });
 }
 
 /** Reads a regular file, and tells what else has the name. @throws a system error when nothing has it, or it cannot be opened */
-export function lookInto(path: string, reading: Reading = {}): Looked {
+export function lookInto(path: FilePath, reading: Reading = {}): Looked {
   const { isNamed = false } = reading;
   let fd: number;
   try {
@@ -74,20 +135,20 @@ export function lookInto(path: string, reading: Reading = {}): Looked {
 }
 
 /** @throws a system error: like `openToRead`; EINVAL also for a link; EFBIG when it is too large and is not read */
-export function readRegular(path: string, reading: Reading = {}): Buffer {
+export function readRegular(path: FilePath, reading: Reading = {}): Buffer {
   const { stats, bytes } = lookInto(path, reading);
   if (bytes !== undefined) return bytes.subarray(0, stats.size);
   if (!stats.isFile()) throw notRegular(path, stats);
-  throw fault("EFBIG", `it has ${stats.size} bytes, more than ${bytesMaxOf(reading)}`, path);
+  throw tooLarge(path, stats.size, bytesMaxOf(reading));
 }
 
 /** @throws like `readRegular` */
-export function readRegularText(path: string, reading: Reading = {}): string {
+export function readRegularText(path: FilePath, reading: Reading = {}): string {
   return readRegular(path, reading).toString("utf8");
 }
 
 /** The text of the file; undefined when it cannot be read. */
-export function tryReadText(path: string, reading: Reading = {}): string | undefined {
+export function tryReadText(path: FilePath, reading: Reading = {}): string | undefined {
   try {
     return readRegularText(path, reading);
   } catch {
@@ -96,9 +157,9 @@ export function tryReadText(path: string, reading: Reading = {}): string | undef
 }
 
 /** The end of a file that a program writes, as text; "" when it cannot be read. @param bytesMax reads at most this much */
-export function readEnd(path: string, bytesMax: number): string {
+export function readEnd(path: FilePath, bytesMax: number, reading: Reading = {}): string {
   try {
-    return usingFile(openToRead(path), (fd) => {
+    return usingFile(openToRead(path, reading), (fd) => {
       const { size } = fs.fstatSync(fd);
       const buffer = Buffer.alloc(Math.min(size, bytesMax));
       const got = fs.readSync(fd, buffer, 0, buffer.length, size - buffer.length);
@@ -127,35 +188,56 @@ export function readHead(path: string, bytesMax: number): string {
 }
 
 /** @throws like `openToRead` */
-export function appendRegularText(path: string, text: string): void {
+export function appendRegularText(path: FilePath, text: string | Uint8Array): void {
   usingFile(openToAppend(path), (fd) => fs.writeFileSync(fd, text));
 }
 
 /** Replaces the text of the file. @throws like `openToRead` */
-export function writeRegularText(path: string, text: string): void {
-  usingFile(openToWrite(path, O_CREAT), (fd) => {
+export function writeRegularText(path: FilePath, text: string, isDurable = false): void {
+  usingFile(openIt(path, O_WRONLY | O_CREAT, {}, true), (fd) => {
     // Do not use O_TRUNC: the checks after opening may refuse the file.
     fs.ftruncateSync(fd);
     fs.writeFileSync(fd, text);
+    if (isDurable) fs.fsyncSync(fd);
   });
 }
 
+interface Writing {
+  /** Default: 0600. */
+  mode?: number;
+  /** True: it survives a power cut, but its name may not. */
+  isDurable?: boolean;
+}
+
+/** Writes a new file. @throws a system error; EEXIST when anything has the name */
+export function writeNew(path: FilePath, data: string | Uint8Array, writing: Writing = {}): void {
+  usingFile(openNew(path, writing.mode), (fd) => {
+    fs.writeFileSync(fd, data);
+    if (writing.isDurable === true) fs.fsyncSync(fd);
+  });
+}
+
+/** The same, durable, and without keeping this thread from other work. */
+export async function writeNewLater(path: FilePath, data: string): Promise<void> {
+  await fs.promises.writeFile(path, data, { flag: "wx", mode: 0o600, flush: true });
+}
+
 /** Removes the existing file and writes a new one. @throws a system error */
-export function writeAnew(path: string, text: string): void {
+export function writeAnew(path: FilePath, data: string | Uint8Array, writing: Writing = {}): void {
   fs.rmSync(path, { force: true });
-  usingFile(openToWrite(path, O_CREAT | O_EXCL), (fd) => fs.writeFileSync(fd, text));
+  writeNew(path, data, writing);
 }
 
 /** Removes a link that is in the place of a file of ours. The target of the link stays. @throws a system error */
-export function dropLink(path: string): void {
+export function dropLink(path: FilePath): void {
   const stats = fs.lstatSync(path, { throwIfNoEntry: false });
   if (stats !== undefined && (stats.isSymbolicLink() || stats.nlink > 1))
     fs.rmSync(path, { force: true });
 }
 
 /** Opens without updating the access time: nothing reads it, and each update would be one more disk write. */
-function openForReading(path: string, isNamed: boolean): number {
-  const flags = O_RDONLY | WITHOUT_WAITING | (isNamed ? 0 : O_NOFOLLOW);
+function openForReading(path: FilePath, isNamed: boolean): number {
+  const flags = O_RDONLY | WITHOUT_WAITING | (isNamed === true ? 0 : O_NOFOLLOW);
   try {
     return fs.openSync(path, flags | O_NOATIME);
   } catch (error) {
@@ -165,34 +247,35 @@ function openForReading(path: string, isNamed: boolean): number {
   }
 }
 
-function openToWrite(path: string, flags: number): number {
-  const fd = fs.openSync(path, O_WRONLY | WITHOUT_WAITING | O_NOFOLLOW | flags, 0o600);
-  const { nlink } = refuseOthers(fd, path);
-  // A file with a second name may belong to another user.
-  if (nlink > 1) {
-    fs.closeSync(fd);
-    throw fault("EINVAL", "it has a second name", path);
-  }
-  return fd;
-}
-
-/** Closes what is not a regular file. */
-function refuseOthers(fd: number, path: string): fs.Stats {
+/** @param isOurs true: it must not have a second name, because it may then belong to another user */
+function openIt(path: FilePath, flags: number, { isNamed }: Reading, isOurs: boolean): number {
+  const fd = fs.openSync(
+    path,
+    flags | WITHOUT_WAITING | (isNamed === true ? 0 : O_NOFOLLOW),
+    0o600,
+  );
   const stats = fs.fstatSync(fd);
-  if (stats.isFile()) return stats;
+  if (stats.isFile() && !(isOurs && stats.nlink > 1)) return fd;
   fs.closeSync(fd);
-  throw notRegular(path, stats);
+  throw stats.isFile() ? fault("EINVAL", "it has a second name", path) : notRegular(path, stats);
 }
 
-function notRegular(path: string, stats: fs.Stats): Error {
+function notRegular(path: FilePath, stats: fs.Stats): Error {
   const what = stats.isSymbolicLink() ? "a link, which is not followed" : "not a regular file";
   return fault("EINVAL", `it is ${what}`, path);
 }
 
+function tooLarge(path: FilePath, size: number, bytesMax: number): Error {
+  return fault("EFBIG", `it has ${size} bytes, more than the limit of ${bytesMax}`, path);
+}
+
 const bytesMaxOf = ({ bytesMax = TEXT_BYTES_MAX }: Reading): number => bytesMax;
 
-function fault(code: string, what: string, path: string): Error {
-  return Object.assign(new Error(`${code}: ${what}, '${path}'`), { code });
+function fault(code: string, what: string, path: FilePath): Error {
+  return Object.assign(new Error(`${code}: ${what}, '${String(path)}'`), {
+    code,
+    path: String(path),
+  });
 }
 
 /** The bytes of a file of this size; one more when it has grown. A read that returns no more than the size has reached the end. */

@@ -6,13 +6,9 @@ import fs from "node:fs";
 import { dirname } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import { JOURNAL_BUFFER_BYTES_MAX, JOURNAL_RECORD_BYTES_MAX } from "../core/limits.ts";
+import { NAMED, openRegular, statOf } from "../host/regular-file.ts";
 
-/** With O_NONBLOCK, a write to a pipe at this path fails and does not wait for a reader. */
-const TO_APPEND =
-  fs.constants.O_RDWR |
-  fs.constants.O_APPEND |
-  fs.constants.O_CREAT |
-  (fs.constants.O_NONBLOCK ?? 0);
+const TO_APPEND = fs.constants.O_RDWR | fs.constants.O_APPEND | fs.constants.O_CREAT;
 const NEWLINE = 0x0a;
 /** One UTF-16 code unit takes at most this many bytes in UTF-8. */
 const CHAR_BYTES_MAX = 3;
@@ -166,16 +162,16 @@ export class Journal {
     const now = performance.now();
     if (this.fd !== undefined && now - this.checkedAtMs > RECHECK_MS) {
       this.checkedAtMs = now;
-      const there = fs.statSync(this.path, { throwIfNoEntry: false });
+      const there = statOf(this.path);
       if (there?.ino !== fs.fstatSync(this.fd).ino) this.close();
     }
     if (this.fd === undefined) {
       try {
-        this.fd = fs.openSync(this.path, TO_APPEND, 0o600);
+        this.fd = openRegular(this.path, TO_APPEND, NAMED);
       } catch (error) {
         if (systemCode(error) !== "ENOENT" || !this.hasOwnDir) throw error;
         makeDir(dirname(this.path));
-        this.fd = fs.openSync(this.path, TO_APPEND, 0o600);
+        this.fd = openRegular(this.path, TO_APPEND, NAMED);
       }
       this.sizeAfterOwnWrite = -1;
       this.checkedAtMs = now;
@@ -234,7 +230,7 @@ function shed(line: string): string {
 
 /** Renames the file when it is larger than `bytesMax`. Writers notice this within a second. @returns the new path, if any */
 export function rotate(path: string, bytesMax: number, wallMs: number): string | undefined {
-  const stats = fs.statSync(path, { throwIfNoEntry: false });
+  const stats = statOf(path);
   if (stats === undefined || stats.size <= bytesMax) return undefined;
   const stamp = new Date(wallMs).toISOString().replace(/[:.]/g, "-");
   const to = path.replace(/(\.jsonl)?$/, `.${stamp}.jsonl`);

@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { parseObject } from "../core/json-object.ts";
 import { leaseOfLine, submissionOf } from "../core/names.ts";
+import { NAMED, openToRead } from "../host/regular-file.ts";
 import { linesWith } from "./read-back.ts";
 import { lastRotated } from "./rotated.ts";
 
@@ -9,7 +10,6 @@ import { lastRotated } from "./rotated.ts";
 const TAIL_BYTES = 8 * 1024 * 1024;
 
 /** With O_NONBLOCK, opening a pipe at this path does not wait for a writer. */
-const TO_READ = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
 
 type Line = Record<string, unknown>;
 
@@ -54,14 +54,12 @@ function someLine(tail: Buffer | undefined, text: string, test: (line: Line) => 
 function readTail(path: string): Buffer | undefined {
   let fd: number;
   try {
-    fd = fs.openSync(path, TO_READ);
+    fd = openToRead(path, NAMED);
   } catch {
     return undefined;
   }
   try {
-    const stats = fs.fstatSync(fd);
-    if (!stats.isFile()) return undefined;
-    const { size } = stats;
+    const { size } = fs.fstatSync(fd);
     const buffer = Buffer.allocUnsafe(Math.min(size, TAIL_BYTES));
     const got = fs.readSync(fd, buffer, 0, buffer.length, size - buffer.length);
     return buffer.subarray(0, got);

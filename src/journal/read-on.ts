@@ -1,5 +1,6 @@
 /** Reads each line that a journal got after a place, even if the journal was rotated since. Visits no line twice and changes nothing. */
-import fs from "node:fs";
+
+import { statOf } from "../host/regular-file.ts";
 import { rotatedOf } from "./rotated.ts";
 import { JournalTail } from "./tail.ts";
 
@@ -90,7 +91,7 @@ function filesFrom(path: string, ino: number): File[] {
 }
 
 function lookAt(path: string): File | undefined {
-  const stats = fs.statSync(path, { throwIfNoEntry: false });
+  const stats = statOf(path);
   return stats?.isFile() === true ? { path, ino: stats.ino, size: stats.size } : undefined;
 }
 

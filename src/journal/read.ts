@@ -2,10 +2,10 @@
  * Reads JSONL files of any size, even damaged ones. It skips and counts lines that are no record, and ignores NUL bytes. It loads
  * the streams of Node, so code that runs at the start of every command must not import it.
  */
-import fs from "node:fs";
 import { Transform, type TransformCallback } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import { parseObject } from "../core/json-object.ts";
+import { streamOf } from "../host/regular-file.ts";
 import { openJournal } from "./open-journal.ts";
 
 export interface ReadCounts {
@@ -79,15 +79,7 @@ export async function* readJournal(
   const { default: ndjson } = await import("ndjson");
   const fd = openJournal(path);
   if (fd === undefined) return;
-  if (!fs.fstatSync(fd).isFile()) {
-    // Reading a device might never end.
-    fs.closeSync(fd);
-    throw Object.assign(new Error(`EINVAL: it is not a regular file, '${path}'`), {
-      code: "EINVAL",
-      path,
-    });
-  }
-  const source = fs.createReadStream(path, { fd, start });
+  const source = streamOf(fd, start);
   const guard = new LineGuard(counts);
   const parser = ndjson.parse();
   source.on("error", (error) => guard.destroy(error));

@@ -1,12 +1,13 @@
 /** Follows a journal that grows, without streams: each look reads what was added. Lines that are no record are skipped and counted. */
 import fs from "node:fs";
 import { parseObject } from "../core/json-object.ts";
+import { statOf } from "../host/regular-file.ts";
 import { openJournal } from "./open-journal.ts";
 import type { ReadCounts } from "./read.ts";
 import { rotatedOf } from "./rotated.ts";
 
 function inoOf(path: string): number | undefined {
-  return fs.statSync(path, { throwIfNoEntry: false })?.ino;
+  return statOf(path)?.ino;
 }
 
 /** After a rotation, writers may still write to the old file for a short time. The reader follows that file for this long (ms). */

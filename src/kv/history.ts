@@ -8,7 +8,7 @@ import { parseObject } from "../core/json-object.ts";
 import type { KvEntry, KvHistoryRecord, KvSource } from "../core/kv.ts";
 import { KV_HISTORY_ROTATE_BYTES, KV_HISTORY_VALUE_BYTES_MAX } from "../core/limits.ts";
 import { kvHistoryOf } from "../core/state-tree.ts";
-import { openToRead } from "../host/regular-file.ts";
+import { openToRead, statOf } from "../host/regular-file.ts";
 import { Journal } from "../journal/journal.ts";
 import { readJournal } from "../journal/read.ts";
 import { lastRotated, rotatedOf } from "../journal/rotated.ts";
@@ -29,7 +29,7 @@ export class KvHistory {
 
   /** The current end of the history. */
   mark(): HistoryMark {
-    const stats = this.lastFiles().map((path) => fs.statSync(path, { throwIfNoEntry: false }));
+    const stats = this.lastFiles().map((path) => statOf(path));
     return new Map(stats.flatMap((one) => (one === undefined ? [] : [[one.ino, one.size]])));
   }
 

@@ -20,7 +20,7 @@ import { RUN_SCOPE } from "../core/roadmap.ts";
 import { replaceDocument } from "../host/documents.ts";
 import { lockFile } from "../host/file-lock.ts";
 import { makeDirs } from "../host/make-dirs.ts";
-import { readRegularText } from "../host/regular-file.ts";
+import { exactStatOf, readRegularText } from "../host/regular-file.ts";
 import { setAside } from "../host/set-aside.ts";
 import { type Entries, entriesOf, entryOf, explainBadValue, isSame } from "./entries.ts";
 import { KvHistory } from "./history.ts";
@@ -281,7 +281,7 @@ export class KvStore {
     const { isDurable } = this;
     replaceDocument(path, Object.fromEntries(entries), { beforePublish, isDurable, missingMax: 2 });
     const oldStamp = stampAt(old);
-    if (oldStamp !== "" && oldStamp !== stamp) replaced = entriesOf(fs.readFileSync(old, "utf8"));
+    if (oldStamp !== "" && oldStamp !== stamp) replaced = entriesOf(readRegularText(old));
     fs.rmSync(old, { force: true });
     return replaced ?? new Map();
   }
@@ -304,6 +304,6 @@ function demand(fault: string | undefined): void {
 
 /** Identifies a version of a file. It does not use the change time (ctime), because a new hard link changes that. */
 function stampAt(path: string): string {
-  const stats = fs.statSync(path, { throwIfNoEntry: false, bigint: true });
+  const stats = exactStatOf(path);
   return stats === undefined ? "" : `${stats.ino}.${stats.size}.${stats.mtimeNs}`;
 }

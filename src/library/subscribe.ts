@@ -1,8 +1,8 @@
 /** Follows the events of a pool as they are written, through rotations of the journal. Reads only. */
-import fs from "node:fs";
 import { dirname } from "node:path";
 import type { LifecycleEvent, LifecycleEventName } from "../core/events.ts";
 import { ChangeSignal } from "../host/change-signal.ts";
+import { statOf } from "../host/regular-file.ts";
 import { readJournal } from "../journal/read.ts";
 import { rotatedOf } from "../journal/rotated.ts";
 import { JournalTail } from "../journal/tail.ts";
@@ -24,7 +24,7 @@ export function subscribe(
   options: SubscribeOptions = {},
 ): AsyncGenerator<LifecycleEvent, void, void> {
   const { since } = options;
-  const current = fs.statSync(path, { throwIfNoEntry: false });
+  const current = statOf(path);
   const tail =
     since === undefined
       ? new JournalTail(path, current?.size ?? 0, current?.ino ?? 0)
@@ -68,7 +68,7 @@ async function* follow(
 /** The lines of the files that were rotated away before the file with this inode. */
 async function* rotatedBefore(path: string, ino: number): AsyncGenerator<object> {
   for (const file of rotatedOf(path)) {
-    if (fs.statSync(file, { throwIfNoEntry: false })?.ino === ino) return;
+    if (statOf(file)?.ino === ino) return;
     yield* readJournal(file);
   }
 }

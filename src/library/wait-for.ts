@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { decodeRecord } from "../codec/records.ts";
 import { ErrTaskNotFound, ErrTaskStuck } from "../core/errors.ts";
+import { RECORD_BYTES_MAX } from "../core/limits.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { ErrorRecord, ResultRecord } from "../core/task.ts";
 import { ChangeSignal } from "../host/change-signal.ts";
@@ -159,7 +160,7 @@ function endOf(tree: StateTree, { id, status, error = "", record: path }: Settle
 /** Undefined when the record is gone: a consumer may take records away. */
 function readRecord(tree: StateTree, path: string): ErrorRecord | ResultRecord | undefined {
   try {
-    const { bytes } = traysOf(tree).storage.read(path, Number.MAX_SAFE_INTEGER);
+    const { bytes } = traysOf(tree).storage.read(path, RECORD_BYTES_MAX);
     return bytes === undefined ? undefined : decodeRecord(bytes)?.record;
   } catch {
     return undefined;

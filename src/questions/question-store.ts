@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { ErrInvalidTransition, systemCode } from "../core/errors.ts";
 import { isId } from "../core/names.ts";
 import { makeDirs } from "../host/make-dirs.ts";
-import { readRegularText } from "../host/regular-file.ts";
+import { statOf, tryReadText, writeAnew } from "../host/regular-file.ts";
 import {
   explainBadAnswer,
   formatAnswer,
@@ -115,7 +115,7 @@ export class QuestionStore {
     let count = 0;
     for (const id of idsIn(this.answeredDir, Number.POSITIVE_INFINITY)) {
       const path = this.pathIn(this.answeredDir, id);
-      const stats = fs.statSync(path, { throwIfNoEntry: false });
+      const stats = statOf(path);
       if (stats === undefined || stats.mtimeMs >= beforeMs) continue;
       if (!isDryRun) fs.rmSync(path, { force: true });
       count++;
@@ -130,7 +130,7 @@ export class QuestionStore {
 
   private changedMs(id: string): number {
     const path = this.pathIn(this.openDir, id);
-    return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+    return statOf(path)?.mtimeMs ?? 0;
   }
 
   private openIds(): string[] {
@@ -140,11 +140,7 @@ export class QuestionStore {
   /** Undefined also when something other than a regular file is there. */
   private read(dir: string, id: string): string | undefined {
     if (!isId(id)) return undefined;
-    try {
-      return readRegularText(this.pathIn(dir, id));
-    } catch {
-      return undefined;
-    }
+    return tryReadText(this.pathIn(dir, id));
   }
 
   /** Creates a file with this text, whole or not at all. @returns false when the file exists already. @throws a system error */
@@ -154,14 +150,8 @@ export class QuestionStore {
     makeDirs(stagingDir);
     const staged = join(stagingDir, `${id}.${process.pid}`);
     try {
-      const fd = fs.openSync(staged, "w", 0o600);
-      try {
-        fs.writeFileSync(fd, text);
-        // An answer is a decision of a person: it survives a power cut.
-        fs.fsyncSync(fd);
-      } finally {
-        fs.closeSync(fd);
-      }
+      // An answer is a decision of a person: it survives a power cut.
+      writeAnew(staged, text, { isDurable: true });
       fs.linkSync(staged, this.pathIn(dir, id));
       return true;
     } catch (error) {

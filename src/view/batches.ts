@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { BatchCounts, BatchProgress } from "../core/batch.ts";
 import { resultName, resultsName } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
+import { statOf } from "../host/regular-file.ts";
 import { countText } from "../text/render.ts";
 import { COUNT_MAX, eachName, readJsonObject } from "./scan.ts";
 import { progressText } from "./task-progress.ts";
@@ -74,7 +75,7 @@ export function batchesWithFailures(
   const found = ids.flatMap((id): BatchWithFailures[] => {
     const counts = failedLines(tree, id);
     const record = join(tree.mailbox, "outbox", resultName(id));
-    const settledMs = fs.statSync(record, { throwIfNoEntry: false })?.mtimeMs;
+    const settledMs = statOf(record)?.mtimeMs;
     return counts === undefined || settledMs === undefined ? [] : [{ id, counts, settledMs }];
   });
   return found.sort((a, b) => b.settledMs - a.settledMs);

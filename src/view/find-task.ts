@@ -18,6 +18,7 @@ import {
   runOf,
 } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
+import { statOf } from "../host/regular-file.ts";
 import { nodeStorage } from "../mailbox/files/node-storage.ts";
 import type { FileFacts, Storage } from "../mailbox/files/storage.ts";
 import { type Trays, traysAt } from "../mailbox/files/trays.ts";
@@ -178,7 +179,7 @@ export function listRuns(tree: StateTree, id: string): string[] {
   const look = (dir: string, name: string): void => {
     if (!name.startsWith(`${id}@`)) return;
     const path = join(dir, name);
-    const stats = fs.statSync(path, { throwIfNoEntry: false });
+    const stats = statOf(path);
     if (stats !== undefined) found.push({ path, mtimeMs: stats.birthtimeMs || stats.mtimeMs });
   };
   eachName(tree.runs, (name) => {

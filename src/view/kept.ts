@@ -1,6 +1,6 @@
 /** Keeps values that were read from a state tree until their files and directories have changed. Reads only. */
-import fs from "node:fs";
 import { type RestRule, restAfter } from "../core/rest.ts";
+import { tryStatOf } from "../host/regular-file.ts";
 
 /** Two changes within this time may leave the same file time (ms). */
 const SAME_TIME_MS = 50;
@@ -12,13 +12,11 @@ let freshLooks = 0;
 
 /** Differs from the earlier stamp when the file or directory has changed since. It also differs when the file changed only just now. */
 export function stampOf(path: string): string {
-  try {
-    const { ino, size, ctimeMs } = fs.statSync(path);
-    const look = Date.now() - ctimeMs < SAME_TIME_MS ? ++freshLooks : 0;
-    return `${ino}.${size}.${ctimeMs}.${look}`;
-  } catch {
-    return "";
-  }
+  const stats = tryStatOf(path);
+  if (stats === undefined) return "";
+  const { ino, size, ctimeMs } = stats;
+  const look = Date.now() - ctimeMs < SAME_TIME_MS ? ++freshLooks : 0;
+  return `${ino}.${size}.${ctimeMs}.${look}`;
 }
 
 /** One value that is read again when its stamp has changed. A value that takes long to read is read less often. */

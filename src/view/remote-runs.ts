@@ -1,10 +1,10 @@
 /** Reads what other machines report about their runs of this tree's tasks. Reads nothing when no task is at another machine. */
-import fs from "node:fs";
 import type { RemoteRun, RemoteRunsDocument } from "../core/documents.ts";
 import { isObject } from "../core/json-object.ts";
 import { CLUSTER_GATE, leaseOf } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeOwner } from "../host/identity.ts";
+import { statOf } from "../host/regular-file.ts";
 import type { TaskPlace } from "./find-task.ts";
 import { readJsonObject } from "./scan.ts";
 
@@ -37,7 +37,7 @@ export function readRemoteRuns(
 }
 
 function read(path: string, nowMs: number): Record<string, unknown> | undefined {
-  const written = fs.statSync(path, { throwIfNoEntry: false });
+  const written = statOf(path);
   if (written === undefined || Math.abs(nowMs - written.mtimeMs) > STALE_MS) return undefined;
   return readJsonObject(path);
 }

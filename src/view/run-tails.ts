@@ -1,7 +1,6 @@
 /** Reads what runs report: their progress and their last line. A run is read again when its files have changed, at most twice a second. */
-import fs from "node:fs";
 import { join } from "node:path";
-import { readEnd } from "../host/regular-file.ts";
+import { readEnd, statOf } from "../host/regular-file.ts";
 import { isProgressLine, progressIn, type TaskProgress } from "./task-progress.ts";
 
 const END_BYTES = 4096;
@@ -59,7 +58,7 @@ export class RunTails {
 
 /** The time alone is not enough: two writes may have the same time. */
 function stampOf(path: string): string {
-  const stats = fs.statSync(path, { throwIfNoEntry: false });
+  const stats = statOf(path);
   return stats === undefined ? "" : `${stats.ino}.${stats.size}.${stats.mtimeMs}`;
 }
 

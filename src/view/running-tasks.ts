@@ -1,11 +1,11 @@
 /** Reads the running tasks: for each claim in `processing/`, which process holds it, since when, and its progress. Changes nothing. */
-import fs from "node:fs";
 import { join } from "node:path";
 import { compact } from "../core/compact.ts";
 import type { RemoteRun } from "../core/documents.ts";
 import { leaseOf, parseLease, runOf } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeOwner, parseOwner, processOf, type Verdict } from "../host/identity.ts";
+import { statOf } from "../host/regular-file.ts";
 import { readBatchProgress } from "./batches.ts";
 import type { TaskPlace } from "./find-task.ts";
 import { readRemoteRuns } from "./remote-runs.ts";
@@ -98,6 +98,6 @@ interface OneLook {
 }
 
 function birthOf(dir: string): number | undefined {
-  const made = fs.statSync(dir, { throwIfNoEntry: false });
+  const made = statOf(dir);
   return made === undefined ? undefined : made.birthtimeMs || made.ctimeMs;
 }

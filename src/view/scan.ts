@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { ErrIo, messageOf, systemCode } from "../core/errors.ts";
 import { parseObject } from "../core/json-object.ts";
+import { readRegularText } from "../host/regular-file.ts";
 
 /** Counting stops here: an exact count of more would block for seconds. */
 export const COUNT_MAX = 100_000;
@@ -90,9 +91,7 @@ export function readJsonObject(
   bytesMax = 16 * 1024 * 1024,
 ): Record<string, unknown> | undefined {
   try {
-    const stats = fs.lstatSync(path);
-    if (!stats.isFile() || stats.size > bytesMax) return undefined;
-    return parseObject(fs.readFileSync(path, "utf8").replace(/^\ufeff/, ""));
+    return parseObject(readRegularText(path, { bytesMax }).replace(/^\ufeff/, ""));
   } catch {
     return undefined;
   }

@@ -3,9 +3,9 @@
  * `stats` in equal steps of time. Reads the journal of events once, a piece in each look, and then the lines that are added.
  * Keeps only the numbers.
  */
-import fs from "node:fs";
 import { parseObject } from "../core/json-object.ts";
 import type { StateTree } from "../core/state-tree.ts";
+import { statOf } from "../host/regular-file.ts";
 import { rotatedOf } from "../journal/rotated.ts";
 import { JournalTail } from "../journal/tail.ts";
 import { type Row, Tally } from "./tally.ts";
@@ -217,7 +217,7 @@ function startOf(atMs: number, name: SpanName): number {
 
 function filesOf(path: string): { path: string; ino: number; size: number; mtimeMs: number }[] {
   return rotatedOf(path).flatMap((file) => {
-    const stats = fs.statSync(file, { throwIfNoEntry: false });
+    const stats = statOf(file);
     if (stats === undefined) return [];
     const { ino, size, mtimeMs } = stats;
     return [{ path: file, ino, size, mtimeMs }];
@@ -225,5 +225,5 @@ function filesOf(path: string): { path: string; ino: number; size: number; mtime
 }
 
 function sizeOf(path: string): number | undefined {
-  return fs.statSync(path, { throwIfNoEntry: false })?.size;
+  return statOf(path)?.size;
 }

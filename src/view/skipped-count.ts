@@ -6,6 +6,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { SKIPPED_MARKS } from "../core/skipped.ts";
 import type { StateTree } from "../core/state-tree.ts";
+import { openToRead } from "../host/regular-file.ts";
 import { TRAYS } from "./choose-files.ts";
 import { COUNT_MAX, type Count } from "./scan.ts";
 import type { Observer } from "./tray-count.ts";
@@ -68,7 +69,7 @@ const head = Buffer.alloc(HEAD_BYTES);
 function isSkipped(path: string): boolean {
   let fd: number | undefined;
   try {
-    fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+    fd = openToRead(path);
     const text = head.subarray(0, fs.readSync(fd, head)).toString("latin1");
     const taskAt = text.indexOf(TASK);
     const isBefore = (at: number): boolean => at >= 0 && (taskAt < 0 || at < taskAt);

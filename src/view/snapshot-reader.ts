@@ -8,6 +8,7 @@ import { readInboxName } from "../core/names.ts";
 import { controlOf, workerOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judge } from "../host/identity.ts";
+import { NAMED, openToRead, tryStatOf } from "../host/regular-file.ts";
 import { livesElsewhere } from "../host/tree-id.ts";
 import { QuestionStore } from "../questions/question-store.ts";
 import { type BatchWithFailures, batchesWithFailures, batchOfResults } from "./batches.ts";
@@ -207,17 +208,13 @@ function readDroppedAgain(
 
 /** 0 when the path cannot be looked at: a link to itself, for example, must not hide everything else. */
 function mtimeMsOf(path: string): number {
-  try {
-    return fs.statSync(path).mtimeMs;
-  } catch {
-    return 0;
-  }
+  return tryStatOf(path)?.mtimeMs ?? 0;
 }
 
 /** Whether a byte can be read; also true when the file has moved on. */
 function isReadable(path: string): boolean {
   try {
-    const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+    const fd = openToRead(path, NAMED);
     try {
       fs.readSync(fd, Buffer.alloc(1));
     } finally {

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { basename, join } from "node:path";
 import { cleanRun, type ProcessingName, prefixOf, runOf, runsFolderOf } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
+import { statOf } from "../host/regular-file.ts";
 import { lookForTask, type TaskPlace, type TaskState } from "./find-task.ts";
 import { eachName, readJsonObject, textOf } from "./scan.ts";
 import { dependencyIds, describeTask, maxAttemptsIn, numberIn, priorityIn } from "./task-rows.ts";
@@ -54,7 +55,7 @@ export function readTaskPage(tree: StateTree, id: string): TaskPage | undefined 
   const file = readJsonObject(place.path, isRecord ? RECORD_BYTES_MAX : TASK_BYTES_MAX);
   const task = (isRecord ? file?.["task"] : file) as JsonObject | undefined;
   const runDir = runDirOf(tree, place, isRecord ? file : undefined);
-  const made = runDir === null ? undefined : fs.statSync(runDir, { throwIfNoEntry: false });
+  const made = runDir === null ? undefined : statOf(runDir);
   return {
     id,
     state: place.state,
@@ -70,7 +71,7 @@ export function readTaskPage(tree: StateTree, id: string): TaskPage | undefined 
     run_dir: made === undefined ? null : runDir,
     files: runDir === null ? [] : filesOf(runDir),
     began_ms: made === undefined ? null : made.birthtimeMs || made.ctimeMs,
-    changed_ms: fs.statSync(place.path, { throwIfNoEntry: false })?.mtimeMs ?? null,
+    changed_ms: statOf(place.path)?.mtimeMs ?? null,
   };
 }
 
@@ -102,7 +103,7 @@ function earlierRun(tree: StateTree, name: ProcessingName): string | null {
   eachName(folder, (run) => {
     const dir = join(folder, run);
     if (basename(run).startsWith(prefixOf(name)))
-      found.push({ dir, mtimeMs: fs.statSync(dir, { throwIfNoEntry: false })?.mtimeMs ?? 0 });
+      found.push({ dir, mtimeMs: statOf(dir)?.mtimeMs ?? 0 });
     return --left > 0;
   });
   return found.sort((a, b) => a.mtimeMs - b.mtimeMs).at(-1)?.dir ?? null;

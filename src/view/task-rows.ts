@@ -1,5 +1,4 @@
 /** Makes one row for each task, for lists. It reads only the part of a file that the row needs. */
-import fs from "node:fs";
 import { join } from "node:path";
 import { bytesText } from "../core/bytes-text.ts";
 import { compact } from "../core/compact.ts";
@@ -10,6 +9,7 @@ import { priorityNumber } from "../core/priority.ts";
 import { isSkippedKind } from "../core/skipped.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeOwner, parseOwner } from "../host/identity.ts";
+import { statOf } from "../host/regular-file.ts";
 import {
   batchBar,
   batchesWithFailures,
@@ -90,7 +90,7 @@ function batchTitle(tree: StateTree, { name }: TaskPlace): string | undefined {
 export function placeRow(tree: StateTree, place: TaskPlace): TaskRow {
   const title = batchTitle(tree, place);
   const task = readTask(place.path);
-  const mtimeMs = fs.statSync(place.path, { throwIfNoEntry: false })?.mtimeMs;
+  const mtimeMs = statOf(place.path)?.mtimeMs;
   const isDelayed = place.state === "ready" && mtimeMs !== undefined && mtimeMs > Date.now();
   const owner = place.name?.stage === "w" ? place.name.token : undefined;
   const isOrphan = owner !== undefined && judgeOwner(owner) === "dead";

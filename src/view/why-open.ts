@@ -1,5 +1,4 @@
 /** Explains why a task or node has not ended, from the trays, the id readers, the settings, and obstacles for all tasks. Reads only. */
-import fs from "node:fs";
 import type { ClosedGate, ControlDocument } from "../core/documents.ts";
 import { isoTime } from "../core/iso-time.ts";
 import { matchAgent } from "../core/matching.ts";
@@ -9,6 +8,7 @@ import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
 import { describeUnmet, findUnmet, type Standing, UNKNOWN, type Unmet } from "../core/unmet.ts";
+import { statOf } from "../host/regular-file.ts";
 import { duplicateOf, lastOf } from "../mailbox/find/failures.ts";
 import { nearestId } from "./blocked-tasks.ts";
 import { idsIn, lookForTask, type TaskPlace, traysOf } from "./find-task.ts";
@@ -82,7 +82,7 @@ export class WhyOpen {
       case "settling":
         return { text: "runs", isStuck: false };
       case "ready": {
-        const dueMs = fs.statSync(place.path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+        const dueMs = statOf(place.path)?.mtimeMs ?? 0;
         return dueMs > Date.now()
           ? this.waitsUntil(dueMs, "waits for its next run")
           : this.orGeneral("waits for a worker", readTask(place.path));

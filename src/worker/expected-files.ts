@@ -1,11 +1,12 @@
 /** Checks the files that a run must leave: each must be there, and not be older than the task's first run. */
-import fs from "node:fs";
+import type fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type Assignment, workDirOf } from "../agents/agent.ts";
 import { makeRunDir } from "../agents/program.ts";
 import { type AttemptOutcome, type Failed, failed } from "../core/outcome.ts";
 import { type AgentSettings, CODING_AGENTS } from "../core/settings.ts";
 import { listDir } from "../host/list-dir.ts";
+import { statOf, tryStatOf } from "../host/regular-file.ts";
 
 /**
  * Call it before a run. Makes the folder of the run when files are expected: its birth shows which files are older. A function
@@ -23,7 +24,7 @@ export function checkExpectedFiles(assignment: Assignment): Failed | undefined {
   const faults: string[] = [];
   let startMs: number | undefined;
   for (const name of task.expect_files ?? []) {
-    const stats = fs.statSync(resolve(cwd, name), { throwIfNoEntry: false });
+    const stats = tryStatOf(resolve(cwd, name));
     startMs ??= firstRunMs(assignment);
     if (stats === undefined) faults.push(`${name} is not there`);
     else if (isOlder(stats, startMs)) faults.push(`${name} is older than the task's first run`);
@@ -52,7 +53,7 @@ function firstRunMs({ task, lease, runDir }: Assignment): number {
   const runs = listDir(day).filter((name) => name.startsWith(prefix));
   // All runs of a line of a batch have the same folder, and it is not named by an id.
   const paths = runs.length === 0 ? [runDir] : runs.map((name) => join(day, name));
-  const births = paths.map((path) => fs.statSync(path, { throwIfNoEntry: false })?.birthtimeMs);
+  const births = paths.map((path) => statOf(path)?.birthtimeMs);
   return Math.min(...births.filter((ms) => ms !== undefined));
 }
 

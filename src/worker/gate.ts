@@ -1,10 +1,10 @@
 /** Reads control.json before each claim. An unchanged file costs one stat call. */
-import fs from "node:fs";
 import { type ControlDocument, INITIAL_CONTROL } from "../core/documents.ts";
 import { parseName } from "../core/names.ts";
 import { controlOf } from "../core/saved-documents.ts";
 import type { LimitChanges } from "../core/task-limits.ts";
 import { readDocument } from "../host/documents.ts";
+import { statOf } from "../host/regular-file.ts";
 
 export class Gate {
   private readonly path: string;
@@ -49,7 +49,7 @@ export class Gate {
 
   private refresh(): void {
     try {
-      const stats = fs.statSync(this.path, { throwIfNoEntry: false });
+      const stats = statOf(this.path);
       const key = stats === undefined ? "none" : `${stats.ino}.${stats.mtimeMs}.${stats.size}`;
       if (key === this.seen) return;
       const control = stats === undefined ? {} : readDocument<Record<string, unknown>>(this.path);

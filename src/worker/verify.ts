@@ -2,7 +2,6 @@
  * Runs the programs that check whether a run that reports success has succeeded. They run like the task itself: in the same
  * place, under the same lease.
  */
-import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { type Assignment, stoppedOutcome } from "../agents/agent.ts";
@@ -12,7 +11,7 @@ import { type AttemptOutcome, failed } from "../core/outcome.ts";
 import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
 import { makeDirs } from "../host/make-dirs.ts";
-import { appendRegularText, dropLink } from "../host/regular-file.ts";
+import { appendRegularText, dropLink, statOf } from "../host/regular-file.ts";
 import { checkExpectedFiles } from "./expected-files.ts";
 
 /** The pause before a program that could not be started is tried again (ms). It starts at `first` and is doubled up to `max`. */
@@ -51,7 +50,7 @@ export async function runVerify(
     // The task's own program may have put a link there.
     dropLink(log);
     appendRegularText(log, `$ ${argv.map((part) => JSON.stringify(part)).join(" ")}\n`);
-    const from = fs.statSync(log).size;
+    const from = statOf(log)?.size ?? 0;
     const run = (): Promise<ProgramEnd> =>
       runProgram(
         { ...assignment, timeLeftMs: limitMs - (nowMs() - startedMs) },

@@ -2,12 +2,12 @@
  * Sums up what was spent, from the files of `costsOf`. It follows them as they grow, and counts each run of a session once. A document
  * keeps the sums of earlier days, so that a process reads only the last days. Without the document, it reads all files.
  */
-import fs from "node:fs";
 import { basename } from "node:path";
 import { compact } from "../../core/compact.ts";
 import type { Settings } from "../../core/settings.ts";
 import { costSumsOf, costsOf, stateTree } from "../../core/state-tree.ts";
 import { loadDocument, replaceDocument } from "../../host/documents.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { filesOfDays } from "../../journal/daily.ts";
 import { JournalTail } from "../../journal/tail.ts";
 import { type CostRecord, costKeyOf, priceOfRecord, readCostRecord } from "../cost-records.ts";
@@ -102,7 +102,7 @@ export class SpentSums {
   /** @returns whether there was anything new */
   private readOn(file: string, prices: Prices): boolean {
     const from = this.offsets.get(file) ?? 0;
-    const stats = fs.statSync(file, { throwIfNoEntry: false });
+    const stats = statOf(file);
     if (stats === undefined || stats.size <= from) return false;
     const tail = new JournalTail(file, from, stats.ino);
     const seen = this.seen.get(file) ?? new Set();
@@ -135,7 +135,7 @@ export class SpentSums {
 function isUsable({ v, files, sums }: CostSumsDocument, paths: readonly string[]): boolean {
   if (v !== 1 || typeof files !== "object" || typeof sums !== "object") return false;
   return paths.every((path) => {
-    const size = fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    const size = statOf(path)?.size ?? 0;
     return (files[basename(path)] ?? 0) <= size;
   });
 }

@@ -12,6 +12,7 @@ import { type AttemptOutcome, failed } from "../../core/outcome.ts";
 import { readDocument, removeDocument, replaceDocument, syncDir } from "../../host/documents.ts";
 import { listDir } from "../../host/list-dir.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
+import { writeAnew } from "../../host/regular-file.ts";
 import type { Usage } from "./facts.ts";
 import type { SessionDocument } from "./session-file.ts";
 
@@ -58,10 +59,7 @@ export function giveSession(
   const staged = join(dir, ".tmp", `${name}.${process.pid}`);
   makeDirs(join(dir, ".tmp"), 3);
   try {
-    fs.writeFileSync(staged, `${JSON.stringify(session, null, 2)}\n`, {
-      mode: 0o600,
-      flush: isDurable,
-    });
+    writeAnew(staged, `${JSON.stringify(session, null, 2)}\n`, { isDurable });
     fs.linkSync(staged, pathOf(stateDir, name));
     if (isDurable) syncDir(dir);
     return name;

@@ -33,8 +33,10 @@ export class LineTail {
     this.fd ??= this.open();
     if (this.fd === undefined) return 0;
     let total = 0;
+    // A program may write faster than this reads: the rest comes with the next call.
+    const wanted = Math.min(bytesMax, fs.fstatSync(this.fd).size - this.offset);
     for (;;) {
-      if (total >= bytesMax) return total;
+      if (total >= wanted) return total;
       const got = fs.readSync(this.fd, this.buffer, 0, CHUNK_BYTES, this.offset);
       if (got === 0) return total;
       this.offset += got;

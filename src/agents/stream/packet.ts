@@ -1,5 +1,6 @@
 /** Makes the packet that a coding agent gets at the start of a run. */
-import fs from "node:fs";
+
+import { readRegularText } from "../../host/regular-file.ts";
 import type { Assignment } from "../agent.ts";
 import { writePacket } from "../exec-agent.ts";
 import type { SessionDocument } from "./session-file.ts";
@@ -36,7 +37,7 @@ function packetOf(
   { continues, hand_off, session_id }: SessionDocument,
 ): string {
   const path = assignment.node?.packetFile ?? writePacket(assignment);
-  const task = fs.readFileSync(path, "utf8");
+  const task = readRegularText(path);
   const before = `${task}\n\n## What was done before\n\n`;
   if (session_id === null)
     return hand_off === ""

@@ -8,6 +8,7 @@ import { systemCode } from "../../core/errors.ts";
 import { readDocument, replaceDocument, syncDir } from "../../host/documents.ts";
 import { listDir } from "../../host/list-dir.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
+import { statOf, writeAnew } from "../../host/regular-file.ts";
 
 export interface Message {
   n: number;
@@ -58,10 +59,8 @@ export class SayBox {
     const staged = join(tmp, `message.${process.pid}`);
     const when = isUrgent ? { when: "now" } : {};
     const message = { v: 1, text, from, ...when, created_at: Math.floor(Date.now() / 1000) };
-    fs.writeFileSync(staged, `${JSON.stringify(message)}\n`, {
-      mode: 0o600,
-      flush: this.isDurable,
-    });
+    const { isDurable } = this;
+    writeAnew(staged, `${JSON.stringify(message)}\n`, { isDurable });
     try {
       for (let n = Math.max(0, ...this.list().messages) + 1; ; n++) {
         try {
@@ -130,7 +129,7 @@ export class SayBox {
 
   /** Changes with each new file; undefined while there is none. */
   stamp(): number | undefined {
-    return fs.statSync(this.dir, { throwIfNoEntry: false })?.mtimeMs;
+    return statOf(this.dir)?.mtimeMs;
   }
 
   private list(): { messages: number[]; read: Set<number> } {

@@ -1,6 +1,6 @@
 /** Follows a file that the program writes for itself. The file has facts that the stream lacks. */
-import fs from "node:fs";
 import type { AgentSettings } from "../../core/settings.ts";
+import { statOf } from "../../host/regular-file.ts";
 import type { SideStream } from "./agent-program.ts";
 import type { Fact } from "./facts.ts";
 import { LineTail } from "./line-tail.ts";
@@ -22,7 +22,7 @@ export class SideTail {
     this.settings = settings;
     this.onFacts = onFacts;
     const path = resumed === undefined ? undefined : stream.find(settings, resumed);
-    const size = path === undefined ? 0 : (fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0);
+    const size = path === undefined ? 0 : (statOf(path)?.size ?? 0);
     if (path !== undefined) this.tail = this.open(path, size);
   }
 

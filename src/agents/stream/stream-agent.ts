@@ -8,7 +8,7 @@ import type { Writable } from "node:stream";
 import { type AttemptOutcome, failed, retryPolicyOf } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
-import { appendRegularText } from "../../host/regular-file.ts";
+import { appendRegularText, statOf } from "../../host/regular-file.ts";
 import { accountsOf, withAccount } from "../accounts/account-settings.ts";
 import { Agent, type Assignment, StopSignal, timeoutOf, workDirOf } from "../agent.ts";
 import { keepsBackground } from "../background.ts";
@@ -390,5 +390,5 @@ function ownerOf(lease: string): string {
 }
 
 function sizeOf(path: string): number {
-  return fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  return statOf(path)?.size ?? 0;
 }

@@ -6,6 +6,7 @@ import { ErrTaskExists } from "../../core/errors.ts";
 import { inboxName, resultsName } from "../../core/names.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
+import { openInput, statOf, streamOf } from "../../host/regular-file.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { makeThreads, SYNC_THREADS, threadsFor } from "../../host/threads.ts";
 import { newId } from "../../mailbox/files/random.ts";
@@ -208,7 +209,7 @@ function stateOf(tree: StateTree, id: string): string {
 }
 
 function mtimeMsOf(path: string): number | undefined {
-  return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+  return statOf(path)?.mtimeMs;
 }
 
 /** The options that may be used with a batch. The lines of the batch give everything else. */
@@ -226,8 +227,7 @@ async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
   const { tree, trays, loaded } = await openInbox(ctx);
   const sinceMs = Date.now();
   const id = ctx.options.id ?? newId(systemClock.wallMs(), "b");
-  const source =
-    file === "-" ? process.stdin : fs.createReadStream(file, { highWaterMark: 2 ** 20 });
+  const source = file === "-" ? process.stdin : streamOf(openInput(file));
   const submitted = await submitBatch(
     trays,
     id,

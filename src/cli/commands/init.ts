@@ -8,6 +8,7 @@ import { CODING_AGENTS } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
 import { replaceDocument } from "../../host/documents.ts";
 import { findProgram } from "../../host/find-program.ts";
+import { writeAnew } from "../../host/regular-file.ts";
 import { makeStateDir, openTrays } from "../../mailbox/files/trays.ts";
 import { checkFormat, noteFormat } from "../../mailbox/files/tree-format.ts";
 import { safe } from "../../text/render.ts";
@@ -139,7 +140,7 @@ function writeNew(path: string, text: string): boolean {
   if (fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined) return false;
   const staged = `${path}.${process.pid}.tmp`;
   try {
-    fs.writeFileSync(staged, text, { mode: 0o600 });
+    writeAnew(staged, text);
     fs.linkSync(staged, path);
     return true;
   } catch (error) {

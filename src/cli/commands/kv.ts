@@ -1,18 +1,18 @@
 /** `kv`: the values that nodes leave for each other. Inside a task, a program may write only the task's own keys and those of the run. */
 import fs from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
+import { text as textOf } from "node:stream/consumers";
 import { ErrForeignKey, ErrInvalidKv, ErrLeaseLost } from "../../core/errors.ts";
 import { explainBadScope, type KvEntry, type KvSource } from "../../core/kv.ts";
 import { CLAIM_NAME, cleanRun, foldId, parseLease } from "../../core/names.ts";
 import { RUN_SCOPE } from "../../core/roadmap.ts";
 import { stateTree } from "../../core/state-tree.ts";
+import { tryReadText } from "../../host/regular-file.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { safe, table } from "../../text/render.ts";
 import { type Context, defineCommand, ErrUsage } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree, openSettings } from "../shell/options.ts";
-
-const STDIN = 0;
 
 /** A value for people and shell scripts: text as it is, everything else as JSON. */
 function shown(value: unknown): string {
@@ -70,15 +70,11 @@ function sourceOf(ctx: Pick<Context, "env" | "stateDir">, node: string): KvSourc
 
 function claimFileOf(resultFile: string | undefined): string | undefined {
   if (resultFile === undefined) return undefined;
-  try {
-    return fs.readFileSync(join(dirname(resultFile), CLAIM_NAME), "utf8");
-  } catch {
-    return undefined;
-  }
+  return tryReadText(join(dirname(resultFile), CLAIM_NAME));
 }
 
-function readValue(text: string, isJson: boolean): unknown {
-  const whole = text === "-" ? fs.readFileSync(STDIN, "utf8") : text;
+async function readValue(given: string, isJson: boolean): Promise<unknown> {
+  const whole = given === "-" ? await textOf(process.stdin) : given;
   if (!isJson) return whole;
   try {
     return JSON.parse(whole) as unknown;
@@ -153,7 +149,7 @@ export const command = defineCommand({
     try {
       if (key !== undefined && isPut) {
         const source = sourceOf(ctx, node);
-        const value = readValue(text ?? "", ctx.options["json-value"]);
+        const value = await readValue(text ?? "", ctx.options["json-value"]);
         const isChanged = await kv.put(node, key, value, source);
         if (ctx.json) ctx.out.json({ node, key, changed: isChanged, ...kv.get(node, key) });
         return EXIT.ok;

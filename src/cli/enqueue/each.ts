@@ -1,7 +1,7 @@
 /** `enqueue --each`: makes a task from each line. It checks all lines before it submits the first task. */
-import fs from "node:fs";
 import { buffer } from "node:stream/consumers";
 import { ErrIo, messageOf } from "../../core/errors.ts";
+import { readInput } from "../../host/regular-file.ts";
 import { ErrUsage } from "../shell/command-spec.ts";
 import { buildTask } from "./build-task.ts";
 import { type NumberedSubmission, SubmitGroups } from "./submit-groups.ts";
@@ -111,9 +111,12 @@ function submissionOf(source: TaskSource, item: Item): NumberedSubmission {
   }
 }
 
+/** No text of JavaScript is longer. */
+const INPUT_BYTES_MAX = 512 * 1024 * 1024;
+
 async function bytesOf(file: string): Promise<Buffer> {
   try {
-    return file === "-" ? await buffer(process.stdin) : fs.readFileSync(file);
+    return file === "-" ? await buffer(process.stdin) : readInput(file, INPUT_BYTES_MAX);
   } catch (error) {
     throw new ErrIo(`cannot read the lines: ${messageOf(error)}`, {
       path: file,

@@ -5,6 +5,7 @@ import { ErrIo, messageOf } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { checkExec } from "../../core/matching.ts";
 import type { Task } from "../../core/task.ts";
+import { openInput } from "../../host/regular-file.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { newId } from "../../mailbox/files/random.ts";
 import { foundValue } from "../shell/found-value.ts";
@@ -116,7 +117,7 @@ async function* linesOf(file: string): AsyncGenerator<Line[]> {
  * It uses no stream, because the first read of a stream would start all the threads that wait for the disk with `power`.
  */
 function* piecesOf(file: string): Generator<Buffer> {
-  const fd = fs.openSync(file, "r");
+  const fd = openInput(file);
   const buffer = Buffer.allocUnsafeSlow(TASK_BYTES_MAX + READ_BYTES);
   let size = 0;
   try {

@@ -1,6 +1,7 @@
 /** The environment that a task gets: from a file, or from the caller, without variables that look like secrets. */
-import fs from "node:fs";
 import { messageOf } from "../../core/errors.ts";
+import { TASK_BYTES_MAX } from "../../core/limits.ts";
+import { readInput } from "../../host/regular-file.ts";
 import { ErrUsage } from "../shell/command-spec.ts";
 
 /** Names of variables that may hold a secret. */
@@ -35,7 +36,7 @@ export function inheritedFrom(ours: NodeJS.ProcessEnv): Inherited {
 export function readEnvFile(path: string): Record<string, string> {
   let text: string;
   try {
-    text = fs.readFileSync(path, "utf8");
+    text = readInput(path, TASK_BYTES_MAX).toString();
   } catch (error) {
     throw new ErrUsage(`--vars: cannot read it: ${messageOf(error)}`);
   }

@@ -5,6 +5,14 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { StateTree } from "../../core/state-tree.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
+import {
+  NAMED,
+  openToAppend,
+  readEnd,
+  readRegular,
+  statOf,
+  writeAnew,
+} from "../../host/regular-file.ts";
 import { safe } from "../../text/render.ts";
 import { readSupervisor } from "../../view/supervisor.ts";
 import type { Context } from "./command-spec.ts";
@@ -30,7 +38,7 @@ export async function startDetached(
   const path = join(tree.dir, LOG);
   makeDirs(tree.dir, Number.POSITIVE_INFINITY);
   boundLog(path);
-  const log = fs.openSync(path, "a", 0o600);
+  const log = openToAppend(path, NAMED);
   const from = fs.fstatSync(log).size;
   const words = argv.filter((word) => word !== "--detach" && word !== "--json");
   const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...words], {
@@ -63,7 +71,7 @@ export async function startDetached(
 
 /** The last lines of the log since it had this size (bytes), without the name that the process has put before its own notes. */
 function linesSince(path: string, from: number): string[] {
-  const log = fs.readFileSync(path);
+  const log = readRegular(path, NAMED);
   // A log that has become shorter was emptied since.
   const text = log
     .subarray(log.length < from ? 0 : from)
@@ -85,9 +93,11 @@ export function watchLog(env: NodeJS.ProcessEnv): void {
 /** Empties the file and does not replace it, because the streams of the process have it open and append to it. */
 function boundLog(path: string): void {
   try {
-    if (fs.statSync(path).size <= LOG_MAX) return;
-    fs.copyFileSync(path, `${path}.1`);
-    fs.truncateSync(path);
+    if ((statOf(path)?.size ?? 0) <= LOG_MAX) return;
+    writeAnew(`${path}.1`, readEnd(path, 4 * LOG_MAX, NAMED));
+    const log = openToAppend(path, NAMED);
+    fs.ftruncateSync(log);
+    fs.closeSync(log);
   } catch {
     // The log does not exist yet, or the disk is full. The next look tries again.
   }

@@ -4,6 +4,7 @@ import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
 import { ErrIo } from "../../core/errors.ts";
+import { NAMED, readRegularText, writeNew } from "../../host/regular-file.ts";
 import { ErrUsage } from "./command-spec.ts";
 
 export interface Edited {
@@ -29,7 +30,7 @@ export async function editText(
   const dir = fs.mkdtempSync(join(os.tmpdir(), "mailchute-edit-"));
   const path = join(dir, name);
   const done = (): void => fs.rmSync(dir, { recursive: true, force: true });
-  fs.writeFileSync(path, text, { mode: 0o600, flag: "wx" });
+  writeNew(path, text);
   const command = editor ?? "vi";
   // Use a shell, because the variable may hold arguments.
   const child = spawn("/bin/sh", ["-c", `${command} "$1"`, command, path], {
@@ -47,5 +48,5 @@ export async function editText(
       hint: "set EDITOR to another one",
     });
   }
-  return { text: fs.readFileSync(path, "utf8"), path, done };
+  return { text: readRegularText(path, NAMED), path, done };
 }

@@ -5,6 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { ErrIo, ErrTaskExists, MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
 import { readDocument, syncDir } from "../../host/documents.ts";
 import { DROP_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
+import { tryReadText, writeAnew } from "../../host/regular-file.ts";
 import type { Context } from "./command-spec.ts";
 
 /** How long a command waits for the worker outside to carry out its request (ms). The worker looks every 200 ms. */
@@ -77,13 +78,13 @@ function leave(
   const path = join(drop, `${id}${ending}`);
   const staged = join(drop, `.${id}.${process.pid}`);
   try {
-    fs.writeFileSync(staged, text, { mode: 0o600, flush: true });
+    writeAnew(staged, text, { isDurable: true });
     fs.linkSync(staged, path);
     syncLeft(drop);
     return "submitted";
   } catch (error) {
     if (systemCode(error) === "EEXIST") {
-      if (textOf(path) === text) return "unchanged";
+      if (tryReadText(path) === text) return "unchanged";
       throw new ErrTaskExists(`this run has dropped another task ${JSON.stringify(id)}`, {
         id,
         path,
@@ -115,13 +116,5 @@ function syncLeft(drop: string): void {
     syncDir(drop);
   } catch (error) {
     if (systemCode(error) !== "ENOENT") throw error;
-  }
-}
-
-function textOf(path: string): string | undefined {
-  try {
-    return fs.readFileSync(path, "utf8");
-  } catch {
-    return undefined;
   }
 }

@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { visibleJson } from "../../core/visible.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { safeOutput } from "../../text/render.ts";
 import type { Output } from "./command-spec.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -61,7 +62,7 @@ export class Stdout {
 }
 
 function deviceOf(path: string): number | undefined {
-  return fs.statSync(path, { throwIfNoEntry: false })?.rdev;
+  return statOf(path)?.rdev;
 }
 
 /** When the reader is gone, the command still finishes its work, and its exit code shows the result. */

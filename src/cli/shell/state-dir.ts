@@ -1,7 +1,7 @@
 /** Finds the state tree of a command line: the tree that it names, or `state` in this directory or the nearest one above. Reads only. */
-import fs from "node:fs";
 import os from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { statOf, tryStatOf } from "../../host/regular-file.ts";
 import { ErrUsage } from "./command-spec.ts";
 import { treeOfName } from "./tree-names.ts";
 
@@ -68,24 +68,16 @@ function findAbove(cwd: string): string | undefined {
   const dev = statOf(cwd)?.dev;
   for (let at = cwd; at !== home && dirname(at) !== at; ) {
     at = dirname(at);
-    if (statOf(at)?.dev !== dev) return undefined;
+    if (tryStatOf(at)?.dev !== dev) return undefined;
     const dir = join(at, NAME);
-    if (statOf(dir)?.uid === process.getuid?.() && isTree(dir)) return dir;
+    if (tryStatOf(dir)?.uid === process.getuid?.() && isTree(dir)) return dir;
   }
   return undefined;
 }
 
-function statOf(path: string): fs.Stats | undefined {
-  try {
-    return fs.statSync(path);
-  } catch {
-    return undefined;
-  }
-}
-
 function isThere(path: string): boolean {
   try {
-    return fs.statSync(path, { throwIfNoEntry: false }) !== undefined;
+    return statOf(path) !== undefined;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "EACCES";
   }

@@ -1,11 +1,10 @@
 /** Shows the stream of a coding agent as text: what it says and does. The reader of a kind is loaded at its first use. */
-import fs from "node:fs";
 import { join } from "node:path";
 import { Conversation, type EntryKind } from "../../agents/stream/conversation.ts";
 import type { ReadLine } from "../../agents/stream/facts.ts";
 import { sessionOfRun } from "../../agents/stream/session-file.ts";
 import { loadKind } from "../../app/agent-kinds.ts";
-import { readEnd } from "../../host/regular-file.ts";
+import { readEnd, statOf } from "../../host/regular-file.ts";
 import { entryLines } from "./conversation-lines.ts";
 
 const END_BYTES = 32 * 1024;
@@ -36,7 +35,7 @@ export class AgentLines {
   /** What the agent last said or did. */
   lastLineOf(runDir: string): string | null {
     const path = join(runDir, "events.jsonl");
-    const size = fs.statSync(path, { throwIfNoEntry: false })?.size;
+    const size = statOf(path)?.size;
     if (size === undefined) return null;
     const before = this.last.get(runDir);
     if (before?.size === size) return before.line;

@@ -2,8 +2,8 @@
  * Prints one line for each event of a pool, for the person who runs it. It follows the journal of events, so the supervisor and its
  * workers do no extra work. It leaves out failures, because the supervisor reports them itself.
  */
-import fs from "node:fs";
 import { parseObject } from "../../core/json-object.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { JournalTail } from "../../journal/tail.ts";
 import { duration, safe } from "../../text/render.ts";
 
@@ -35,7 +35,7 @@ export class LiveLines {
 
   /** Starts with the events that come from now on. */
   constructor(eventsPath: string, say: (line: string) => void) {
-    const there = fs.statSync(eventsPath, { throwIfNoEntry: false });
+    const there = statOf(eventsPath);
     this.tail = new JournalTail(eventsPath, there?.size, there?.ino);
     this.say = say;
     this.timer = setInterval(() => this.look(false), LOOK_MS);

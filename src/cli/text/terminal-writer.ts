@@ -4,7 +4,7 @@
  */
 import fs from "node:fs";
 import { systemCode } from "../../core/errors.ts";
-import { hostKind } from "../../host/host-kind.ts";
+import { openAnew } from "../../host/open-anew.ts";
 
 const STDOUT = 1;
 const AGAIN_MS = 10;
@@ -22,7 +22,7 @@ export class TerminalWriter {
 
   constructor(stream: Stream = process.stdout) {
     this.stream = stream;
-    this.fd = openAnew();
+    this.fd = openAnew(STDOUT);
   }
 
   get columns(): number {
@@ -79,15 +79,5 @@ export class TerminalWriter {
         this.timer = undefined;
         this.goOn();
       }, AGAIN_MS).unref();
-  }
-}
-
-function openAnew(): number | undefined {
-  if (hostKind() !== "proc") return undefined;
-  const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = fs.constants;
-  try {
-    return fs.openSync(`/proc/self/fd/${STDOUT}`, O_WRONLY | O_NONBLOCK | O_NOCTTY);
-  } catch {
-    return undefined;
   }
 }

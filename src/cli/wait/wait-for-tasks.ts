@@ -1,10 +1,10 @@
 /** Waits until tasks have settled. It looks into the trays, changes nothing, and needs no supervisor. */
-import fs from "node:fs";
 import { join } from "node:path";
 import type { SupervisorDocument } from "../../core/documents.ts";
 import { readInboxName } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { ChangeSignal } from "../../host/change-signal.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { processingPlaces } from "../../view/find-task.ts";
 import { type Count, countNames } from "../../view/scan.ts";
 import { isAttended, readSupervisor } from "../../view/supervisor.ts";
@@ -153,8 +153,7 @@ function isQuiet(tree: StateTree): boolean {
 function isPlanMoving(tree: StateTree, document: SupervisorDocument | null): boolean {
   const { roadmap, plan_holds: holds, roadmap_problem: problem } = document ?? {};
   // A supervisor that has just started has not read the plan yet.
-  if (!roadmap)
-    return !problem && fs.statSync(tree.roadmap, { throwIfNoEntry: false })?.isFile() === true;
+  if (!roadmap) return !problem && statOf(tree.roadmap)?.isFile() === true;
   return roadmap.in_progress > 0 || roadmap.open > (holds?.held_count ?? 0);
 }
 

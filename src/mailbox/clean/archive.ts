@@ -1,6 +1,7 @@
 /** Archive: moves a settled record out of its tray, so that a node that runs again can use the id again. */
 import { dirname } from "node:path";
 import { systemCode } from "../../core/errors.ts";
+import { RECORD_BYTES_MAX } from "../../core/limits.ts";
 import { unlinkIfThere } from "../files/steps.ts";
 import type { Trays } from "../files/trays.ts";
 
@@ -25,9 +26,11 @@ export async function archive(trays: Trays, path: string, target: string): Promi
     if (code === "ENOENT") return;
     if (code !== "EXDEV") throw error;
     // The mailbox is on another file system: copy the file first, then delete the original.
-    const { bytes } = storage.read(path, Number.MAX_SAFE_INTEGER);
+    const { bytes } = storage.read(path, RECORD_BYTES_MAX);
+    // What cannot be copied stays.
+    if (bytes === undefined) throw error;
     unlinkIfThere(trays, target);
-    if (bytes !== undefined) storage.create(target, bytes);
+    storage.create(target, bytes);
     if (trays.durability === "power") await storage.syncFiles([target]);
     unlinkIfThere(trays, path);
   }

@@ -6,7 +6,7 @@ import { decodeRecord, encodeRecord } from "../../codec/records.ts";
 import { wallSeconds } from "../../core/clock.ts";
 import type { Command } from "../../core/command.ts";
 import { ErrInvalidCommand, ErrInvalidTask, ErrLeaseLost } from "../../core/errors.ts";
-import { TASK_BYTES_MAX } from "../../core/limits.ts";
+import { RECORD_BYTES_MAX, TASK_BYTES_MAX } from "../../core/limits.ts";
 import { errorName, leaseOf, readInboxName, resultName } from "../../core/names.ts";
 import { type Claim, claimFromInbox, readBytes } from "../claim/claim.ts";
 import { requeue } from "../claim/requeue.ts";
@@ -175,7 +175,7 @@ export function readAcknowledgement(
 ): Record<string, unknown> | undefined {
   for (const path of [join(control.outbox, resultName(id)), join(control.failed, errorName(id))]) {
     if (control.storage.look(path) === undefined) continue;
-    const { bytes } = control.storage.read(path, Number.MAX_SAFE_INTEGER);
+    const { bytes } = control.storage.read(path, RECORD_BYTES_MAX);
     const record = bytes === undefined ? undefined : decodeRecord(bytes)?.record;
     if (record === undefined) continue;
     const said = record as unknown as Record<string, unknown>;

@@ -1,13 +1,12 @@
 /** The storage port on the real file system. It only makes the calls and decides nothing of the protocol. */
 import fs from "node:fs";
-import { systemCode } from "../../core/errors.ts";
+import { syncDir } from "../../host/documents.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
+import { lookInto, openNew, openToSync } from "../../host/regular-file.ts";
 import type { FileFacts, Storage, Walk } from "./storage.ts";
 
-const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOATIME } = fs.constants;
 /** How many files may be open at once to be synced. */
 const SYNCS_MAX = 128;
-const READ_FLAGS = O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
 
 export function factsOf(stats: fs.Stats): FileFacts {
   return {
@@ -56,7 +55,7 @@ function walkDir(dir: string): Walk {
 
 function syncPath(path: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    const fd = fs.openSync(path, "r");
+    const fd = openToSync(path);
     fs.fsync(fd, (error) => {
       fs.closeSync(fd);
       if (error === null) resolve();
@@ -77,17 +76,6 @@ async function syncPaths(paths: Iterable<string>): Promise<void> {
   if (faults.length > 0) throw faults[0];
 }
 
-/** Opens without updating the access time: nothing reads it, and each update would be one more disk write. */
-function openToRead(path: string): number {
-  try {
-    return fs.openSync(path, READ_FLAGS | (O_NOATIME ?? 0));
-  } catch (error) {
-    // Only the owner of a file may open it with this flag.
-    if (systemCode(error) !== "EPERM") throw error;
-    return fs.openSync(path, READ_FLAGS);
-  }
-}
-
 export const nodeStorage: Storage = {
   list: (dir) => fs.readdirSync(dir),
   walk: walkDir,
@@ -98,34 +86,11 @@ export const nodeStorage: Storage = {
     return stats === undefined ? undefined : factsOf(stats);
   },
   read(path, bytesMax) {
-    let fd: number;
-    try {
-      fd = openToRead(path);
-    } catch (error) {
-      const facts = nodeStorage.look(path);
-      // We do not open links (ELOOP), sockets or devices (ENXIO).
-      if (facts !== undefined && facts.kind !== "file") return { facts, bytes: undefined };
-      throw error;
-    }
-    try {
-      const facts = factsOf(fs.fstatSync(fd));
-      if (facts.kind !== "file" || facts.size > bytesMax) return { facts, bytes: undefined };
-      // Ask for one byte more than the size, which shows whether the file grows while it is read. If the read returns no more than
-      // the size, it has reached the end.
-      const buffer = Buffer.allocUnsafe(facts.size + 1);
-      let at = 0;
-      do {
-        const got = fs.readSync(fd, buffer, at, buffer.length - at, at);
-        if (got === 0) break;
-        at += got;
-      } while (at < facts.size);
-      return { facts, bytes: buffer.subarray(0, at) };
-    } finally {
-      fs.closeSync(fd);
-    }
+    const { stats, bytes } = lookInto(path, { bytesMax });
+    return { facts: factsOf(stats), bytes };
   },
   create(path, bytes) {
-    const fd = fs.openSync(path, "wx", 0o600);
+    const fd = openNew(path);
     try {
       writeWhole(fd, bytes);
     } catch (error) {
@@ -142,12 +107,5 @@ export const nodeStorage: Storage = {
   makeDir: (path, missingMax = Number.POSITIVE_INFINITY) => makeDirs(path, missingMax),
   syncFiles: (paths) => syncPaths(paths),
   syncDirs: (paths) => syncPaths(new Set(paths)),
-  syncDirNow(path) {
-    const fd = fs.openSync(path, "r");
-    try {
-      fs.fsyncSync(fd);
-    } finally {
-      fs.closeSync(fd);
-    }
-  },
+  syncDirNow: syncDir,
 };

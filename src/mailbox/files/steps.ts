@@ -3,6 +3,7 @@
  * thrown; so is ENOENT while the whole mailbox is missing, moved or unmounted: it may come back, so no process was faster.
  */
 import { systemCode } from "../../core/errors.ts";
+import { RECORD_BYTES_MAX } from "../../core/limits.ts";
 import type { FileFacts } from "./storage.ts";
 import { makeTrays, type Trays } from "./trays.ts";
 
@@ -87,7 +88,7 @@ export function readWithFacts(
   path: string,
 ): { facts: FileFacts; bytes: Buffer | undefined } | undefined {
   try {
-    return trays.storage.read(path, Number.MAX_SAFE_INTEGER);
+    return trays.storage.read(path, RECORD_BYTES_MAX);
   } catch (error) {
     if (systemCode(error) === "ENOENT") return undefined;
     throw error;

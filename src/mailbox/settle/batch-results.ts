@@ -15,6 +15,7 @@ import {
   prefixOf,
   stagedResultsName,
 } from "../../core/names.ts";
+import { openNew } from "../../host/regular-file.ts";
 import { claimAt, isHeld } from "../claim/claim.ts";
 import { unlinkIfThere } from "../files/steps.ts";
 import { makeTrays, type Trays } from "../files/trays.ts";
@@ -48,7 +49,7 @@ export class BatchResults {
 
   constructor(path: string) {
     this.path = path;
-    this.fd = fs.openSync(path, "wx", 0o600);
+    this.fd = openNew(path);
   }
 
   /** Counts a result. The next flush writes it. @param text with its line break */

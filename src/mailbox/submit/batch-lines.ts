@@ -4,15 +4,14 @@
  */
 import { isUtf8 } from "node:buffer";
 import fs from "node:fs";
-import { ErrInvalidTask } from "../../core/errors.ts";
+import { ErrInvalidTask, systemCode } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
+import { openToRead } from "../../host/regular-file.ts";
 import { factsOf } from "../files/node-storage.ts";
 import type { FileFacts } from "../files/storage.ts";
 
 const PIECE_BYTES = 64 * 1024;
 const NEWLINE = 0x0a;
-const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
-const READ_FLAGS = O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0);
 
 export interface Line {
   /** Counted from 1. */
@@ -31,6 +30,15 @@ export interface LineReaderOptions {
 }
 
 const NO_BYTES = Buffer.alloc(0);
+
+function openBatch(path: string): number {
+  try {
+    return openToRead(path);
+  } catch (error) {
+    if (systemCode(error) !== "EINVAL") throw error;
+    throw new ErrInvalidTask("not a regular file", { path, phase: "claim", cause: error });
+  }
+}
 
 export class LineReader {
   /** Size of the file when it was opened (bytes). */
@@ -58,10 +66,10 @@ export class LineReader {
   /** @throws ErrInvalidTask when the path is not a regular file or `explainBad` refuses it; a system error when it cannot be read */
   constructor(path: string, options: LineReaderOptions = {}) {
     this.takesTail = options.takesTail !== false;
-    this.fd = fs.openSync(path, READ_FLAGS);
+    this.fd = openBatch(path);
     const facts = factsOf(fs.fstatSync(this.fd));
     this.size = facts.size;
-    const fault = facts.kind === "file" ? options.explainBad?.(facts) : "not a regular file";
+    const fault = options.explainBad?.(facts);
     if (fault !== undefined) {
       this.close();
       throw new ErrInvalidTask(fault, { path, phase: "claim" });

@@ -4,13 +4,14 @@ import { dirname, join } from "node:path";
 import { decodeRecord } from "../../codec/records.ts";
 import { decodeTask } from "../../codec/task-codec.ts";
 import { ErrInvalidTask, systemCode } from "../../core/errors.ts";
-import { TASK_BYTES_MAX } from "../../core/limits.ts";
+import { RECORD_BYTES_MAX, TASK_BYTES_MAX } from "../../core/limits.ts";
 import {
   inboxName,
   type ProcessingName,
   settledBatchName,
   submissionOf,
 } from "../../core/names.ts";
+import { openToRead, statOf } from "../../host/regular-file.ts";
 import { linked, unlinkIfThere, unlinkMoved } from "../files/steps.ts";
 import { pathIn, type Trays } from "../files/trays.ts";
 import { findLive, type Place, recordPaths } from "../find/locate.ts";
@@ -175,12 +176,12 @@ const COMPARED_PIECE_BYTES = 256 * 1024;
 
 /** Whether two files hold the same bytes; false when one is missing or too large to be compared. */
 export function isSameFile(a: string, b: string): boolean {
-  const sizes = [a, b].map((path) => fs.statSync(path, { throwIfNoEntry: false })?.size);
+  const sizes = [a, b].map((path) => statOf(path)?.size);
   if (sizes[0] === undefined || sizes[0] !== sizes[1] || sizes[0] > COMPARED_BYTES_MAX)
     return false;
   const fds: number[] = [];
   try {
-    for (const path of [a, b]) fds.push(fs.openSync(path, "r"));
+    for (const path of [a, b]) fds.push(openToRead(path));
     const pieces = fds.map((fd) => ({ fd, bytes: Buffer.allocUnsafe(COMPARED_PIECE_BYTES) }));
     for (let at = 0; at < sizes[0]; ) {
       const got = pieces.map(({ fd, bytes }) => fs.readSync(fd, bytes, 0, bytes.length, at));
@@ -226,7 +227,7 @@ function findTask(
   }
   for (const path of recordPaths(trays, id)) {
     try {
-      const { bytes } = trays.storage.read(path, Number.MAX_SAFE_INTEGER);
+      const { bytes } = trays.storage.read(path, RECORD_BYTES_MAX);
       return { text: bytes === undefined ? undefined : decodeRecord(bytes)?.taskText };
     } catch (error) {
       if (systemCode(error) !== "ENOENT") throw error;

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { ErrInvalidTask, ErrIo, ErrTaskExists, messageOf, systemCode } from "../../core/errors.ts";
 import { errorName, explainBadId, inboxName, resultName, resultsName } from "../../core/names.ts";
+import { openNew } from "../../host/regular-file.ts";
 import { writeWhole } from "../files/node-storage.ts";
 import { randomToken } from "../files/random.ts";
 import { unlinkIfThere } from "../files/steps.ts";
@@ -67,7 +68,7 @@ async function stageAll(
   source: AsyncIterable<Buffer>,
   bytesMax: number,
 ): Promise<{ lines: number; bytes: number }> {
-  const fd = fs.openSync(staged, "wx", 0o600);
+  const fd = openNew(staged);
   let lines = 0;
   let bytes = 0;
   let isBlank = true;

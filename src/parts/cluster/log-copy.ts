@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
+import { appendRegularText } from "../../host/regular-file.ts";
 import type { Dispatch } from "./protocol/dispatch.ts";
 import type { LogAsk, LogFile, LogPart } from "./protocol/messages.ts";
 
@@ -65,7 +66,7 @@ export class LogCopy {
       if (at === undefined && part.from > 0)
         note(`it has ${part.size} bytes; this shows the end from byte ${part.from}`);
       if (bytes.length === 0) return part;
-      fs.appendFileSync(join(this.dir, file), bytes, { mode: 0o600 });
+      appendRegularText(join(this.dir, file), bytes);
       this.at.set(file, part.from + bytes.length);
     }
   }

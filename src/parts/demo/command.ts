@@ -1,8 +1,8 @@
 /** `demo`: a short demonstration on a temporary state tree, with real processes. It checks its own result. */
-import fs from "node:fs";
 import { type Context, defineCommand } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { messageOf } from "../../core/errors.ts";
+import { tryReadText } from "../../host/regular-file.ts";
 import { duration, safe } from "../../text/render.ts";
 import { TASK_COUNT } from "./acts.ts";
 import { Narrator } from "./narrator.ts";
@@ -91,9 +91,6 @@ const NEXT = [
 ];
 
 function logTail(path: string): string[] {
-  try {
-    return fs.readFileSync(path, "utf8").trimEnd().split("\n").slice(-LOG_LINES_SHOWN);
-  } catch {
-    return [];
-  }
+  const text = tryReadText(path);
+  return text === undefined ? [] : text.trimEnd().split("\n").slice(-LOG_LINES_SHOWN);
 }

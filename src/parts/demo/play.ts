@@ -5,6 +5,7 @@ import { leaseOf, type ProcessingName } from "../../core/names.ts";
 import { identityOf, judge, type ProcessIdentity, parseOwner } from "../../host/identity.ts";
 import { findTree } from "../../host/process-tree.ts";
 import { processes } from "../../host/processes/processes.ts";
+import { writeNew } from "../../host/regular-file.ts";
 import { JournalTail } from "../../journal/tail.ts";
 import type { Paint } from "../../text/render.ts";
 import { processingPlaces } from "../../view/find-task.ts";
@@ -71,7 +72,7 @@ export class Play {
   private async start(args: readonly string[]): Promise<void> {
     const { stage, narrator } = this;
     fs.mkdirSync(stage.tree.dir, { mode: 0o700 });
-    fs.writeFileSync(stage.tree.config, CONFIG, { mode: 0o600 });
+    writeNew(stage.tree.config, CONFIG);
     this.startedWallMs = Date.now();
     narrator.command(`mailchute run ${args.join(" ")}`);
     const pid = stage.start(args);
@@ -83,7 +84,7 @@ export class Play {
   private drop(mailbox: "mailbox" | "control", { id, text }: DroppedFile): void {
     const name = `${id}.json`;
     this.narrator.file(name, text);
-    fs.writeFileSync(join(this.stage.tree[mailbox], "inbox", name), `${text}\n`, { mode: 0o600 });
+    writeNew(join(this.stage.tree[mailbox], "inbox", name), `${text}\n`);
   }
 
   private async order(file: DroppedFile): Promise<void> {

@@ -9,6 +9,7 @@ import { identityOf, judge } from "../../host/identity.ts";
 import { listDir } from "../../host/list-dir.ts";
 import { pathInPackage } from "../../host/package.ts";
 import { processes } from "../../host/processes/processes.ts";
+import { openToAppend } from "../../host/regular-file.ts";
 import { readJsonObject } from "../../view/scan.ts";
 
 const LAUNCHER = pathInPackage("bin/mailchute.js");
@@ -64,7 +65,7 @@ export class Stage {
 
   /** Starts `mailchute run` as a process of its own. @returns its pid */
   start(args: readonly string[]): number {
-    const log = fs.openSync(this.logFile, "a", 0o600);
+    const log = openToAppend(this.logFile);
     const command = [LAUNCHER, "run", "--state", this.tree.dir, ...args];
     this.supervisor = spawn(process.execPath, command, {
       cwd: this.dir,

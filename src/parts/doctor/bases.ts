@@ -4,6 +4,7 @@ import { lastLine, runToItsEnd } from "../../agents/probe/ask-once.ts";
 import { inheritedVariables } from "../../agents/program.ts";
 import { bytesText } from "../../core/bytes-text.ts";
 import type { Settings } from "../../core/settings.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { counted } from "../../text/render.ts";
 import { type CheckResult, failing, ok, warned } from "./check.ts";
 import type { Base, WaitingWork } from "./waiting-work.ts";
@@ -106,7 +107,7 @@ export function checkRoom({ folders }: WaitingWork, settings: Settings): CheckRe
   const seen = new Set<number>();
   const results: CheckResult[] = [];
   for (const folder of folders) {
-    const dev = fs.statSync(folder, { throwIfNoEntry: false })?.dev;
+    const dev = statOf(folder)?.dev;
     if (dev === undefined || seen.has(dev)) continue;
     seen.add(dev);
     const { bavail, bsize } = fs.statfsSync(folder);

@@ -6,6 +6,7 @@ import { messageOf } from "../../core/errors.ts";
 import { parseObject } from "../../core/json-object.ts";
 import { readInboxName } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
+import { NAMED, readEnd, statOf } from "../../host/regular-file.ts";
 import { checkStateDir } from "../../mailbox/files/trays.ts";
 import { duration } from "../../text/render.ts";
 import { findFiles } from "../../view/scan.ts";
@@ -15,7 +16,6 @@ import { type CheckResult, failing, ok, warned } from "./check.ts";
 
 const TRAYS = ["inbox", "processing", "outbox", "failed", ".tmp"];
 /** With O_NONBLOCK a pipe in place of a file does not make us wait for a writer. */
-const TO_READ = fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0);
 /** Ignored files in an inbox are reported when they are older than this (ms). */
 const LEFTOVER_MS = 60 * 60 * 1000;
 const FILES_MAX = 10_000;
@@ -171,7 +171,7 @@ function checkLeftovers(tree: StateTree, nowMs: number): CheckResult[] {
 }
 
 function checkJournal(name: string, path: string): CheckResult {
-  if (fs.statSync(path, { throwIfNoEntry: false })?.isFile() === false)
+  if (statOf(path)?.isFile() === false)
     return warned(
       name,
       `${path} is not a regular file: nothing is recorded`,
@@ -192,22 +192,7 @@ function checkJournal(name: string, path: string): CheckResult {
 
 /** The last whole lines of a regular file, at most `bytesMax` bytes. */
 function readTailLines(path: string, bytesMax: number): string[] {
-  let fd: number;
-  try {
-    fd = fs.openSync(path, TO_READ);
-  } catch {
-    return [];
-  }
-  try {
-    const stats = fs.fstatSync(fd);
-    if (!stats.isFile()) return [];
-    const { size } = stats;
-    const from = Math.max(0, size - bytesMax);
-    const buffer = Buffer.alloc(size - from);
-    const got = fs.readSync(fd, buffer, 0, buffer.length, from);
-    const lines = buffer.toString("utf8", 0, got).split("\n");
-    return from === 0 ? lines : lines.slice(1);
-  } finally {
-    fs.closeSync(fd);
-  }
+  const end = readEnd(path, bytesMax, NAMED);
+  const lines = end.split("\n");
+  return Buffer.byteLength(end) < bytesMax ? lines : lines.slice(1);
 }

@@ -1,12 +1,13 @@
 /** Finds where the waiting tasks of the inbox work, and which programs verify them. Reads a bounded number of tasks. */
-import fs from "node:fs";
 import { join, resolve } from "node:path";
 import { decodeTask } from "../../codec/task-codec.ts";
+import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { matchAgent } from "../../core/matching.ts";
 import { readInboxName } from "../../core/names.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Task } from "../../core/task.ts";
+import { readRegular } from "../../host/regular-file.ts";
 import { findFiles } from "../../view/scan.ts";
 import { withChecks } from "../../worker/checks.ts";
 
@@ -28,7 +29,6 @@ export interface WaitingWork {
 }
 
 const TASKS_MAX = 2000;
-const TASK_BYTES_MAX = 1024 * 1024;
 
 /** @param agents give their checks to tasks that have none of their own */
 export function lookAtWork(tree: StateTree, agents: readonly AgentSettings[]): WaitingWork {
@@ -61,8 +61,7 @@ function isTaskFile(name: string): boolean {
 /** Undefined for a file that a supervisor would refuse. */
 function readTask(path: string, id: string): Task | undefined {
   try {
-    if (!fs.lstatSync(path).isFile()) return undefined;
-    return decodeTask(fs.readFileSync(path), id, path).task;
+    return decodeTask(readRegular(path, { bytesMax: TASK_BYTES_MAX }), id, path).task;
   } catch {
     return undefined;
   }

@@ -19,6 +19,7 @@ import { gitText } from "../../git/run-git.ts";
 import { readHeld } from "../../git/snapshot.ts";
 import { inTurn } from "../../git/turn.ts";
 import { listDir } from "../../host/list-dir.ts";
+import { statOf } from "../../host/regular-file.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
 import { type LandingOrder, listOrders, readLanding, stateOf } from "../../worker/landing-files.ts";
 import { readChecked } from "./landed-ref.ts";
@@ -73,9 +74,7 @@ async function cleanOne(id: string, wish: LandingsToClean): Promise<boolean> {
 }
 
 function lastChangeMs(stateDir: string, id: string): number {
-  const times = FILES.map(
-    (what) => fs.statSync(landingFileOf(stateDir, id, what), { throwIfNoEntry: false })?.mtimeMs,
-  );
+  const times = FILES.map((what) => statOf(landingFileOf(stateDir, id, what))?.mtimeMs);
   return Math.max(...times.map((timeMs) => timeMs ?? 0));
 }
 
@@ -128,7 +127,7 @@ function cleanVerdicts({ stateDir, trays, days, nowMs }: LandingsToClean): void 
   for (const name of listDir(dir)) {
     const [, id] = /^(.+)\.verdict\.json$/.exec(name) ?? [];
     const path = join(dir, name);
-    const stats = id === undefined ? undefined : fs.statSync(path, { throwIfNoEntry: false });
+    const stats = id === undefined ? undefined : statOf(path);
     if (id === undefined || stats === undefined || isThere(trays, id)) continue;
     if (isExpired(nowMs - stats.mtimeMs, days)) fs.rmSync(path, { force: true });
   }

@@ -5,6 +5,7 @@ import { messageOf } from "../../core/errors.ts";
 import { atCommonDir, commitOf, listWorktrees, type Repository } from "../../git/repository.ts";
 import { askGit, gitLines, gitList } from "../../git/run-git.ts";
 import { statusOfCheckout } from "../../git/status.ts";
+import { tryReadText } from "../../host/regular-file.ts";
 import type { LandingOrder } from "../../worker/landing-files.ts";
 
 export type Place =
@@ -117,11 +118,7 @@ function gitDirsOf({ commonDir }: Repository): string[] {
 }
 
 function isRebasing(gitDir: string, ref: string): boolean {
-  return ["rebase-merge", "rebase-apply"].some((name) => {
-    try {
-      return fs.readFileSync(join(gitDir, name, "head-name"), "utf8").trim() === ref;
-    } catch {
-      return false;
-    }
-  });
+  return ["rebase-merge", "rebase-apply"].some(
+    (name) => tryReadText(join(gitDir, name, "head-name"))?.trim() === ref,
+  );
 }

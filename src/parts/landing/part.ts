@@ -2,13 +2,13 @@
  * Submits the landing of a task whose record says `landing: pending`. Releases a landing that waits for a person or an agent. It
  * reads the orders in `landings/`, which workers write before their tasks settle, so it also finishes the work of a dead process.
  */
-import fs from "node:fs";
 import { messageOf } from "../../core/errors.ts";
 import { LANDING_GROUP, landingGateOf, landingIdOf } from "../../core/landing.ts";
 import { foldId } from "../../core/names.ts";
 import { landingFileOf, landingsDir } from "../../core/state-tree.ts";
 import type { Standing } from "../../core/unmet.ts";
 import { readLane } from "../../core/waiting-task.ts";
+import { statOf } from "../../host/regular-file.ts";
 import type {
   DependencySource,
   GroupSource,
@@ -195,7 +195,7 @@ class LandingPart
   }
 
   private mtimeMs(): number {
-    const stats = fs.statSync(landingsDir(this.env.tree.dir), { throwIfNoEntry: false });
+    const stats = statOf(landingsDir(this.env.tree.dir));
     return stats?.mtimeMs ?? 0;
   }
 
@@ -226,7 +226,7 @@ class LandingPart
   /** When the order was written, and a stamp that changes with the order and when a person lands it again. */
   private stampOf(id: string): { atMs: number; stamp: string } {
     const [order, sent] = (["order", "sent"] as const).map((what) =>
-      fs.statSync(landingFileOf(this.env.tree.dir, id, what), { throwIfNoEntry: false }),
+      statOf(landingFileOf(this.env.tree.dir, id, what)),
     );
     const stamp = [order, sent].map((stats) => `${stats?.ino} ${stats?.mtimeMs}`).join(" ");
     return { atMs: order?.mtimeMs ?? 0, stamp };

@@ -17,6 +17,7 @@ import {
   readSettings,
 } from "../../git/settings-watch.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { say } from "../../host/say.ts";
 import { Alerts } from "../../journal/alerts.ts";
 import {
@@ -125,7 +126,7 @@ async function tellChanges(
 /** Removes the verdict of an earlier run, because it must not count. @returns where this run begins in stdout.log (bytes) */
 function clearReports(runDir: string): number {
   fs.rmSync(join(runDir, "result.json"), { force: true });
-  return fs.statSync(join(runDir, "stdout.log"), { throwIfNoEntry: false })?.size ?? 0;
+  return statOf(join(runDir, "stdout.log"))?.size ?? 0;
 }
 
 /** The last verdict of the run: from the result file or stdout of a program, the end of a coding agent, or a function's result. */

@@ -5,6 +5,7 @@ import { basename, dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { ErrInvalidList, ErrIo, isSystemError, messageOf, systemCode } from "../../core/errors.ts";
 import { replaceText } from "../../host/documents.ts";
+import { lookInto, statOf } from "../../host/regular-file.ts";
 
 const LIST_BYTES_MAX = 1024 * 1024;
 /** A file whose last write is younger than this may be incomplete (ms). */
@@ -51,11 +52,13 @@ export function replaceList(list: ListText, text: string): boolean {
   // A separate folder, because a person may have files of any name beside the list.
   const stagingDir = join(dirname(path), `.${basename(path)}.mailchute`);
   const base = Buffer.from(list.text);
+  const like = statOf(path);
+  if (like === undefined) return false;
   try {
     replaceText(path, text, {
       stagingDir,
       isDurable: true,
-      like: fs.statSync(path),
+      like,
       beforePublish: () => {
         if (!readBytes(path).bytes.equals(base)) throw new ChangedError();
       },
@@ -79,25 +82,20 @@ export function replaceList(list: ListText, text: string): boolean {
 class ChangedError extends Error {}
 
 function readBytes(path: string): { bytes: Buffer; mtimeMs: number } {
-  let fd: number | undefined;
   try {
-    // With O_NONBLOCK, opening a pipe does not wait for a writer.
-    fd = fs.openSync(path, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0));
-    const stats = fs.fstatSync(fd);
+    const { stats, bytes } = lookInto(path, { isNamed: true, bytesMax: LIST_BYTES_MAX });
     if (stats.isDirectory())
       throw invalid(path, "it is a directory, and no list", "name a Markdown file in it");
     if (!stats.isFile()) throw invalid(path, "it is not a regular file", "name a Markdown file");
-    if (stats.size > LIST_BYTES_MAX)
+    if (bytes === undefined)
       throw invalid(
         path,
         `the list has ${stats.size} bytes, more than the limit of ${LIST_BYTES_MAX}`,
         "split it, or take enqueue --batch for very many small tasks",
       );
-    return { bytes: fs.readFileSync(fd), mtimeMs: stats.mtimeMs };
+    return { bytes, mtimeMs: stats.mtimeMs };
   } catch (error) {
     throw isSystemError(error) ? refused(path, error) : error;
-  } finally {
-    if (fd !== undefined) fs.closeSync(fd);
   }
 }
 

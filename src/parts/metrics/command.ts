@@ -6,6 +6,7 @@ import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../cli/shell/options.ts";
 import { ErrIo, messageOf } from "../../core/errors.ts";
 import { DEFAULT_SETTINGS } from "../../core/settings.ts";
+import { writeAnew } from "../../host/regular-file.ts";
 import type { Labels } from "../../view/metrics/exposition.ts";
 import { MetricsReader } from "../../view/metrics/metrics-reader.ts";
 
@@ -78,16 +79,9 @@ async function deliver(ctx: Context, text: string, textfile: string | undefined)
 function publish(path: string, text: string): void {
   const staged = join(dirname(path), `.${basename(path)}.${process.pid}`);
   try {
-    fs.rmSync(staged, { force: true });
-    // With `wx`, a link at this path is not followed.
-    const fd = fs.openSync(staged, "wx", 0o644);
-    try {
-      fs.writeFileSync(fd, text);
-      // The umask does not apply to fchmod. All may read the file, because node_exporter runs as another user.
-      fs.fchmodSync(fd, 0o644);
-    } finally {
-      fs.closeSync(fd);
-    }
+    writeAnew(staged, text);
+    // The umask does not apply to chmod. All may read the file, because node_exporter runs as another user.
+    fs.chmodSync(staged, 0o644);
     fs.renameSync(staged, path);
   } catch (error) {
     fs.rmSync(staged, { force: true });

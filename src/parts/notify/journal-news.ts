@@ -1,7 +1,7 @@
 /** Reads new lines of the journals of events and alerts. It begins at a saved place, so a restart loses no line. */
-import fs from "node:fs";
 import { parseObject } from "../../core/json-object.ts";
 import type { StateTree } from "../../core/state-tree.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { rotatedOf } from "../../journal/rotated.ts";
 import { JournalTail } from "../../journal/tail.ts";
 import type { Place, Places } from "./notify-state.ts";
@@ -75,5 +75,5 @@ class Follower {
 }
 
 function inoOf(path: string): number | undefined {
-  return fs.statSync(path, { throwIfNoEntry: false })?.ino;
+  return statOf(path)?.ino;
 }

@@ -2,10 +2,10 @@
  * What notifications remember across restarts: how far the journals were read, what happened since the last message to each target, and
  * the message that is being sent. All of it is one document that is replaced as a whole. So a crash neither loses nor repeats news.
  */
-import fs from "node:fs";
 import { join } from "node:path";
 import type { StateTree } from "../../core/state-tree.ts";
 import { loadDocument, replaceInTree } from "../../host/documents.ts";
+import { statOf } from "../../host/regular-file.ts";
 import type { Gathered, Message } from "./gathered.ts";
 
 /** A place in a journal. */
@@ -51,12 +51,8 @@ export function placesNow({ events, alerts }: Pick<StateTree, "events" | "alerts
 }
 
 function endOf(path: string): Place {
-  try {
-    const { ino, size: offset } = fs.statSync(path);
-    return { ino, offset };
-  } catch {
-    return { ino: 0, offset: 0 };
-  }
+  const { ino = 0, size: offset = 0 } = statOf(path) ?? {};
+  return { ino, offset };
 }
 
 export function notifyStateOf(stateDir: string): string {

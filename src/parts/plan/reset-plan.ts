@@ -1,10 +1,10 @@
 /** Opens done and failed nodes of the plan again, all in one step: `roadmap reset`, and schedules that run the plan once more. */
-import fs from "node:fs";
 import { join } from "node:path";
 import { ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
 import { foldId } from "../../core/names.ts";
 import { isTerminal, type RoadmapNode } from "../../core/roadmap.ts";
 import type { StateTree } from "../../core/state-tree.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { randomToken } from "../../mailbox/files/random.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
 import { findWaiting, liveIds } from "../../mailbox/find/locate.ts";
@@ -62,7 +62,7 @@ function stillClosed(
 ): string[] {
   return ids.filter((id) => {
     if (!isTerminal(find(id)?.status ?? "open")) return false;
-    const told = fs.statSync(join(tree.evidence, id, "lifecycle.json"), { throwIfNoEntry: false });
+    const told = statOf(join(tree.evidence, id, "lifecycle.json"));
     return (told?.mtimeMs ?? 0) <= atMs;
   });
 }

@@ -2,11 +2,11 @@
  * Remembers in `roadmap.resets.json` which nodes resets have opened. A reset is noted before the plan changes. So a supervisor does
  * not take the plan with the opened nodes for an old copy, and a reset that is repeated after a crash opens no node twice.
  */
-import fs from "node:fs";
 import { join } from "node:path";
 import { isObject } from "../../core/json-object.ts";
 import { foldId } from "../../core/names.ts";
 import { readDocument, replaceDocument } from "../../host/documents.ts";
+import { statOf } from "../../host/regular-file.ts";
 
 export interface ResetNote {
   /** A reset that is repeated after a crash has the same key. */
@@ -63,7 +63,7 @@ export class OpenedByReset {
 
   /** Epoch ms; undefined when no reset has opened the node. */
   of(id: string): number | undefined {
-    const stats = fs.statSync(resetsFileOf(this.stateDir), { throwIfNoEntry: false });
+    const stats = statOf(resetsFileOf(this.stateDir));
     const stamp = stats === undefined ? "" : `${stats.ino} ${stats.mtimeMs} ${stats.size}`;
     if (stamp !== this.stamp) {
       this.stamp = stamp;

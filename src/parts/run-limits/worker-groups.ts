@@ -1,6 +1,6 @@
 /** Makes and removes the control groups for runs of this worker process, if the machine allows them. */
-import fs from "node:fs";
 import type { RunLimits } from "../../core/run-limits.ts";
+import { statOf } from "../../host/regular-file.ts";
 import {
   findGroupPlace,
   type GroupSystem,
@@ -72,9 +72,6 @@ function safeSystem(): GroupSystem {
 }
 
 function isOld(dir: string): boolean {
-  try {
-    return Date.now() - fs.statSync(dir).mtimeMs > OLD_MS;
-  } catch {
-    return false;
-  }
+  const { mtimeMs = Date.now() } = statOf(dir) ?? {};
+  return Date.now() - mtimeMs > OLD_MS;
 }

@@ -1,6 +1,6 @@
 /** Submits the tasks of schedules while a supervisor runs. In a tree without schedules it only checks whether there are any. */
-import fs from "node:fs";
 import { messageOf } from "../../core/errors.ts";
+import { statOf } from "../../host/regular-file.ts";
 import type { Part, WorkSource } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
@@ -86,7 +86,7 @@ class SchedulesPart implements Part, WorkSource {
   private look(): boolean {
     if (Object.keys(this.env.settings.schedules).length > 0) return true;
     try {
-      return fs.statSync(schedulesDir(this.env.tree.dir), { throwIfNoEntry: false }) !== undefined;
+      return statOf(schedulesDir(this.env.tree.dir)) !== undefined;
     } catch {
       // The scheduler reports why the directory cannot be read.
       return true;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { ErrInvalidConfig, messageOf, systemCode } from "../../core/errors.ts";
 import { isObject } from "../../core/json-object.ts";
 import { loadDocument, replaceInTree } from "../../host/documents.ts";
-import { readRegularText } from "../../host/regular-file.ts";
+import { NAMED, readRegularText, statOf } from "../../host/regular-file.ts";
 import { readSchedule, type Schedule } from "./schedule.ts";
 import { schedulesDir } from "./schedules-dir.ts";
 import { localZone } from "./times.ts";
@@ -112,8 +112,8 @@ export function loadSchedule(source: ScheduleSource, name: string): ScheduleFile
 function read(source: ScheduleSource, name: string): string | { value: unknown } {
   const { stateDir, given } = source;
   const file = scheduleFileOf(stateDir, name);
-  if (!Object.hasOwn(given, name)) return readRegularText(file);
-  if (fs.statSync(file, { throwIfNoEntry: false }) !== undefined)
+  if (!Object.hasOwn(given, name)) return readRegularText(file, NAMED);
+  if (statOf(file) !== undefined)
     throw new ErrInvalidConfig(`schedules/${name}.yaml is a schedule of this name, too`, {
       path: pathOf(source, name),
       phase: "schedules",
@@ -157,7 +157,7 @@ export function writeControl(stateDir: string, name: string, control: ScheduleCo
 export function stampOf(stateDir: string, name: string): string {
   return [scheduleFileOf(stateDir, name), logFileOf(stateDir, name, ".control")]
     .map((path) => {
-      const stats = fs.statSync(path, { throwIfNoEntry: false });
+      const stats = statOf(path);
       return `${stats?.ino} ${stats?.mtimeMs} ${stats?.size}`;
     })
     .join(" ");

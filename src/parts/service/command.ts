@@ -8,6 +8,7 @@ import { ErrIo, ErrSupervisorRunning, MailchuteError } from "../../core/errors.t
 import { replaceText } from "../../host/documents.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import { pathInPackage } from "../../host/package.ts";
+import { NAMED, readRegularText, statOf } from "../../host/regular-file.ts";
 import { safe } from "../../text/render.ts";
 import { isAttended, readSupervisor } from "../../view/supervisor.ts";
 import { Systemd } from "./systemd.ts";
@@ -75,7 +76,7 @@ async function unitText(ctx: ServiceContext): Promise<string> {
   const tree = existingTree(ctx);
   const { settings } = await openSettings(ctx);
   const isOfSystem = isSystem(ctx);
-  const owner = String(fs.statSync(tree.dir).uid);
+  const owner = String(statOf(tree.dir)?.uid);
   return makeUnit({
     argv: [
       process.execPath,
@@ -230,7 +231,7 @@ function must(systemd: Systemd, ...words: string[]): void {
 }
 
 function readUnit(path: string): string | undefined {
-  return fs.existsSync(path) ? fs.readFileSync(path, "utf8") : undefined;
+  return fs.existsSync(path) ? readRegularText(path, NAMED) : undefined;
 }
 
 function journalLine({ isSystem: isOfSystem }: Systemd, unit: string): string {

@@ -2,7 +2,7 @@
  * Carries out what keys ask for, with the same control files and verbs as the command line. Shows three steps of each action:
  * written, taken up, and its effect. Shows an action as done only when a file says so.
  */
-import { existsSync } from "node:fs";
+import fs from "node:fs";
 import { join } from "node:path";
 import { answerQuestion } from "../../cli/commands/answer.ts";
 import type { Context } from "../../cli/shell/command-spec.ts";
@@ -161,7 +161,7 @@ export class Actions {
     const { control } = this;
     const record = readAcknowledgement(control, one.id);
     if (record === undefined) {
-      if (!existsSync(join(control.inbox, `${one.id}.json`))) one.phase = "taken up";
+      if (!fs.existsSync(join(control.inbox, `${one.id}.json`))) one.phase = "taken up";
       return;
     }
     const isDone = record["status"] === "completed";

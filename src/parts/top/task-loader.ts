@@ -5,6 +5,7 @@ import { openIdReaders } from "../../app/id-readers.ts";
 import { type AgentLines, conversationLines } from "../../cli/text/agent-lines.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { logLine } from "../../text/log-line.ts";
 import { widthOf } from "../../text/render.ts";
 import { type LogPage, readLogPage } from "../../view/log-page.ts";
@@ -90,7 +91,7 @@ export class TaskLoader {
     const runDir = page?.run_dir ?? null;
     if (runDir === null) return undefined;
     const { path, toLines } = this.logOf(runDir, stream);
-    const stats = fs.statSync(path, { throwIfNoEntry: false });
+    const stats = statOf(path);
     const key = `${path} ${stats?.size} ${stats?.mtimeMs} ${to} ${rows}`;
     if (key !== this.log.key) this.log = { key, page: readLogPage(path, to, rows) };
     return { name: basename(path), path, page: this.log.page, toLines };
@@ -113,7 +114,7 @@ export class TaskLoader {
 
 /** True if only the first of these two files holds anything. */
 function isOnly(path: string, other: string): boolean {
-  const sizeOf = (file: string): number => fs.statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  const sizeOf = (file: string): number => statOf(file)?.size ?? 0;
   return sizeOf(path) > 0 && sizeOf(other) === 0;
 }
 

@@ -1,7 +1,7 @@
 /** Where the server listens, and the origins of its pages. Traffic that leaves this machine needs TLS. */
-import fs from "node:fs";
 import { ErrUsage } from "../../cli/shell/command-spec.ts";
 import { messageOf } from "../../core/errors.ts";
+import { NAMED, readRegular } from "../../host/regular-file.ts";
 
 export interface ListenOptions {
   host?: string | undefined;
@@ -73,7 +73,7 @@ function tlsOf(options: ListenOptions): ListenOn["tls"] {
 
 function read(option: string, path: string): Buffer {
   try {
-    return fs.readFileSync(path);
+    return readRegular(path, NAMED);
   } catch (error) {
     throw new ErrUsage(`${option} cannot be read: ${messageOf(error)}`, "name a file in PEM form");
   }

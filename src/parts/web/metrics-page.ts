@@ -1,8 +1,8 @@
 /** `/metrics`: the numbers of the pool for Prometheus. Only its own token opens it, and that token opens nothing else. */
-import fs from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
 import { ErrUsage } from "../../cli/shell/command-spec.ts";
 import { messageOf } from "../../core/errors.ts";
+import { lookInto } from "../../host/regular-file.ts";
 import { CONTENT_TYPE } from "../../view/metrics/exposition.ts";
 import { isSame, WrongOnes } from "./secrets.ts";
 
@@ -83,10 +83,10 @@ export function readToken(path: string): string {
   let text: string;
   let mode: number;
   try {
-    const stats = fs.statSync(path);
-    if (!stats.isFile() || stats.size > FILE_BYTES_MAX) throw new Error("it is no small file");
+    const { stats, bytes } = lookInto(path, { isNamed: true, bytesMax: FILE_BYTES_MAX });
+    if (bytes === undefined) throw new Error("it is no small file");
     mode = stats.mode;
-    text = fs.readFileSync(path, "utf8").trimEnd();
+    text = bytes.toString().trimEnd();
   } catch (error) {
     throw new ErrUsage(`--metrics-token-file cannot be read: ${messageOf(error)}`, hint);
   }

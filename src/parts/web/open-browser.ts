@@ -7,6 +7,7 @@ import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { writeNew } from "../../host/regular-file.ts";
 
 /** The file is removed after this time, when the link no longer works (ms). */
 const KEPT_MS = 60_000;
@@ -16,7 +17,7 @@ export function openBrowser(link: string, onFault: (text: string) => void): () =
   const dir = fs.mkdtempSync(join(os.tmpdir(), "mailchute-open-"));
   const path = join(dir, "open.html");
   const page = `<!doctype html><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url=${link}"><title>mailchute</title>\n`;
-  fs.writeFileSync(path, page, { mode: 0o600, flag: "wx" });
+  writeNew(path, page);
   const remove = (): void => {
     clearTimeout(timer);
     fs.rmSync(dir, { recursive: true, force: true });

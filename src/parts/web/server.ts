@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
 import { describeError } from "../../cli/shell/error-text.ts";
 import { messageOf } from "../../core/errors.ts";
+import { NAMED, readRegular } from "../../host/regular-file.ts";
 import type { Actor } from "./act.ts";
 import { EventStream, type Wanted } from "./event-stream.ts";
 import { type Pages, routeOf } from "./find-page.ts";
@@ -81,7 +82,7 @@ export class WebServer {
   constructor(options: WebOptions) {
     this.options = options;
     for (const name of fs.readdirSync(options.assets))
-      this.files.set(name, fs.readFileSync(join(options.assets, name)));
+      this.files.set(name, readRegular(join(options.assets, name), NAMED));
     const { requestMs = REQUEST_MS } = options;
     const limits = { requestTimeout: requestMs, headersTimeout: requestMs, maxHeaderSize: 16_384 };
     const settings = { ...limits, connectionsCheckingInterval: requestMs / 10 };

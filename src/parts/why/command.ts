@@ -1,5 +1,4 @@
 /** `why`: says why a task is in its state, since when, and what would move it. Only reads files. */
-import fs from "node:fs";
 import { join } from "node:path";
 import { openIdReaders } from "../../app/id-readers.ts";
 import { type Context, defineCommand } from "../../cli/shell/command-spec.ts";
@@ -7,7 +6,7 @@ import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../cli/shell/options.ts";
 import { DEFAULT_SETTINGS } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { readEnd } from "../../host/regular-file.ts";
+import { readEnd, statOf } from "../../host/regular-file.ts";
 import { localTime } from "../../text/local-time.ts";
 import { ago, fold, paint, safe } from "../../text/render.ts";
 import { noSuchTask } from "../../view/find-task.ts";
@@ -70,7 +69,7 @@ async function explain(ctx: Context, tree: StateTree, id: string): Promise<Expla
     open,
     snapshot: takeSnapshot(tree, Date.now()),
     maxAttempts: (settings ?? DEFAULT_SETTINGS).retry.max_attempts,
-    cameMs: fs.statSync(known.path, { throwIfNoEntry: false })?.ctimeMs ?? null,
+    cameMs: statOf(known.path)?.ctimeMs ?? null,
     progress: known.progress === null ? undefined : progressText(known.progress),
     lastLine:
       known.state === "running" && known.run !== null

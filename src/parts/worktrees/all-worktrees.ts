@@ -5,6 +5,8 @@ import { messageOf } from "../../core/errors.ts";
 import type { Settings } from "../../core/settings.ts";
 import { listWorktrees, openRepository, type Repository } from "../../git/repository.ts";
 import type { Worktree } from "../../git/snapshot.ts";
+import { listDir } from "../../host/list-dir.ts";
+import { tryReadText } from "../../host/regular-file.ts";
 import { branchOf, worktreesDir } from "./names.ts";
 
 export interface FoundWorktree {
@@ -56,10 +58,6 @@ export async function findAll(
 
 function notedRepositories(dir: string): string[] {
   const notes = join(dir, ".repositories");
-  try {
-    const texts = fs.readdirSync(notes).map((name) => fs.readFileSync(join(notes, name), "utf8"));
-    return [...new Set(texts)].filter((text) => text !== "").sort();
-  } catch {
-    return [];
-  }
+  const texts = listDir(notes).map((name) => tryReadText(join(notes, name)) ?? "");
+  return [...new Set(texts)].filter((text) => text !== "").sort();
 }

@@ -1,11 +1,11 @@
 /** Finds what a worktree holds, and whether it may be removed. Only reads. */
-import fs from "node:fs";
 import { join } from "node:path";
 import { branchesWith, countOwnCommits, listRefs, unreachable } from "../../git/refs.ts";
 import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
 import type { GitCall } from "../../git/run-git.ts";
 import type { Worktree } from "../../git/snapshot.ts";
 import { filesThatFit, statusOf, type WorktreeStatus } from "../../git/status.ts";
+import { tryReadText } from "../../host/regular-file.ts";
 import { readMade, stampOf } from "./made-note.ts";
 import { baseOf } from "./make.ts";
 import { changedRefOf } from "./names.ts";
@@ -105,11 +105,7 @@ function filesOf({
 }
 
 function lockOf(gitDir: string): string | undefined {
-  try {
-    return fs.readFileSync(join(gitDir, "locked"), "utf8").trim();
-  } catch {
-    return undefined;
-  }
+  return tryReadText(join(gitDir, "locked"))?.trim();
 }
 
 /** Ignored files that `setup` did not make and that may not be removed. */

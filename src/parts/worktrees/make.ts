@@ -21,6 +21,7 @@ import { changesBetween, readSettings } from "../../git/settings-watch.ts";
 import type { Worktree } from "../../git/snapshot.ts";
 import { inTurn } from "../../git/turn.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
+import { tryReadText, writeRegularText } from "../../host/regular-file.ts";
 import { readMade, writeMade } from "./made-note.ts";
 import { baseRefOf, branchOf, headLogOf, refsOf, repositoryNote, worktreePath } from "./names.ts";
 import { headOfSave, restoreFiles } from "./restore.ts";
@@ -149,11 +150,7 @@ function isWhole(gitDir: string, path: string): boolean {
 }
 
 function isInitializing(gitDir: string): boolean {
-  try {
-    return fs.readFileSync(join(gitDir, "locked"), "utf8").trim() === "initializing";
-  } catch {
-    return false;
-  }
+  return tryReadText(join(gitDir, "locked"))?.trim() === "initializing";
 }
 
 /** Drops a worktree whose directory is gone, or that a killed git left unfinished. Saves the contents of its index and head first. */
@@ -236,15 +233,14 @@ function makeFolder(dir: string): string {
   makeDirs(dir, 2);
   const ignore = join(dir, ".gitignore");
   // The state tree may lie in a person's repository.
-  if (!fs.existsSync(ignore)) fs.writeFileSync(ignore, "*\n");
+  if (!fs.existsSync(ignore)) writeRegularText(ignore, "*\n");
   return dir;
 }
 
 function noteRepository(worktreesDir: string, commonDir: string): void {
   const note = repositoryNote(worktreesDir, commonDir);
   makeDirs(dirname(note), 1);
-  if (!fs.existsSync(note) || fs.readFileSync(note, "utf8") !== commonDir)
-    fs.writeFileSync(note, commonDir);
+  if (tryReadText(note) !== commonDir) writeRegularText(note, commonDir);
 }
 
 /** The commit at which the branch of a task began. */

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { ErrGit, systemCode } from "../../core/errors.ts";
 import { lockFile } from "../../host/file-lock.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
+import { tryReadText, writeAnew } from "../../host/regular-file.ts";
 import { USER_STATE_DEPTH, userStateDir } from "../../host/user-state.ts";
 
 /** All ranges are below the ports that systems use for outgoing connections. */
@@ -52,19 +53,19 @@ function rangesIn(dir: string): { base: number; path: string }[] {
     return [];
   }
   return names.flatMap((name) => {
-    const path = /^\d+$/.test(name) ? ownerOf(join(dir, name)) : undefined;
+    const path = /^\d+$/.test(name) ? tryReadText(join(dir, name)) : undefined;
     return path === undefined ? [] : [{ base: Number(name), path }];
   });
 }
 
 function take(dir: string, base: number, path: string): boolean {
   const file = join(dir, String(base));
-  const owner = ownerOf(file);
+  const owner = tryReadText(file);
   if (owner !== undefined && fs.existsSync(owner)) return false;
   if (owner !== undefined) fs.rmSync(file, { force: true });
   const staged = join(dir, `.${base}-${process.pid}`);
   try {
-    fs.writeFileSync(staged, path, { mode: 0o600 });
+    writeAnew(staged, path);
     // The file is whole from the start, so a crash leaves no range without an owner.
     fs.linkSync(staged, file);
     return true;
@@ -73,13 +74,5 @@ function take(dir: string, base: number, path: string): boolean {
     throw error;
   } finally {
     fs.rmSync(staged, { force: true });
-  }
-}
-
-function ownerOf(file: string): string | undefined {
-  try {
-    return fs.readFileSync(file, "utf8");
-  } catch {
-    return undefined;
   }
 }

@@ -5,6 +5,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { isId } from "../../core/names.ts";
+import { tryReadText, writeRegularText } from "../../host/regular-file.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
 import { findInProcessing, findWaiting } from "../../mailbox/find/locate.ts";
 
@@ -19,13 +20,9 @@ export class WorktreeTaken extends Error {
 
 /** The task that uses the worktree of the task `id`, or used it last. */
 export function userOf(gitDir: string, id: string): string {
-  try {
-    const user = fs.readFileSync(join(gitDir, NAME), "utf8");
-    // A crash may leave half of the file. Then the run that wrote it had not begun.
-    return isId(user) ? user : id;
-  } catch {
-    return id;
-  }
+  const user = tryReadText(join(gitDir, NAME));
+  // A crash may leave half of the file. Then the run that wrote it had not begun.
+  return user !== undefined && isId(user) ? user : id;
 }
 
 /** Call it in turn. */
@@ -33,7 +30,7 @@ export function noteUser(gitDir: string, id: string, user: string): void {
   const path = join(gitDir, NAME);
   if (userOf(gitDir, id) === user) return;
   if (user === id) fs.rmSync(path, { force: true });
-  else fs.writeFileSync(path, user, { flush: true });
+  else writeRegularText(path, user, true);
 }
 
 /** Whether the task waits or runs. Looks twice, because a task that goes back into the inbox may be missed once. */

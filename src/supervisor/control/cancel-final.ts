@@ -1,5 +1,4 @@
 /** Settles as cancelled a task that no longer runs. If the disk does not let it read the task for the record, the task is given back. */
-import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { type DecodedTask, decodeTask } from "../../codec/task-codec.ts";
@@ -18,6 +17,7 @@ import {
 import type { StateTree } from "../../core/state-tree.ts";
 import { loadDocument } from "../../host/documents.ts";
 import { listDir } from "../../host/list-dir.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { recordConflict, recordSettled } from "../../journal/settled.ts";
 import { type Claim, putBack, readBytes } from "../../mailbox/claim/claim.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
@@ -134,7 +134,7 @@ function findLastRun(
     .filter((dir) => dir.startsWith(prefix))
     .flatMap((dir) => {
       const attempt = parseRun(dir)?.attempt;
-      const stats = fs.statSync(join(runsDir, folder, dir), { throwIfNoEntry: false });
+      const stats = statOf(join(runsDir, folder, dir));
       return attempt === undefined || stats === undefined
         ? []
         : [{ dir: `${folder}${dir}`, attempt, mtimeMs: stats.mtimeMs }];

@@ -10,7 +10,8 @@ import type { SupervisorDocument } from "../../core/documents.ts";
 import { ErrSupervisorRunning, systemCode } from "../../core/errors.ts";
 import { supervisorOf } from "../../core/saved-documents.ts";
 import { readDocument } from "../../host/documents.ts";
-import { privateFs } from "../../host/private-fs.ts";
+import { watchedFs } from "../../host/private-fs.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { judgeIn, livesElsewhere } from "../../host/tree-id.ts";
 
 const STALE_MS = 10_000;
@@ -74,7 +75,15 @@ export class SupervisorLock {
     this.release = await lockfile.lock(this.stateDir, {
       lockfilePath: this.path,
       realpath: false,
-      fs: { ...privateFs, ...this.watchedCalls() },
+      fs: watchedFs({
+        // A missing lock does not count as refused by the disk.
+        stat: (error) => {
+          this.isRefused ||= isRefusal(error);
+        },
+        utimes: (error) => {
+          this.isRefused = isRefusal(error);
+        },
+      }),
       stale: STALE_MS,
       update: UPDATE_MS,
       retries: 0,
@@ -85,23 +94,6 @@ export class SupervisorLock {
       },
     });
     isTaken = true;
-  }
-
-  /** The file-system calls that renew the lock. A missing lock does not count as refused by the disk. */
-  private watchedCalls(): object {
-    const isRefusal = (error: unknown): boolean => error !== null && systemCode(error) !== "ENOENT";
-    return {
-      stat: (path: string, done: (error: unknown, stats?: fs.Stats) => void) =>
-        fs.stat(path, (error, stats) => {
-          this.isRefused ||= isRefusal(error);
-          done(error, stats);
-        }),
-      utimes: (path: string, atime: Date, mtime: Date, done: fs.NoParamCallback) =>
-        fs.utimes(path, atime, mtime, (error) => {
-          this.isRefused = isRefusal(error);
-          done(error);
-        }),
-    };
   }
 
   /** Takes the lock again after the disk did not let us renew it. If another process renews the lock from now on, that process holds it. */
@@ -161,7 +153,7 @@ async function findHolder(
 }
 
 function mtimeOf(path: string): number | undefined {
-  return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+  return statOf(path)?.mtimeMs;
 }
 
 /** Undefined also when the disk cannot be read. */
@@ -175,6 +167,10 @@ function mtimeIfKnown(path: string): number | undefined {
 
 /** True when the document was written after the lock was taken: both then belong to the same process. */
 function isLockOf(document: SupervisorDocument, lockPath: string): boolean {
-  const stats = fs.statSync(lockPath, { throwIfNoEntry: false });
+  const stats = statOf(lockPath);
   return stats !== undefined && Date.parse(document.heartbeat_at) >= stats.birthtimeMs;
+}
+
+function isRefusal(error: unknown): boolean {
+  return error !== null && systemCode(error) !== "ENOENT";
 }

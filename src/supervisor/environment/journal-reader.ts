@@ -1,6 +1,6 @@
 /** Reads the journal of events as it grows, and passes its lines to the services. */
-import fs from "node:fs";
 import { messageOf } from "../../core/errors.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { readEventLine } from "../../journal/event-line.ts";
 import type { JournalPlace } from "../../journal/read-on.ts";
 import { JournalTail } from "../../journal/tail.ts";
@@ -56,7 +56,7 @@ export class JournalReader {
 
   private opened(): JournalTail {
     if (this.tail === undefined) {
-      const stats = fs.statSync(this.env.tree.events, { throwIfNoEntry: false });
+      const stats = statOf(this.env.tree.events);
       this.startAt({ ino: stats?.ino ?? 0, offset: stats?.size ?? 0 });
     }
     return this.tail as JournalTail;

@@ -1,5 +1,4 @@
 /** Recovers tasks for a supervisor, and writes to the journals what the mailbox did. */
-import fs from "node:fs";
 import { join } from "node:path";
 import { decodeRecord } from "../../codec/records.ts";
 import type { BatchCounts } from "../../core/batch.ts";
@@ -11,6 +10,7 @@ import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { judgeOwner, ownerSequence, processOf, workerIdOf } from "../../host/identity.ts";
 import { endTree } from "../../host/process-tree.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { recordReclaimed } from "../../journal/attempts.ts";
 import { hasRecord, hasStarted } from "../../journal/lookup.ts";
 import { recordConflict, recordSettled } from "../../journal/settled.ts";
@@ -70,7 +70,7 @@ export function makeTaskRescue(
     lackedMemory: (owner) => children?.lackedMemory(processOf(owner)) === true,
     beatOf: (owner) => {
       const path = join(tree.workers, `${workerIdOf(owner)}.json`);
-      return fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+      return statOf(path)?.mtimeMs;
     },
     observer: new LeaseObserver(RECOVER_MS),
     unfinished: new Set(),

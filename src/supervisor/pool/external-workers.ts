@@ -2,7 +2,6 @@
  * Worker processes that are not our children and not known to be dead. An earlier supervisor left them, and we adopt them where we
  * can, or a person started them by hand. Their documents in `workers/` describe them.
  */
-import fs from "node:fs";
 import { join } from "node:path";
 import type { WorkerDocument } from "../../core/documents.ts";
 import { RECOVER_MS } from "../../core/limits.ts";
@@ -10,6 +9,7 @@ import { workerOf } from "../../core/saved-documents.ts";
 import { readDocument, removeDocument } from "../../host/documents.ts";
 import { thisPlace } from "../../host/identity.ts";
 import { tryListDir } from "../../host/list-dir.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { judgeIn } from "../../host/tree-id.ts";
 import { LeaseObserver } from "../../mailbox/recover/lease-observer.ts";
 import type { WorkerInfo, WorkerTie } from "./worker-info.ts";
@@ -86,7 +86,7 @@ export class ExternalWorkers {
   private isGone(doc: WorkerDocument, name: string, path: string): boolean {
     const verdict = judgeIn(this.o.stateDir, doc);
     if (verdict !== "unknown") return verdict === "dead";
-    const mtimeMs = fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+    const mtimeMs = statOf(path)?.mtimeMs ?? 0;
     return this.silence.silenceMs(name, mtimeMs, performance.now()) >= this.o.silenceMaxMs;
   }
 

@@ -5,6 +5,7 @@ import { accountsDir, GateFile } from "../../agents/accounts/gate-file.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { readVersion } from "../../host/package.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { readEventLine } from "../../journal/event-line.ts";
 import { bytesAfter, type JournalPlace, readOn } from "../../journal/read-on.ts";
 import { rotatedOf } from "../../journal/rotated.ts";
@@ -114,7 +115,7 @@ export class MetricsReader {
 }
 
 function journalBytes({ events, leases, alerts }: StateTree): Record<string, number> {
-  const sizeOf = (path: string): number => fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  const sizeOf = (path: string): number => statOf(path)?.size ?? 0;
   const of = (path: string): number =>
     [path, ...rotatedOf(path)].reduce((sum, file) => sum + sizeOf(file), 0);
   return { events: of(events), leases: of(leases), alerts: of(alerts) };

@@ -1,9 +1,9 @@
 /** `cluster/bridge.json`: the state of the bridge of a state tree. The bridge replaces it; the supervisor and commands read it. */
-import fs from "node:fs";
 import { join } from "node:path";
 import { isObject } from "../../../core/json-object.ts";
 import { loadDocument, replaceInTree } from "../../../host/documents.ts";
 import { judgeOwner, ownerSequence } from "../../../host/identity.ts";
+import { statOf } from "../../../host/regular-file.ts";
 import { clusterDir } from "./cluster-dir.ts";
 
 /** If the document was not replaced for this long, the bridge is gone or hangs (ms). */
@@ -93,7 +93,7 @@ export class BridgeReader {
 
   /** Like `readBridge`. */
   read(wallMs: number): BridgeDocument | undefined {
-    const written = fs.statSync(this.path, { throwIfNoEntry: false });
+    const written = statOf(this.path);
     if (written === undefined || Math.abs(wallMs - written.mtimeMs) > STALE_MS) return undefined;
     const key = `${written.ino} ${written.mtimeMs} ${written.size}`;
     if (key !== this.readKey) {

@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { makeDirs } from "../../../host/make-dirs.ts";
+import { writeRegularText } from "../../../host/regular-file.ts";
 import { clusterDir } from "./cluster-dir.ts";
 
 const pathIn = (stateDir: string): string => join(clusterDir(stateDir), "draining");
@@ -15,6 +16,6 @@ export function setDraining(stateDir: string, isOn: boolean): void {
   if (!isOn) fs.rmSync(pathIn(stateDir), { force: true });
   else {
     makeDirs(clusterDir(stateDir));
-    fs.writeFileSync(pathIn(stateDir), "", { mode: 0o600 });
+    writeRegularText(pathIn(stateDir), "");
   }
 }

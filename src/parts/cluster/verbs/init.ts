@@ -1,11 +1,11 @@
 /** `cluster init`: makes the streams of a cluster, and the users of its servers with the rights of the machines. */
-import fs from "node:fs";
 import { join, relative, resolve } from "node:path";
 import type { Context } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { ErrInvalidConfig, ErrIo, messageOf, systemCode } from "../../../core/errors.ts";
 import { replaceText } from "../../../host/documents.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
+import { NAMED, readRegular, writeNew } from "../../../host/regular-file.ts";
 import { safe } from "../../../text/render.ts";
 import { type MachineRole, SERVER_TEXT, usersText } from "../nats/layout.ts";
 import type { Made } from "../nats/make.ts";
@@ -75,15 +75,15 @@ function writeUsers(
   replaceText(users, usersText(machines, keeper, keyOf));
   const server = join(dir, "nats.conf");
   files.push(users);
-  if (writeNew(server, SERVER_TEXT)) files.push(server);
+  if (writeMissing(server, SERVER_TEXT)) files.push(server);
   return files;
 }
 
 function loadKey(nats: Nats, path: string): { key: string; isNew: boolean } {
   const made = nats.nkeys.createUser();
   const seed = Buffer.from(made.getSeed()).toString("latin1");
-  if (writeNew(path, `${seed}\n`)) return { key: made.getPublicKey(), isNew: true };
-  const kept = fs.readFileSync(path, "latin1").trim();
+  if (writeMissing(path, `${seed}\n`)) return { key: made.getPublicKey(), isNew: true };
+  const kept = readRegular(path, NAMED).toString("latin1").trim();
   try {
     const key = nats.nkeys.fromSeed(Buffer.from(kept, "latin1")).getPublicKey();
     if (key.startsWith("U")) return { key, isNew: false };
@@ -98,9 +98,9 @@ function loadKey(nats: Nats, path: string): { key: string; isNew: boolean } {
 }
 
 /** @returns false when the file exists; then it stays as it is */
-function writeNew(path: string, text: string): boolean {
+function writeMissing(path: string, text: string): boolean {
   try {
-    fs.writeFileSync(path, text, { mode: 0o600, flag: "wx", flush: true });
+    writeNew(path, text, { isDurable: true });
     return true;
   } catch (error) {
     if (systemCode(error) === "EEXIST") return false;

@@ -1,5 +1,4 @@
 /** What the commands of the cluster need: the tree, its settings, and the packages that reach the servers. */
-import fs from "node:fs";
 import os from "node:os";
 import { dirname, resolve } from "node:path";
 import type { Context } from "../../../cli/shell/command-spec.ts";
@@ -8,6 +7,7 @@ import { compact } from "../../../core/compact.ts";
 import { ErrInvalidConfig } from "../../../core/errors.ts";
 import type { ClusterSettings, Settings } from "../../../core/settings.ts";
 import { type StateTree, stateTree } from "../../../core/state-tree.ts";
+import { NAMED, readRegular } from "../../../host/regular-file.ts";
 import { NatsBroker } from "../nats/broker.ts";
 import { consumersOf, type MachineRole } from "../nats/layout.ts";
 import { loadNats, type Nats } from "../nats/packages.ts";
@@ -56,7 +56,7 @@ export async function connectTo(
     replicas: cluster.replicas,
     ackWaitMs: cluster.ack_wait_ms,
     consumers: consumersOf(rolesOf(cluster)),
-    ...(credentials === undefined ? {} : { credentials: fs.readFileSync(credentials) }),
+    ...(credentials === undefined ? {} : { credentials: readRegular(credentials, NAMED) }),
     ...(Object.keys(tls).length === 0 ? {} : { tls }),
     onTrouble,
   });

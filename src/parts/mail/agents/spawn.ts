@@ -4,12 +4,12 @@
  * once, under an id that depends on the record. After a crash between the two steps, the same request or the next supervisor goes on.
  */
 import { createHash } from "node:crypto";
-import fs from "node:fs";
 import { isAbsolute } from "node:path";
 import { compact } from "../../../core/compact.ts";
 import { derivedId } from "../../../core/derived-id.ts";
 import { ErrInvalidMessage, ErrInvalidTransition } from "../../../core/errors.ts";
 import type { AgentSettings, Settings } from "../../../core/settings.ts";
+import { tryStatOf } from "../../../host/regular-file.ts";
 import type { Trays } from "../../../mailbox/files/trays.ts";
 import { refuse } from "../../../mailbox/submit/submit.ts";
 import { submitOnce } from "../../../mailbox/submit/submit-once.ts";
@@ -150,11 +150,7 @@ function checkDirectory(name: string, cwd: string | undefined): void {
 }
 
 function isDirectory(path: string): boolean {
-  try {
-    return fs.statSync(path).isDirectory();
-  } catch {
-    return false;
-  }
+  return tryStatOf(path)?.isDirectory() === true;
 }
 
 function firstTask(

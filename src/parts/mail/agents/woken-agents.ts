@@ -1,6 +1,6 @@
 /** The agents that a supervisor wakes: the coding agents of its settings, and the agents that were spawned from them. */
-import fs from "node:fs";
 import { type AgentSettings, CODING_AGENTS } from "../../../core/settings.ts";
+import { statOf } from "../../../host/regular-file.ts";
 import { explainBadName, HUMAN } from "../scope/scope.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { type AgentRecord, createAgent, listAgents, livesElsewhere } from "./agents.ts";
@@ -52,7 +52,7 @@ export class WokenAgents {
    * @throws a system error: then the agents of the last look stay
    */
   look(): AgentRecord[] {
-    const stamp = fs.statSync(this.folder.path("agents"), { throwIfNoEntry: false })?.mtimeMs;
+    const stamp = statOf(this.folder.path("agents"))?.mtimeMs;
     if (stamp !== undefined && stamp === this.stamp) return [];
     const isSure = stamp === undefined || Date.now() - stamp > STAMP_MS;
     // The list has no archived agents. The supervisor of another tree wakes the agents of that tree.

@@ -1,6 +1,7 @@
 /** Removes old segments whose mail is read, and the texts that only they used. A process does this when it begins a new segment. */
 import fs from "node:fs";
 import { listDir } from "../../../host/list-dir.ts";
+import { statOf } from "../../../host/regular-file.ts";
 import { listAgents } from "../agents/agents.ts";
 import { HUMAN } from "../scope/scope.ts";
 import { firstUnreadOf } from "../store/inbox.ts";
@@ -20,8 +21,7 @@ const REF = /[0-9a-f]{64}/g;
 export function removeOld(folder: MailFolder, wallMs: number): void {
   const beforeMs = wallMs - folder.keepMs;
   const segments = listSegments(folder);
-  const isOld = (path: string): boolean =>
-    (fs.statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? wallMs) < beforeMs;
+  const isOld = (path: string): boolean => (statOf(path)?.mtimeMs ?? wallMs) < beforeMs;
   let firstUnread: number | undefined;
   let isRemoved = false;
   for (const [index, segment] of segments.entries()) {

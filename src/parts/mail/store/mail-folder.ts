@@ -11,6 +11,7 @@ import { DAY_MS } from "../../../core/retention.ts";
 import type { Settings } from "../../../core/settings.ts";
 import { loadDocument, replaceDocument, syncDir } from "../../../host/documents.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
+import { writeNew } from "../../../host/regular-file.ts";
 import { randomToken } from "../../../mailbox/files/random.ts";
 import { checkStateDir } from "../../../mailbox/files/trays.ts";
 import { folderOf, formatAddress, parseAddress, type Scope, sameScope } from "../scope/scope.ts";
@@ -167,7 +168,7 @@ export class MailFolder {
     this.makeDir(".tmp");
     this.makeDir(...names.slice(0, -1));
     try {
-      fs.writeFileSync(staged, text, { mode: 0o600, flush: this.isDurable });
+      writeNew(staged, text, { isDurable: this.isDurable });
       fs.linkSync(staged, target);
       if (this.isDurable) syncDir(parent);
       return true;

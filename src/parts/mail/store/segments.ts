@@ -10,7 +10,7 @@ import fs from "node:fs";
 import { systemCode } from "../../../core/errors.ts";
 import { parseObject } from "../../../core/json-object.ts";
 import { listDirForSure } from "../../../host/list-dir.ts";
-import { openToRead } from "../../../host/regular-file.ts";
+import { openRegular, openToRead } from "../../../host/regular-file.ts";
 import type { MailFolder } from "./mail-folder.ts";
 import { readAt, readBytes, readInto } from "./read-bytes.ts";
 
@@ -18,12 +18,7 @@ import { readAt, readBytes, readInto } from "./read-bytes.ts";
 export const SEGMENT_BYTES = 1024 * 1024;
 export const SEAL = '{"v":1,"sealed":true}';
 const SEAL_LINE = `\n${SEAL}\n`;
-/** With O_NONBLOCK, a pipe at this path does not wait for a reader. */
-const TO_APPEND =
-  fs.constants.O_RDWR |
-  fs.constants.O_APPEND |
-  (fs.constants.O_NOFOLLOW ?? 0) |
-  (fs.constants.O_NONBLOCK ?? 0);
+const TO_APPEND = fs.constants.O_RDWR | fs.constants.O_APPEND;
 const NEWLINE = 0x0a;
 const NAME = /^messages\.([1-9]\d{0,8})\.(jsonl|index)$/;
 const FIRST_LINE_BYTES_MAX = 4096;
@@ -63,7 +58,7 @@ export function indexPathOf(folder: MailFolder, k: number): string {
 
 /** Opens a segment to read and append. @throws a system error */
 export function openSegment({ path }: Segment): number {
-  return fs.openSync(path, TO_APPEND);
+  return openRegular(path, TO_APPEND);
 }
 
 /** Makes the segment after a sealed one if it is missing. @throws a system error */

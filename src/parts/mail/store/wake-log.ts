@@ -2,11 +2,10 @@
  * Logs why an agent was woken, or got mail in a run: `wakes/<agent>.jsonl`, one line each time. Only the supervisor of the agent writes
  * it. The log shows how long the chain of messages is that a run continues, and how often an agent has woken itself.
  */
-import fs from "node:fs";
 import { systemCode } from "../../../core/errors.ts";
 import { parseObject } from "../../../core/json-object.ts";
 import { replaceText } from "../../../host/documents.ts";
-import { appendRegularText, readRegularText } from "../../../host/regular-file.ts";
+import { appendRegularText, readRegularText, statOf } from "../../../host/regular-file.ts";
 import { folderOf } from "../scope/scope.ts";
 import type { MailFolder } from "./mail-folder.ts";
 
@@ -34,7 +33,7 @@ const KEPT = 200;
 export function noteWake(folder: MailFolder, name: string, record: WakeRecord): void {
   const path = pathOf(folder, name);
   folder.makeDir("wakes");
-  const size = fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  const size = statOf(path)?.size ?? 0;
   if (size > FILE_BYTES_MAX) {
     const kept = readWakes(folder, name).slice(-KEPT).map(lineOf);
     replaceText(path, kept.join(""), { stagingDir: folder.path(".tmp") });

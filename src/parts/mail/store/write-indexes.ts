@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { setImmediate as pause } from "node:timers/promises";
 import { parseObject } from "../../../core/json-object.ts";
+import { writeNewLater } from "../../../host/regular-file.ts";
 import { randomToken } from "../../../mailbox/files/random.ts";
 import { isOurs, KEYS } from "./line-filter.ts";
 import type { MailFolder } from "./mail-folder.ts";
@@ -35,8 +36,8 @@ async function writeIndex(folder: MailFolder, segment: Segment): Promise<void> {
   const path = indexPathOf(folder, segment.k);
   try {
     // Always flushed: an empty file after a power cut would say that there is no mail. Asynchronous, so that other work goes on.
-    await fs.promises.writeFile(staged, text, { mode: 0o600, flush: true });
-    await fs.promises.rename(staged, path);
+    await writeNewLater(staged, text);
+    fs.renameSync(staged, path);
   } finally {
     fs.rmSync(staged, { force: true });
   }

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { systemCode } from "../../../core/errors.ts";
+import { exactStatOf, NAMED, readRegular, statOf } from "../../../host/regular-file.ts";
 
 /** Error codes of file systems that cannot make a hard link. */
 const NO_LINKS: ReadonlySet<string> = new Set([
@@ -37,7 +38,7 @@ export function linkWhereNothingIs(from: string, to: string): boolean {
 }
 
 export function isSameFile(a: string, b: string): boolean {
-  const [one, other] = [a, b].map((path) => fs.statSync(path, { throwIfNoEntry: false }));
+  const [one, other] = [a, b].map((path) => statOf(path));
   return one !== undefined && one.ino === other?.ino && one.dev === other.dev;
 }
 
@@ -46,7 +47,7 @@ export function keyOf(stats: fs.BigIntStats): string {
 }
 
 export function keyAt(path: string): string | undefined {
-  const stats = fs.statSync(path, { bigint: true, throwIfNoEntry: false });
+  const stats = exactStatOf(path);
   return stats === undefined ? undefined : keyOf(stats);
 }
 
@@ -56,7 +57,7 @@ export function hashOf(bytes: Uint8Array): string {
 
 export function hashOfFile(path: string): string | undefined {
   try {
-    return hashOf(fs.readFileSync(path));
+    return hashOf(readRegular(path, NAMED));
   } catch (error) {
     if (systemCode(error) === "ENOENT") return undefined;
     throw error;

@@ -23,6 +23,8 @@ import { ErrIo, messageOf, systemCode } from "../../../core/errors.ts";
 import { syncDir } from "../../../host/documents.ts";
 import { ownerSequence, thisProcess } from "../../../host/identity.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
+import { exactStatOf, openNew, statOf } from "../../../host/regular-file.ts";
+import { writeWhole } from "../../../mailbox/files/node-storage.ts";
 import {
   type FileStamp,
   hashOf,
@@ -107,7 +109,7 @@ export class RoadmapFile {
 
   /** How long ago the file was written (ms). */
   savedAgoMs(): number {
-    return Date.now() - (fs.statSync(this.path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+    return Date.now() - (statOf(this.path)?.mtimeMs ?? Date.now());
   }
 
   /**
@@ -185,10 +187,7 @@ export class RoadmapFile {
 
   private exchange(base: FileStamp, text: string, bytes: Buffer, nextHash: string): Replaced {
     const target = targetOf(this.path);
-    const before =
-      target === undefined
-        ? undefined
-        : fs.statSync(target, { bigint: true, throwIfNoEntry: false });
+    const before = target === undefined ? undefined : exactStatOf(target);
     if (target === undefined || before === undefined) return { kind: "gone" };
     if (keyOf(before) !== base.key) return { kind: "changed" };
     const staged = this.stage(target, bytes, [base.hash, nextHash], before);
@@ -252,8 +251,8 @@ export class RoadmapFile {
     makeDirs(dirname(path));
     let fd: number | undefined;
     try {
-      fd = fs.openSync(path, "wx", 0o600);
-      fs.writeFileSync(fd, bytes);
+      fd = openNew(path);
+      writeWhole(fd, bytes);
       if (like !== undefined) {
         fs.fchmodSync(fd, Number(like.mode) & 0o7777);
         keepOwner(fd, like);

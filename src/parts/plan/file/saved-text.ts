@@ -1,7 +1,7 @@
 /** Reads a plan that a person or program saved, and judges whether the save is complete. */
-import fs from "node:fs";
 import { ErrInvalidRoadmap, ErrIo, messageOf, systemCode } from "../../../core/errors.ts";
-import { keyOf } from "./file-facts.ts";
+import { exactStatOf, readRegular } from "../../../host/regular-file.ts";
+import { keyAt, keyOf } from "./file-facts.ts";
 
 /** A larger plan is refused without reading it (bytes). */
 const ROADMAP_BYTES_MAX = 16 * 1024 * 1024;
@@ -27,35 +27,20 @@ export interface Saved {
  * @throws ErrInvalidRoadmap too large, not a regular file · ErrIo cannot be read
  */
 export function readSaved(path: string): Saved | undefined {
-  let fd: number | undefined;
   try {
-    fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
-    const before = fs.fstatSync(fd, { bigint: true });
-    if (!before.isFile())
-      throw new ErrInvalidRoadmap("the roadmap is not a regular file", {
-        path,
-        phase: "read",
-      });
-    if (before.size > BigInt(ROADMAP_BYTES_MAX))
-      throw new ErrInvalidRoadmap(
-        `the roadmap has ${before.size} bytes, more than the limit of ${ROADMAP_BYTES_MAX}`,
-        { path, phase: "read" },
-      );
-    const bytes = fs.readFileSync(fd);
+    const before = exactStatOf(path);
+    if (before === undefined) return undefined;
+    const bytes = readRegular(path, { isNamed: true, bytesMax: ROADMAP_BYTES_MAX });
     const key = keyOf(before);
-    const isStill = keyOf(fs.fstatSync(fd, { bigint: true })) === key;
+    const isStill = keyAt(path) === key;
     return { key, mtimeMs: Number(before.mtimeMs), bytes: isStill ? bytes : undefined };
   } catch (error) {
-    if (error instanceof ErrInvalidRoadmap) throw error;
-    if (systemCode(error) === "ENOENT") return undefined;
-    throw new ErrIo(`cannot read the roadmap: ${messageOf(error)}`, {
-      path,
-      phase: "read",
-      cause: error,
-      hint: "check its rights",
-    });
-  } finally {
-    if (fd !== undefined) fs.closeSync(fd);
+    const code = systemCode(error);
+    if (code === "ENOENT") return undefined;
+    const message = `cannot read the roadmap: ${messageOf(error)}`;
+    const details = { path, phase: "read", cause: error };
+    if (code === "EINVAL" || code === "EFBIG") throw new ErrInvalidRoadmap(message, details);
+    throw new ErrIo(message, { ...details, hint: "check its rights" });
   }
 }
 

@@ -17,7 +17,7 @@ import { type AttemptOutcome, errorText } from "../../../core/outcome.ts";
 import { type Phase, phasesOf, phaseToRepeat } from "../../../core/phases.ts";
 import type { NodeBrief } from "../../../core/roadmap.ts";
 import { stateTree } from "../../../core/state-tree.ts";
-import { openToAppend, writeAnew } from "../../../host/regular-file.ts";
+import { openToAppend, statOf, writeAnew, writeNew } from "../../../host/regular-file.ts";
 import { say } from "../../../host/say.ts";
 import type { KvStore } from "../../../kv/store.ts";
 import { runVerify } from "../../../worker/verify.ts";
@@ -294,7 +294,7 @@ function keepFiles(runDir: string, suffix: string): void {
 /** Writes the result file, unless the program has written its own, which stays. */
 function writeResult(path: string, envelope: Envelope): void {
   try {
-    fs.writeFileSync(path, `${JSON.stringify(envelope, null, 2)}\n`, { flag: "wx", mode: 0o600 });
+    writeNew(path, `${JSON.stringify(envelope, null, 2)}\n`);
   } catch (error) {
     if (systemCode(error) !== "EEXIST") throw error;
   }
@@ -336,5 +336,5 @@ function summaryOf(outcome: AttemptOutcome): string {
 }
 
 function sizeOf(path: string): number {
-  return fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  return statOf(path)?.size ?? 0;
 }

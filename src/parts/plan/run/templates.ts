@@ -1,8 +1,8 @@
 /** Loads the template of a packet: the user's own from the state tree, or the one from the package. */
-import fs from "node:fs";
 import { join } from "node:path";
 import { messageOf, systemCode } from "../../../core/errors.ts";
 import { pathInPackage } from "../../../host/package.ts";
+import { NAMED, readRegularText } from "../../../host/regular-file.ts";
 import type { PacketRole } from "./packet.ts";
 
 const TEMPLATE_BYTES_MAX = 1024 * 1024;
@@ -18,14 +18,7 @@ export interface Template {
 export function loadTemplate(stateDir: string, role: PacketRole): Template {
   const own = join(stateDir, "templates", `${role}.md`);
   try {
-    const stats = fs.statSync(own);
-    if (!stats.isFile()) return { text: loadBuiltIn(role), problem: `${own} is no file` };
-    if (stats.size > TEMPLATE_BYTES_MAX)
-      return {
-        text: loadBuiltIn(role),
-        problem: `${own} is larger than ${TEMPLATE_BYTES_MAX} bytes`,
-      };
-    return { text: fs.readFileSync(own, "utf8") };
+    return { text: readRegularText(own, { isNamed: true, bytesMax: TEMPLATE_BYTES_MAX }) };
   } catch (error) {
     if (systemCode(error) === "ENOENT" || systemCode(error) === "ENOTDIR")
       return { text: loadBuiltIn(role) };
@@ -36,7 +29,7 @@ export function loadTemplate(stateDir: string, role: PacketRole): Template {
 function loadBuiltIn(role: PacketRole): string {
   let text = builtIn.get(role);
   if (text === undefined) {
-    text = fs.readFileSync(pathInPackage(`templates/${role}.md`), "utf8");
+    text = readRegularText(pathInPackage(`templates/${role}.md`), NAMED);
     builtIn.set(role, text);
   }
   return text;

@@ -1,0 +1,171 @@
+/**
+ * What a run, a sender or another program puts into any place that a process of ours reads: no process waits for it, none takes much
+ * memory, and what is wrong is told.
+ */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { stateTree } from "../../src/core/state-tree.ts";
+import { inWorktree, newPlace } from "../parts/worktrees/place.ts";
+import { newPool, type Pool, QUICK_CONFIG, type Running } from "../support/pool.ts";
+import { timeLimitMs } from "../support/time-limit.ts";
+import { sampleOf } from "../support/walks.ts";
+import { KINDS, placesOfTree, put } from "./every-place.ts";
+
+/** With a free machine every command here ends in less than a second (ms). */
+const LIMIT_MS = 4000;
+const MEMORY_KB_MAX = 400 * 1024;
+const COMMANDS = [["status"], ["show", "a"], ["why", "a"], ["doctor"], ["report"], ["ls"]];
+const PATHS = Object.values(stateTree("")).filter((path) => path !== "");
+const PLACES = [...new Set([...placesOfTree(), ...PATHS])];
+const CASES = PLACES.flatMap((place) => Object.keys(KINDS).map((kind) => ({ place, kind })));
+/** Files that are taken when their writer has stopped: until then `run --drain` has something to do. */
+const IS_AWAITED = /^(?:mailbox|control|post)\/inbox\//;
+
+/** Writes at the end of each process how much memory it took. */
+const NOTES_MEMORY = `process.on("exit", () => require("fs").appendFileSync(process.env.MEMORY_NOTES, process.resourceUsage().maxRSS + "\\n"));`;
+/** A variant of our code that opens as Node does by default: it waits, and follows links. */
+const OPENS_PLAINLY = `const fs = require("fs"); const { openSync } = fs;
+fs.openSync = (path, flags, mode) => openSync(path, typeof flags === "number" ? flags & ~(fs.constants.O_NONBLOCK | fs.constants.O_NOFOLLOW) : flags, mode);`;
+
+function poolWith(more = "", uid?: number): { pool: Pool; memory: () => number[] } {
+  const env: Record<string, string> = {};
+  const pool = newPool({ config: QUICK_CONFIG, env, ...(uid === undefined ? {} : { uid }) });
+  const script = join(pool.dir, "first.cjs");
+  const notes = join(pool.dir, "memory");
+  fs.writeFileSync(notes, "", { mode: 0o666 });
+  fs.chmodSync(notes, 0o666);
+  fs.writeFileSync(script, `${NOTES_MEMORY}\n${more}`);
+  Object.assign(env, { NODE_OPTIONS: `--require ${script}`, MEMORY_NOTES: notes });
+  const memory = (): number[] => fs.readFileSync(notes, "utf8").split("\n").map(Number);
+  return { pool, memory };
+}
+
+/** @returns false when it did not end in time; it is killed then */
+async function endsInTime(running: Running, limitMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), timeLimitMs(limitMs));
+  });
+  const isOver = await Promise.race([running.ended.then(() => true), late]);
+  clearTimeout(timer);
+  if (!isOver) running.child.kill("SIGKILL");
+  return isOver;
+}
+
+async function check(pool: Pool, args: readonly string[], what: string): Promise<void> {
+  const running = pool.spawn(args);
+  expect(await endsInTime(running, LIMIT_MS), `${args.join(" ")} ends with ${what}`).toBe(true);
+  const { exitCode } = await running.ended;
+  const said = running.stderr();
+  expect(said, `${args.join(" ")} with ${what}`).not.toMatch(/\n {4}at |unexpected:/);
+  if ((exitCode ?? 99) >= 64) expect(said, `${args.join(" ")} with ${what}`).toMatch(/Err[A-Z]/);
+}
+
+test("the page names every path of the code, or its folder", () => {
+  expect(PLACES.length).toBeGreaterThan(60);
+  const named = placesOfTree();
+  for (const path of PATHS) {
+    const isNamed = named.some(
+      (one) => `${path}/`.startsWith(`${one}/`) || one.startsWith(`${path}/`),
+    );
+    expect(isNamed, `docs/state-tree.md names ${path}`).toBe(true);
+  }
+});
+
+test.each(sampleOf(CASES, 8))("$place: $kind there keeps no process", async ({ place, kind }) => {
+  // Root may read everything.
+  const uid = kind === "a file that others may not read" ? 65534 : undefined;
+  const { pool, memory } = poolWith("", uid);
+  if (place !== "roadmap.yaml")
+    fs.writeFileSync(join(pool.state, "roadmap.yaml"), 'nodes: [{id: n, exec: ["true"]}]\n');
+  if (!/^(?:mailbox\/)?inbox$|^mailbox$/.test(place)) pool.drop("other", { exec: ["true"] });
+  const what = `${kind} at ${place}`;
+  const end = put(kind, join(pool.state, place));
+  try {
+    if (kind !== "a file that grows" || !IS_AWAITED.test(place))
+      await check(pool, ["run", "--drain"], what);
+    await Promise.all(COMMANDS.map((args) => check(pool, args, what)));
+  } finally {
+    end();
+  }
+  expect(Math.max(...memory()), what).toBeLessThan(MEMORY_KB_MAX);
+});
+
+test.each([
+  ["config.yaml", ["run", "--drain"], "ErrInvalidConfig", ["a pipe", "a directory"]],
+  ["config.yaml", ["doctor"], "config.yaml", ["a link to /dev/zero", "a socket"]],
+  ["roadmap.yaml", ["roadmap", "check"], "ErrInvalidRoadmap", ["a pipe", "a link to /dev/zero"]],
+  ["roadmap.yaml", ["roadmap", "check"], "the limit of", ["10 GB without a byte of data"]],
+] as const)("%s: `%s` says %s", async (place, args, said, kinds) => {
+  for (const kind of kinds) {
+    const { pool } = poolWith();
+    put(kind, join(pool.state, place));
+    const { stderr, stdout } = await pool.run(args);
+    expect(stdout + stderr, kind).toContain(said);
+  }
+});
+
+test("a variant that opens files as Node does by default is found", async () => {
+  for (const [place, args] of [
+    ["roadmap.yaml", ["show", "a"]],
+    ["config.yaml", ["doctor"]],
+  ] as const) {
+    const { pool } = poolWith(OPENS_PLAINLY);
+    put("a pipe", join(pool.state, place));
+    expect(await endsInTime(pool.spawn(args), 1000), place).toBe(false);
+  }
+});
+
+/** All that git has in the directory of a repository and of a worktree, and what it reads in a worktree. */
+function placesOfRepository(): string[] {
+  const { repo } = newPlace();
+  repo.git("worktree", "add", "--quiet", "../other");
+  const dir = join(repo.dir, ".git");
+  const found = fs.readdirSync(dir, { recursive: true, encoding: "utf8" });
+  const of = (path: string): string => path.replace(/^worktrees\/other/, "$OWN");
+  return [
+    ...found.filter((path) => !/^(?:objects\/..|hooks\/.*sample)/.test(path)).map(of),
+    ..."info/attributes hooks/post-commit packed-refs shallow config.worktree info/grafts".split(
+      " ",
+    ),
+  ].map((path) => (path.startsWith("$OWN") ? path : `$GIT/${path}`));
+}
+
+const IN_WORKTREE = [
+  ".git",
+  ".gitignore",
+  ".gitattributes",
+  ".gitmodules",
+  ".mailmap",
+  "README.md",
+];
+const OF_RUN: Readonly<Record<string, string>> = {
+  "a pipe": 'mkfifo "$P"',
+  "a directory": 'mkdir "$P"',
+  "a link to /dev/zero": 'ln -s /dev/zero "$P"',
+  "a link to itself": 'ln -s "$P" "$P"',
+};
+
+test("what a run puts into any place of its repository keeps no process", async () => {
+  const places = [
+    ...placesOfRepository().filter((path) => !/\$(?:OWN|GIT)$/.test(path)),
+    ...IN_WORKTREE,
+  ];
+  expect(places.length).toBeGreaterThan(20);
+  const cases = places.flatMap((place) => Object.keys(OF_RUN).map((kind) => ({ place, kind })));
+  for (const { place, kind } of sampleOf(cases, 4)) {
+    const { pool } = newPlace();
+    const dirs =
+      "GIT=$(cd $(git rev-parse --git-common-dir); pwd); OWN=$(git rev-parse --absolute-git-dir)";
+    const script = `echo new > new.txt; ${dirs}; P="${place}"; rm -rf "$P"; ${OF_RUN[kind]}`;
+    pool.drop("a", inWorktree(script));
+    pool.drop("b", { exec: ["true"] });
+    const what = `${kind} at ${place}`;
+    // A git that finds a pipe is ended after a second; some calls come after each other.
+    const running = pool.spawn(["run", "--drain"]);
+    expect(await endsInTime(running, 20_000), what).toBe(true);
+    expect(running.stderr(), what).not.toMatch(/\n {4}at |unexpected:/);
+    expect(pool.settledCount(), what).toBe(2);
+  }
+});
