@@ -6,6 +6,7 @@ import { spawn } from "node:child_process";
 import { setTimeout as wait } from "node:timers/promises";
 import { ErrGit, messageOf, systemCode } from "../core/errors.ts";
 import { dropLeftLock, type SeenLock } from "./left-locks.ts";
+import { type Places, placesOf, watchForPipes } from "./pipe-watch.ts";
 
 export interface GitCall {
   /** Where it runs. */
@@ -111,11 +112,30 @@ async function runOnce(
   // It may end before it has read everything; its exit code says what happened.
   child.stdin.on("error", () => {});
   child.stdin.end(input);
+  let pipe: string | undefined;
+  const places = (): Places => placesOf(cwd, [gitDir, env?.["GIT_DIR"]]);
+  const endWatch = watchForPipes(places, (path) => {
+    pipe = path;
+    killGroup(child.pid);
+  });
   const code = await new Promise<number>((resolve, reject) => {
     child.once("error", (error) => reject(unstartable(error, cwd)));
     child.once("close", (exitCode) => resolve(exitCode ?? -1));
-  });
+  }).finally(endWatch);
+  if (pipe !== undefined)
+    throw new ErrGit(`git ${args[0]} would wait for ever: ${pipe} is a pipe or a device`, {
+      path: pipe,
+      hint: "remove it",
+    });
   return { code, out: Buffer.concat(out), said: Buffer.concat(said).toString() };
+}
+
+function killGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+  } catch {
+    // It has just ended.
+  }
 }
 
 /** Our environment without the variables of a git session. */

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { inWorktree, newPlace } from "../parts/worktrees/place.ts";
 import { newPool, QUICK_CONFIG } from "../support/pool.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 test("a pipe as commondir of a repository keeps neither the supervisor nor its end", async () => {
   const pool = newPool({ config: QUICK_CONFIG });
@@ -26,6 +27,32 @@ test.each(["hooks/post-commit", "hooks/post-merge"])(
     await pool.start(["--drain"]);
     await pool.result("a");
     expect(JSON.stringify(pool.alerts())).toContain(hook);
+  },
+);
+
+test.each([
+  "$GIT/info/attributes",
+  "$GIT/info/exclude",
+  ".gitignore",
+  "README.md; mkfifo .gitattributes",
+])(
+  "a git that would wait for a pipe at %s is ended, the path is told, and the pool goes on",
+  async (path) => {
+    const { pool, worktree } = newPlace();
+    const script = `echo more >> new.txt; GIT=$(git rev-parse --git-common-dir); rm -f "${path.split(";")[0]}"; mkfifo ${path}`;
+    pool.drop("a", inWorktree(script));
+    pool.drop("b", { exec: ["true"] });
+    await pool.start(["--drain"]);
+    await pool.result("b");
+    const text = JSON.stringify([
+      await waitFor(
+        () => pool.errors()[0] ?? pool.results().find(({ task_id }) => task_id === "a"),
+        { what: "the end of a" },
+      ),
+      pool.alerts(),
+    ]);
+    expect(text).toMatch(/info\/(?:attributes|exclude)|\.gitignore|\.gitattributes/);
+    expect(fs.readFileSync(join(worktree("a"), "new.txt"), "utf8")).toBe("more\n");
   },
 );
 
