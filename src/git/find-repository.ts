@@ -1,7 +1,7 @@
 /** Finds the repository of a directory by its files, without running git: cheap, for a process that must not wait. Changes nothing. */
 import fs from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { NAMED, statOf, tryReadText } from "../host/regular-file.ts";
+import { NAMED, tryReadText, tryStatOf } from "../host/regular-file.ts";
 
 /** Where a directory is in a repository. */
 export interface Checkout {
@@ -34,7 +34,7 @@ export function readLine(path: string): string | undefined {
 /** The repository or worktree with this top directory, or the bare repository there; undefined if there is none. */
 function checkoutAt(dir: string): Checkout | undefined {
   const dotGit = join(dir, ".git");
-  const stats = statOf(dotGit);
+  const stats = tryStatOf(dotGit);
   if (stats?.isDirectory() === true)
     return isGitDir(dotGit)
       ? { root: dir, gitDir: dotGit, commonDir: realPath(dotGit) }

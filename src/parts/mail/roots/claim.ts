@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { systemCode } from "../../../core/errors.ts";
 import { replaceDocument } from "../../../host/documents.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
+import { writeAnew } from "../../../host/regular-file.ts";
 import { randomToken } from "../../../mailbox/files/random.ts";
 import { folderOf } from "../scope/scope.ts";
 import { CLAIM, type Claim, claimsOf, KEY_HEX, readClaim } from "../store/claims.ts";
@@ -64,7 +65,7 @@ function publish(dataDir: string, key: string, claim: Claim): void {
   const staged = join(dir, ".tmp", randomToken(STAGED_CHARS));
   makeDirs(join(dir, ".tmp"), DEPTH);
   try {
-    fs.writeFileSync(staged, `${JSON.stringify(claim, null, 2)}\n`, { mode: 0o600, flush: true });
+    writeAnew(staged, `${JSON.stringify(claim, null, 2)}\n`, { isDurable: true });
     fs.linkSync(staged, join(dir, CLAIM));
   } catch (error) {
     if (systemCode(error) !== "EEXIST") throw error;
