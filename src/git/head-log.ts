@@ -4,11 +4,16 @@
  */
 import fs from "node:fs";
 import { dirname, join } from "node:path";
+import { openRegular, readEnd, statOf } from "../host/regular-file.ts";
 import { atCommonDir, type Repository } from "./repository.ts";
 import { gitLines } from "./run-git.ts";
 
 /** A snapshot names at most this many of them. */
 const COMMITS_MAX = 1000;
+/** They stand at the end of the list. */
+const END_BYTES_MAX = 4 * 1024 * 1024;
+/** The file may have its second name already. */
+const TO_APPEND = fs.constants.O_WRONLY | fs.constants.O_APPEND | fs.constants.O_CREAT;
 
 /** @param kept the second name, in the same file system. A file system without links goes without it */
 export function linkHeadLog(gitDir: string, kept: string): void {
@@ -16,8 +21,8 @@ export function linkHeadLog(gitDir: string, kept: string): void {
   try {
     for (const dir of [dirname(log), dirname(kept)]) if (!fs.existsSync(dir)) fs.mkdirSync(dir);
     // If it is there, git appends to it even if its settings want no such list.
-    fs.closeSync(fs.openSync(log, "a"));
-    if (fs.statSync(kept, { throwIfNoEntry: false })?.ino === fs.statSync(log).ino) return;
+    fs.closeSync(openRegular(log, TO_APPEND));
+    if (statOf(kept)?.ino === statOf(log)?.ino) return;
     fs.rmSync(kept, { force: true });
     fs.linkSync(log, kept);
   } catch {
@@ -34,13 +39,9 @@ export async function lostCommits(
   kept: string,
   base: string,
 ): Promise<string[]> {
-  let text = "";
-  try {
-    text = fs.readFileSync(kept, "utf8");
-  } catch {
-    return [];
-  }
-  const named = text.split("\n").flatMap((line) => line.split(" ", 2));
+  const named = readEnd(kept, END_BYTES_MAX)
+    .split("\n")
+    .flatMap((line) => line.split(" ", 2));
   const commits = named.filter((one) => /^(?!0+$)[0-9a-f]{40,64}$/.test(one)).reverse();
   const latest = [...new Set(commits)].slice(0, COMMITS_MAX);
   const lostIn = (from: readonly string[]): Promise<string[]> => {
