@@ -82,6 +82,16 @@ const WORK = {
   ),
 };
 
+/** See `KeptWork`. */
+const KEPT = {
+  work_saved: Type.String({
+    description: "the ref of the repository that has what the branch of its worktree lacks",
+  }),
+  work_left: Type.Array(Type.String(), {
+    description: "what only its worktree has, at most ten names",
+  }),
+};
+
 /** See `RunUsage`. */
 const USAGE = {
   cpu_ms: Type.Integer({
@@ -118,7 +128,14 @@ export const ResultSchema = Type.Object(
     lease: Type.String(),
     exit_code: ExitCode,
     run: Run,
-    ...optional({ ...USAGE, batch: Counts, ...WORK, machine: Machine, task: TaskAsRun }),
+    ...optional({
+      ...USAGE,
+      batch: Counts,
+      ...WORK,
+      ...KEPT,
+      machine: Machine,
+      task: TaskAsRun,
+    }),
   },
   { $id: "result", title: "mailchute result record", additionalProperties: true },
 );
@@ -148,6 +165,7 @@ export const ErrorSchema = Type.Object(
     run: Run,
     ...optional({
       ...USAGE,
+      ...KEPT,
       output: Type.Unknown({ description: "the result that a node's run reported" }),
       batch: Counts,
       file: Type.String({

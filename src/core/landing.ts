@@ -42,6 +42,14 @@ export interface WorkFacts {
   diffstat: Diffstat;
 }
 
+/** Where the work of a run is that its branch lacks, as its record says. */
+export interface KeptWork {
+  /** The ref of the save that has it. */
+  work_saved?: string;
+  /** What only the worktree has: files, and repositories inside. At most ten of them. */
+  work_left?: string[];
+}
+
 export interface Diffstat {
   files: number;
   insertions: number;

@@ -26,7 +26,7 @@
 import type { BatchCounts } from "./batch.ts";
 import type { CallbackFields } from "./callback.ts";
 import type { DependencyField } from "./dependencies.ts";
-import type { LandMode, WorkFacts } from "./landing.ts";
+import type { KeptWork, LandMode, WorkFacts } from "./landing.ts";
 import type { OwnedPaths } from "./owned-paths.ts";
 import type { LimitKind, RunLimits } from "./run-limits.ts";
 import type { RunUsage } from "./run-usage.ts";
@@ -162,7 +162,7 @@ export type FailureKind =
   | "duplicate_key";
 
 /** `outbox/<id>_result.json` without the copy of the task in it. */
-export interface ResultRecord extends Partial<WorkFacts>, RunUsage {
+export interface ResultRecord extends Partial<WorkFacts>, KeptWork, RunUsage {
   task_id: string;
   status: "completed";
   verdict: string;
@@ -182,7 +182,7 @@ export interface ResultRecord extends Partial<WorkFacts>, RunUsage {
 }
 
 /** `failed/<id>_error.json` without the copy of the task in it. */
-export interface ErrorRecord extends RunUsage {
+export interface ErrorRecord extends KeptWork, RunUsage {
   task_id: string;
   status: "failed";
   error: string;

@@ -43,6 +43,8 @@ export interface Snapshot {
   work: string;
   /** What git does not take into a commit, a sentence for each. The snapshot may have it. */
   uncommittable: readonly string[];
+  /** Ignored files that `setup` did not make. The snapshot has only those that it was asked for. */
+  ignored: readonly string[];
   /** Files that the snapshot has as they are on disk, because git would give back other contents (latin1 text). */
   bytes: readonly string[];
 }
@@ -94,6 +96,7 @@ export async function takeSnapshot(
     tree,
     work: look?.tree ?? without,
     uncommittable: look === undefined ? [] : explainLook(look),
+    ignored: look?.ignored.map(shown) ?? [],
     bytes: files?.bytes ?? [],
     parents: [...new Set(held.map(([, commit]) => commit))],
     held,
@@ -114,7 +117,7 @@ export async function snapshotOfGone(
   const tree = await treeOf(atCommonDir(repository), tips[0] ?? base);
   const held = tips.map((commit, n) => [n === 0 ? "head" : "earlier", commit] as const);
   const isChanged = tips.length > 0;
-  const nothing = { missing: [], uncommittable: [], bytes: [] };
+  const nothing = { missing: [], uncommittable: [], ignored: [], bytes: [] };
   return { ...nothing, tree, work: tree, parents: tips, held, isChanged };
 }
 

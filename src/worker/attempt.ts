@@ -273,6 +273,7 @@ async function runInWorkspace(
   const isLast = action === "complete" || action === "fail";
   const finished = await workspace.finish(outcome, isLast);
   if (finished.work !== undefined) attempt.work = finished.work;
+  attempt.kept = finished.kept ?? {};
   return finished.outcome;
 }
 
@@ -339,6 +340,7 @@ function settlementOf(
       exit_code: outcome.exitCode,
       run,
       ...attempt.work,
+      ...attempt.kept,
       ...batch,
     };
     const bytes = encodeRecord(record, decoded?.text);
@@ -358,6 +360,7 @@ function settlementOf(
     canRetry: outcome.canRetry,
     run: decoded === undefined && attempt.counts === undefined ? null : run,
     usage: attempt.usage,
+    kept: attempt.kept ?? {},
     ...batch,
     ...(outcome.output === undefined ? {} : { output: outcome.output }),
   };

@@ -7,7 +7,7 @@ import type { MakeLimiter } from "../agents/run-limiter.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
 import type { BatchCounts } from "../core/batch.ts";
 import type { EventSubject } from "../core/events.ts";
-import type { WorkFacts } from "../core/landing.ts";
+import type { KeptWork, WorkFacts } from "../core/landing.ts";
 import type { AttemptOutcome, Decision } from "../core/outcome.ts";
 import type { RunUsage } from "../core/run-usage.ts";
 import type { Settings } from "../core/settings.ts";
@@ -49,6 +49,8 @@ export interface Attempt {
   isUnbegun?: true;
   /** Set when its run has left work on a branch of its own. */
   work?: WorkFacts;
+  /** Where its work is that its branch lacks. */
+  kept?: KeptWork;
   /** Only for a batch, once it has ended. */
   counts?: BatchCounts;
 }

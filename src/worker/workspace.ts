@@ -1,5 +1,5 @@
 /** The port for a part that gives a run a directory of its own. */
-import type { WorkFacts } from "../core/landing.ts";
+import type { KeptWork, WorkFacts } from "../core/landing.ts";
 import { isId } from "../core/names.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
 import type { AgentSettings } from "../core/settings.ts";
@@ -20,6 +20,8 @@ export interface Finished {
   outcome: AttemptOutcome;
   /** The facts about its work for the record of a completed task. */
   work?: WorkFacts;
+  /** Where its work is that its branch lacks, for the record. */
+  kept?: KeptWork;
 }
 
 export interface Workspaces {

@@ -4,6 +4,7 @@ import type { DecodedTask } from "../../codec/task-codec.ts";
 import type { BatchCounts } from "../../core/batch.ts";
 import { wallSeconds } from "../../core/clock.ts";
 import type { Skip } from "../../core/dependencies.ts";
+import type { KeptWork } from "../../core/landing.ts";
 import { leaseOf } from "../../core/names.ts";
 import type { RunUsage } from "../../core/run-usage.ts";
 import type { ErrorRecord, FailureKind } from "../../core/task.ts";
@@ -28,6 +29,8 @@ export interface FailureFacts {
   run?: string | null;
   /** The resources that its last run used. */
   usage?: RunUsage;
+  /** Where its work is that its branch lacks. */
+  kept?: KeptWork;
   /** What the program reported although it failed. */
   output?: unknown;
   /** For a batch: how many of its lines completed and failed. */
@@ -74,6 +77,7 @@ export function newDeadLetter(
     signal: facts.signal ?? null,
     run: facts.run ?? null,
     ...facts.usage,
+    ...facts.kept,
     ...(facts.batch === undefined ? {} : { batch: facts.batch }),
     ...facts.skip,
     ...(facts.of === undefined ? {} : { of: facts.of }),

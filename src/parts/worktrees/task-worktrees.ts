@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { dirname } from "node:path";
 import { resolveCwd } from "../../agents/program.ts";
 import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
-import type { WorkFacts } from "../../core/landing.ts";
+import type { KeptWork, WorkFacts } from "../../core/landing.ts";
 import { type AttemptOutcome, failed, hindered } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
 import {
@@ -50,6 +50,9 @@ const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EMFILE", "ENF
 /** Pause before a task looks again whether its worktree is free (ms). */
 const TAKEN_AGAIN_MS = 2000;
 
+/** A record names at most this many things that only a worktree has. */
+const LEFT_MAX = 10;
+
 /** How often it tries to save the work of a run. */
 const KEEP_TRIES_MAX = 3;
 
@@ -63,6 +66,7 @@ type FinishedRun = [
 interface Kept {
   order: SaveOrder;
   work: WorkFacts | undefined;
+  kept: KeptWork;
   /** True if branch and saves have all the work, so the worktree may be removed. */
   isWhole: boolean;
 }
@@ -129,7 +133,8 @@ export class TaskWorktrees implements Workspaces {
       const why = `its work could not be saved, so it stays in ${worktree.path}: ${messageOf(error)}`;
       this.raise("worktree", `${run}: ${why}`);
       // Work of a task that settles as completed now would never land.
-      return { outcome: outcome.kind === "completed" ? notDone(error, why) : outcome };
+      const kept = { work_left: [worktree.path] };
+      return { outcome: outcome.kind === "completed" ? notDone(error, why) : outcome, kept };
     }
     const { order, work, isWhole } = kept;
     if (isGone(worktree)) fs.rmSync(headLogOf(repository.commonDir, id), { force: true });
@@ -137,13 +142,15 @@ export class TaskWorktrees implements Workspaces {
     if (isLast && isWhole && !isForLanding)
       await inTurn(repository, async () => {
         const reasons = reasonsToStay(await this.lookAt(repository, order.worktree, id));
-        if (reasons.length === 0)
-          await removeWorktree(order, fs.realpathSync(worktreesDir(stateDir, settings)));
+        if (reasons.length > 0) return;
+        await removeWorktree(order, fs.realpathSync(worktreesDir(stateDir, settings)));
+        // What was left may go: it is named in `worktree_ignored_may_go`.
+        delete kept.kept.work_left;
       }).catch((error: unknown) => {
         const why = `its worktree ${worktree.path} could not be removed: ${messageOf(error)}`;
         this.raise("worktree", `${run}: ${why}`);
       });
-    return work === undefined ? { outcome } : { outcome, work };
+    return { outcome, kept: kept.kept, ...(work === undefined ? {} : { work }) };
   }
 
   /** Tries again after a killed git, and removes its lock files first. @throws ErrGit, system errors */
@@ -179,7 +186,12 @@ export class TaskWorktrees implements Workspaces {
     if (isGone(worktree)) await this.tellGone(order, task, ref);
     const work = isLast && isCompleted ? await noteWork(assigned, made, snapshot) : undefined;
     const isWhole = snapshot.missing.length === 0 && !withoutFilters && !isGone(worktree);
-    return { order, work, isWhole };
+    const left = [...snapshot.missing, ...snapshot.ignored].slice(0, LEFT_MAX);
+    const kept = {
+      ...(ref === undefined ? {} : { work_saved: ref }),
+      ...(left.length === 0 ? {} : { work_left: left }),
+    };
+    return { order, work, kept, isWhole };
   }
 
   /** See `Workspaces.release`. */

@@ -44,11 +44,23 @@ test("commits that a run has made are kept when it removes its worktree and its 
 test("a run that removes its worktree says what became of its work, also in its record", async () => {
   const place = newPlace();
   const removes = "git worktree remove --force $PWD; git -C ../../../repo branch -D mailchute/";
-  const scripts = { a: `echo x > x; commit; ${removes}a`, b: `${removes}b`, c: "rm -rf $PWD" };
+  const scripts = {
+    a: `echo x > x; commit; ${removes}a`,
+    b: `${removes}b`,
+    c: "rm -rf $PWD",
+    d: "echo x > x; echo x > x.log; git init -q inner; exit 64",
+  };
   for (const [id, script] of Object.entries(scripts))
     place.pool.drop(id, inWorktree(script, { land: "merge" }));
   await (await place.pool.start(["--drain"])).ended;
-  expect(await place.pool.result("a")).toMatchObject({ landing: "pending" });
+  expect(await place.pool.result("a")).toMatchObject({
+    landing: "pending",
+    work_saved: "refs/mailchute/a/1",
+  });
+  expect(await place.pool.error("d")).toMatchObject({
+    work_saved: "refs/mailchute/d/1",
+    work_left: ["inner is a repository of its own", "x.log"],
+  });
   expect((await place.pool.error("a.land"))["error"]).toContain("mailchute rescue a");
   expect(place.repo.git("show", "refs/mailchute/a/1:x")).toBe("x");
   for (const id of ["b", "c"])
