@@ -75,6 +75,9 @@ const FIELDS = {
     description: "one program with its arguments, several of them, or a line for the shell",
   }),
   expect_files: OneOrMore(Word("a path"), "files that must be there after the run"),
+  keep_background: Type.Boolean({
+    description: "whether processes that its programs leave behind go on",
+  }),
   exec: Argv,
   agent: Word("the name of an agent in config.yaml"),
   role: Word("an agent that lists this role, such as researcher"),

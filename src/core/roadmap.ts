@@ -77,6 +77,8 @@ export interface RoadmapNode {
   verify: string[][];
   /** Files that must exist at its end; see the same field of `Task`. */
   expect_files?: string[];
+  /** See the same field of `Task`. */
+  keep_background?: boolean;
   exec?: string[];
   agent?: string;
   /** Overrides the agent type that follows from `type`, e.g. researcher, reviewer. */

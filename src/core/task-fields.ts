@@ -42,6 +42,7 @@ cwd                 task line node           --cwd           not dir directory w
 env                 task line node           --env           not environ environment
 env_from            task line                --env-from
 timeout_ms          task line node           --timeout       not timeout timeout_s timeout_sec timeout_seconds timeout_secs time_limit max_time max_duration
+keep_background     task line node           --keep-background
 run_limits          task line                --max-memory    not memory max_memory memory_limit resources resource_limits
 verify              task line node           --verify        not check checks verification
 expect_files        task line node           not expected_files expects

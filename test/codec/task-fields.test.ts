@@ -55,6 +55,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   base: "target",
   land_command: ["true"],
   land_into_checkout: true,
+  keep_background: true,
   dedup_window_ms: 1,
   on_success: ["true"],
   on_failure: ["true"],

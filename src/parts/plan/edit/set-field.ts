@@ -22,6 +22,7 @@ const PROPERTY_OF = {
   acceptance: "acceptance",
   verify: "verify",
   expect_files: "expect_files",
+  keep_background: "keep_background",
   exec: "exec",
   agent: "agent",
   role: "role",

@@ -154,6 +154,13 @@ export class ItemValues {
     return this.texts(key);
   }
 
+  boolean(key: string): boolean | undefined {
+    const entry = this.get(key);
+    if (entry === undefined) return undefined;
+    const value = isScalar(entry.value) ? entry.value.value : undefined;
+    return typeof value === "boolean" ? value : this.bad(key, entry, "true or false");
+  }
+
   integer(key: string, min: number, max: number, entry = this.get(key)): number | undefined {
     if (entry === undefined) return undefined;
     const value = isScalar(entry.value) ? entry.value.value : undefined;

@@ -108,6 +108,7 @@ class ItemReader {
     for (const key of ["domain", "prompt", "agent", "role", "cwd"] as const)
       assign(node, key, values.text(key));
     assign(node, "expect_files", values.texts("expect_files"));
+    assign(node, "keep_background", values.boolean("keep_background"));
     assign(node, "exec", values.argv("exec"));
     assign(node, "env", readEnv(values));
     assign(node, "timeout_ms", values.integer("timeout_ms", 1, TIMER_MS_MAX));

@@ -50,6 +50,7 @@ export function taskOfNode(
     capabilities: node.capabilities.length === 0 ? undefined : node.capabilities,
     verify: node.verify.length === 0 ? undefined : node.verify,
     expect_files: node.expect_files,
+    keep_background: node.keep_background,
     budget: node.budget,
     metadata: { roadmap: brief },
   });
