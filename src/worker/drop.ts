@@ -11,6 +11,7 @@ import fs from "node:fs";
 import { basename, join } from "node:path";
 import { JsonFault } from "../codec/json.ts";
 import { decodeTask } from "../codec/task-codec.ts";
+import { Apart } from "../core/apart.ts";
 import { ErrInvalidTask, MailchuteError, messageOf, systemCode } from "../core/errors.ts";
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { isId, runOfLease } from "../core/names.ts";
@@ -50,9 +51,11 @@ export class Drop {
   private readonly dir: string;
   private timer: NodeJS.Timeout | undefined;
   private taking: Promise<void> = Promise.resolve();
+  private readonly files: Apart;
 
   constructor(place: DropPlace, dir: string) {
     this.place = place;
+    this.files = filesApart(place);
     this.dir = dir;
   }
 
@@ -74,7 +77,7 @@ export class Drop {
   }
 
   private take(isLast: boolean): void {
-    this.taking = this.taking.then(() => takeAll(this.place, this.dir, isLast));
+    this.taking = this.taking.then(() => takeAll(this.place, this.dir, isLast, this.files));
   }
 }
 
@@ -104,7 +107,7 @@ async function takeLast(place: DropPlace, dir: string): Promise<void> {
   beingTaken.add(ended);
   try {
     if (ended !== dir) fs.renameSync(dir, ended);
-    await takeAll(place, ended, true);
+    await takeAll(place, ended, true, filesApart(place));
     removeEmpty(ended);
   } catch {
     // The folder was never made, or the disk refuses: a later look tries again.
@@ -119,25 +122,49 @@ function endedOf(dir: string): string {
 }
 
 /** Never rejects. @param isLast no program writes into the folder any more, so an incomplete file stays incomplete */
-async function takeAll(place: DropPlace, dir: string, isLast: boolean): Promise<void> {
-  for (const name of listDir(dir)) {
-    const path = join(dir, name);
-    const taker = place.requests?.find(({ ending }) => name.endsWith(ending));
-    // A file with another ending is still being written.
-    if (taker === undefined && !name.endsWith(".json")) {
-      if (isLast) fs.rmSync(path, { recursive: true, force: true });
-      continue;
-    }
-    try {
-      if (taker === undefined) await takeTask(place, path);
-      else await takeRequest(place, path, taker);
-      fs.rmSync(path, { force: true });
-    } catch (error) {
-      if (systemCode(error) === "ErrIo" || !(error instanceof MailchuteError)) continue;
-      if (isIncomplete(error) && !isLast) continue;
-      refuse(place, path, error);
-    }
+async function takeAll(
+  place: DropPlace,
+  dir: string,
+  isLast: boolean,
+  files: Apart,
+): Promise<void> {
+  await files.each(
+    listDir(dir),
+    (name) => name,
+    (name) => takeFile(place, join(dir, name), isLast),
+  );
+}
+
+/** @throws what another look may mend: the disk refuses */
+async function takeFile(place: DropPlace, path: string, isLast: boolean): Promise<void> {
+  const taker = place.requests?.find(({ ending }) => path.endsWith(ending));
+  // A file with another ending is still being written.
+  if (taker === undefined && !path.endsWith(".json")) {
+    if (isLast) fs.rmSync(path, { recursive: true, force: true });
+    return;
   }
+  try {
+    if (taker === undefined) await takeTask(place, path);
+    else await takeRequest(place, path, taker);
+    fs.rmSync(path, { force: true });
+  } catch (error) {
+    if (systemCode(error) === "ErrIo" || !(error instanceof MailchuteError)) throw error;
+    if (isIncomplete(error) && !isLast) return;
+    refuse(place, path, error);
+  }
+}
+
+/** The files of one folder: one that cannot be taken now holds up no other. */
+function filesApart({ tree }: DropPlace): Apart {
+  return new Apart({
+    what: "the dropped file",
+    nowMs: () => performance.now(),
+    tell: (key, message) => {
+      const alerts = new Alerts(tree.alerts, systemClock, () => {});
+      alerts.report(key, message);
+      alerts.close();
+    },
+  });
 }
 
 /** True if the file may be only half written. */

@@ -2,6 +2,7 @@
  * Submits the landing of a task whose record says `landing: pending`. Releases a landing that waits for a person or an agent. It
  * reads the orders in `landings/`, which workers write before their tasks settle, so it also finishes the work of a dead process.
  */
+import type { Apart } from "../../core/apart.ts";
 import { messageOf } from "../../core/errors.ts";
 import { LANDING_GROUP, landingGateOf, landingIdOf } from "../../core/landing.ts";
 import { foldId } from "../../core/names.ts";
@@ -9,6 +10,7 @@ import { landingFileOf, landingsDir } from "../../core/state-tree.ts";
 import type { Standing } from "../../core/unmet.ts";
 import { readLane } from "../../core/waiting-task.ts";
 import { statOf } from "../../host/regular-file.ts";
+import { ordersApart } from "../../supervisor/environment/orders-apart.ts";
 import type {
   DependencySource,
   GroupSource,
@@ -65,8 +67,14 @@ class LandingPart
   private lost = "";
   private busy: Promise<void> | undefined;
 
+  private readonly orders: Apart;
+  private stuckCount = 0;
+  private readonly waiting: Apart;
+
   constructor({ env }: Pick<PartHost, "env">) {
     this.env = env;
+    this.orders = ordersApart(env, "the landing of");
+    this.waiting = ordersApart(env, "the wait of the landing of");
     const note = (): void => {
       this.isDue = true;
     };
@@ -117,7 +125,9 @@ class LandingPart
 
   /** False while a task may have settled whose landing is not submitted yet. */
   isIdle(): boolean {
-    return !this.isBusy() && [...this.open.values()].every(({ step }) => step !== "unsettled");
+    const isWaited = ({ order, step }: Entry): boolean =>
+      step === "unsettled" && !this.orders.isStuck(order.task_id);
+    return !this.isBusy() && ![...this.open.values()].some(isWaited);
   }
 
   isDone(id: string): boolean | undefined {
@@ -130,7 +140,8 @@ class LandingPart
     this.readNew();
     const found = this.open.get(foldId(id));
     // Until its task has settled, the state of that task counts.
-    return found === undefined || found.step === "unsettled" ? undefined : this.standingOf(found);
+    const isEarly = found?.step === "unsettled" && !this.orders.isStuck(found.order.task_id);
+    return found === undefined || isEarly ? undefined : this.standingOf(found);
   }
 
   /** Also has orders whose task has not settled. The caller must know whether it has. */
@@ -150,6 +161,8 @@ class LandingPart
   private standingOf({ order, step }: Entry): Standing | undefined {
     const { task_id } = order;
     if (step === "void") return undefined;
+    if (this.orders.isStuck(task_id))
+      return { is: "stuck", how: "cannot land: see the alerts (mailchute alerts)" };
     if (step === "failed")
       return { is: "stuck", how: `did not land (mailchute show ${landingIdOf(task_id)})` };
     const why = this.waits.get(landingGateOf(task_id))?.why;
@@ -235,14 +248,16 @@ class LandingPart
   private async look(): Promise<void> {
     try {
       this.readNew();
-      for (const [key, entry] of this.open) {
-        const before = entry.step;
-        entry.step = await advance(this.env, entry.order);
-        if (entry.step === "landed" || entry.step === "void") this.open.delete(key);
-        if (entry.step !== before) this.version++;
-        // Emitted last, because its listeners ask what has not landed.
-        if (entry.step === "landed") this.env.facts.emit("journal:completed", entry.order.task_id);
-      }
+      await this.orders.each(
+        this.open,
+        ([, { order }]) => order.task_id,
+        ([key, entry]) => this.advance(key, entry),
+      );
+      const stuck = [...this.open.values()].filter(({ order }) =>
+        this.orders.isStuck(order.task_id),
+      );
+      if (stuck.length !== this.stuckCount) this.version++;
+      this.stuckCount = stuck.length;
       this.readWaits();
     } catch (error) {
       this.env.alerts.report("landings", `cannot submit a landing: ${messageOf(error)}`);
@@ -271,21 +286,31 @@ class LandingPart
     );
   }
 
+  private async advance(key: string, entry: Entry): Promise<void> {
+    const before = entry.step;
+    entry.step = await advance(this.env, entry.order);
+    if (entry.step === "landed" || entry.step === "void") this.open.delete(key);
+    if (entry.step !== before) this.version++;
+    // Emitted last, because its listeners ask what has not landed.
+    if (entry.step === "landed") this.env.facts.emit("journal:completed", entry.order.task_id);
+  }
+
   private readWaits(): void {
     const { tree, trays } = this.env;
     this.readNew();
     const words = (): string => [...this.waits.values()].map(({ why }) => why).join("\n");
     const before = words();
     this.waits.clear();
-    for (const { order, step } of this.open.values()) {
+    const readWait = ({ order, step }: Entry): void => {
       // The landing may have ended without a run, for example by a cancel.
-      if (step === "failed") continue;
+      if (step === "failed") return;
       const { wait } = stateOf(tree.dir, order);
-      if (wait === null) continue;
+      if (wait === null) return;
       const isMending = wait.on !== null && isThere(trays, wait.on);
       const untilMs = isMending ? NEVER : wait.on === null ? wait.until_ms : 0;
       this.waits.set(landingGateOf(order.task_id), { order, why: wait.why, untilMs });
-    }
+    };
+    this.waiting.eachNow(this.open.values(), ({ order }) => order.task_id, readWait);
     if (words() !== before) this.version++;
   }
 }

@@ -4,8 +4,10 @@
  */
 import os from "node:os";
 import { basename, dirname } from "node:path";
+import type { Apart } from "../../core/apart.ts";
 import { NOTIFY_EVERY_MS, type NotifySettings, topicsOf } from "../../core/notify-settings.ts";
 import type { Environment } from "../../supervisor/environment/environment.ts";
+import { ordersApart } from "../../supervisor/environment/orders-apart.ts";
 import { composeMessage, gather } from "./gathered.ts";
 import { JournalNews } from "./journal-news.ts";
 import { isMorning, localDate, readReport } from "./morning.ts";
@@ -32,6 +34,7 @@ export class Notifier {
   private readonly news: JournalNews;
   private readonly state: NotifyState;
   private isChanged: boolean;
+  private readonly apart: Apart;
   private readonly sending = new Map<string, Promise<void>>();
   private report: Promise<void> | undefined;
 
@@ -39,6 +42,7 @@ export class Notifier {
   constructor(env: Environment, from: Places) {
     const { settings, tree, trays } = env;
     this.env = env;
+    this.apart = ordersApart(env, "the news for");
     this.targets = settings.notify;
     const known = readNotifyState(tree.dir);
     this.isChanged = known === undefined;
@@ -75,9 +79,11 @@ export class Notifier {
       this.take([{ topic: "drained", text: "no task waits or runs any more" }], wallMs);
       this.isChanged = true;
     }
-    for (const target of this.targets) this.compose(target, wallMs, isEnd);
+    const each = (work: (target: NotifySettings) => void): void =>
+      this.apart.eachNow(this.targets, ({ name }) => name, work);
+    each((target) => this.compose(target, wallMs, isEnd));
     this.save();
-    for (const target of this.targets) this.send(target, wallMs, isEnd);
+    each((target) => this.send(target, wallMs, isEnd));
     // At the end of a run the report is left for the next one.
     if (!isEnd) this.startReport(wallMs);
   }

@@ -2,12 +2,14 @@
  * Fires the schedules of a tree. It notes a decision after its tasks are submitted. After a crash in between it decides again, and
  * `submitOnce` submits the task of each time only once.
  */
+import type { Apart } from "../../core/apart.ts";
 import { ErrTaskExists, messageOf, systemCode } from "../../core/errors.ts";
 import { foldId } from "../../core/names.ts";
 import { enqueueCommand } from "../../mailbox/commands/command-queue.ts";
 import { findWaiting, liveIds } from "../../mailbox/find/locate.ts";
 import { submitOnce } from "../../mailbox/submit/submit-once.ts";
 import type { Environment } from "../../supervisor/environment/environment.ts";
+import { ordersApart } from "../../supervisor/environment/orders-apart.ts";
 import { type Decision, decide } from "./decide.ts";
 import { firingId, firingText } from "./firing.ts";
 import type { Schedule } from "./schedule.ts";
@@ -50,11 +52,13 @@ export class Scheduler {
   /** Stamps of files that cannot be used, by the name of the schedule. */
   private readonly bad = new Map<string, string>();
 
+  private readonly orders: Apart;
   private readonly isPlanIdle: () => Promise<boolean>;
 
   /** @param isPlanIdle resolves to true if nothing of the plan runs or will run by itself */
   constructor(env: SchedulerEnvironment, isPlanIdle: () => Promise<boolean>) {
     this.env = env;
+    this.orders = ordersApart(env, "schedule");
     this.isPlanIdle = isPlanIdle;
   }
 
@@ -68,18 +72,12 @@ export class Scheduler {
    * @param untilMs later times are not decided (epoch ms): for the next supervisor they are missed
    */
   async look(untilMs = Number.POSITIVE_INFINITY): Promise<void> {
-    const { alerts } = this.env;
     this.readFiles();
-    for (const [name, one] of this.known) {
-      try {
-        await this.fireDue(one, untilMs);
-      } catch (error) {
-        alerts.report(
-          `schedule:${name}`,
-          `schedule ${name}: ${messageOf(error)}; it is tried again`,
-        );
-      }
-    }
+    await this.orders.each(
+      this.known,
+      ([name]) => name,
+      ([, one]) => this.fireDue(one, untilMs),
+    );
   }
 
   private get source(): ScheduleSource {

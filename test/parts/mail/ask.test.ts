@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { Apart } from "../../../src/core/apart.ts";
 import { ask } from "../../../src/parts/mail/requests/ask.ts";
 import { listAsked, sendAnswers } from "../../../src/parts/mail/requests/asked.ts";
 import { OUTSIDE } from "../../../src/parts/mail/scope/scope.ts";
@@ -37,15 +38,15 @@ it("an answer is sent once, whatever dies in between", () => {
   // `status`, `top` and `doctor` say "Until then WHO waits", and the web pages "asked by WHO".
   expect(questions.open(3000)).toMatchObject([{ who: "unknown:main:coder" }]);
   expect(said()).toMatchObject([{ id: "q1", type: "question", requires_human: true }]);
-  sendAnswers(stateDir, store, 3000);
+  sendAnswers(stateDir, store, 3000, newApart());
   expect(said()).toHaveLength(1);
   questions.answer("q1", "blue", "cli", 4000);
   const asked = join(stateDir, "questions", "asked", "q1.json");
   const kept = fs.readFileSync(asked);
-  sendAnswers(stateDir, store, 5000);
+  sendAnswers(stateDir, store, 5000, newApart());
   // The supervisor died after the message was recorded.
   fs.writeFileSync(asked, kept);
-  sendAnswers(stateDir, store, 6000);
+  sendAnswers(stateDir, store, 6000, newApart());
   expect(said()).toMatchObject([
     { id: "q1" },
     { id: "answer.q1", to: ["unknown:main:coder"], from_agent: "human", reply_to: "q1" },
@@ -58,7 +59,7 @@ it("a question whose file a person removes gets no answer, and is not asked agai
   const { stateDir, store, said, place, draft, questions } = newTree();
   ask(place, draft("q1"), 1000);
   questions.close("q1");
-  sendAnswers(stateDir, store, 2000);
+  sendAnswers(stateDir, store, 2000, newApart());
   expect(listAsked(stateDir)).toEqual([]);
   expect(said()).toHaveLength(1);
 });
@@ -69,7 +70,7 @@ it("an agent that asks without end is refused at 20 open questions", () => {
   expect(() => ask(place, draft("q21"), 21)).toThrow("20 questions of coder wait for an answer");
   ask(place, draft("other", { from: "june" }), 21);
   questions.answer("q1", "yes", "cli", 22);
-  sendAnswers(stateDir, store, 23);
+  sendAnswers(stateDir, store, 23, newApart());
   ask(place, draft("q21"), 24);
   expect(questions.open(25)).toHaveLength(21);
 });
@@ -112,3 +113,12 @@ it("another agent answers with --reply-to, and --wait prints the answer", async 
   const late = ["ask", "Really?", "--wait", "--timeout", "10ms"];
   expect(await cli(late, { env })).toMatchObject({ code: 124 });
 });
+
+/** Nothing fails here. */
+function newApart(): Apart {
+  return new Apart({
+    what: "the answer to",
+    nowMs: () => 0,
+    tell: (_, message) => expect.fail(message),
+  });
+}

@@ -122,7 +122,7 @@ it("an offer is not forgotten, and the other agents get their mail", async () =>
   fs.rmSync(`${next.env.trays.inbox}/${wakes()[0]}`);
   sendIn(dir, "bob");
   block("/offers/ann.json");
-  await expect(next.look()).rejects.toThrow("EMFILE");
+  await next.look();
   vi.restoreAllMocks();
   expect(wakes()).toHaveLength(1);
   expect(readOffer(next.folder, "ann")).toEqual(offer);

@@ -5,8 +5,10 @@
  */
 import { dirname } from "node:path";
 import { SayBox } from "../../../agents/stream/say-box.ts";
+import type { Apart } from "../../../core/apart.ts";
 import { submitOnce } from "../../../mailbox/submit/submit-once.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
+import { ordersApart } from "../../../supervisor/environment/orders-apart.ts";
 import { readAgent } from "../agents/agents.ts";
 import type { WokenAgents } from "../agents/woken-agents.ts";
 import { formatAddress } from "../scope/scope.ts";
@@ -39,6 +41,7 @@ export class Delivery {
   private readonly pending: PendingMail;
   private readonly agents: WokenAgents;
   private readonly tasks: AgentTasks;
+  private readonly orders: Apart;
   private readonly told = new Set<string>();
   /** Wake-ups that this process has submitted, or found submitted. */
   private readonly submitted = new Set<string>();
@@ -49,23 +52,22 @@ export class Delivery {
     this.folder = folder;
     this.pending = pending;
     this.agents = agents;
+    this.orders = ordersApart(env, "the mail of");
     this.tasks = new AgentTasks(env, folder);
   }
 
-  /** @throws a system error: the next call tries again */
+  /** Never rejects: the mail of an agent that cannot be delivered is tried again. */
   async work(): Promise<void> {
     let hasWork = false;
     this.tasks.lookAgain();
-    let failed: unknown;
-    for (const name of this.agents.names.keys())
-      try {
+    await this.orders.each(
+      this.agents.names.keys(),
+      (name) => name,
+      async (name) => {
         if (await this.deliver(name)) hasWork = true;
-      } catch (error) {
-        // The other agents still get their mail.
-        failed ??= error;
-      }
+      },
+    );
     this.hasWork = hasWork;
-    if (failed !== undefined) throw failed;
   }
 
   /** @returns true if the agent is about to be woken, or reads its mail now */

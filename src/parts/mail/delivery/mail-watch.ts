@@ -2,8 +2,10 @@
  * Looks after the mail of a supervisor's agents in repeated looks: takes the files of `post/`, and delivers the mail of each agent.
  * It decides by what is on disk, and remembers nothing that a crash could lose.
  */
+import type { Apart } from "../../../core/apart.ts";
 import { messageOf, systemCode } from "../../../core/errors.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
+import { ordersApart } from "../../../supervisor/environment/orders-apart.ts";
 import { submitFirstTask } from "../agents/spawn.ts";
 import { WokenAgents } from "../agents/woken-agents.ts";
 import { Exits } from "../exits/exits.ts";
@@ -40,7 +42,8 @@ export async function openWatch(env: Environment, notes: Map<string, RunNote>): 
   const pending = new PendingMail(folder);
   const sweep = (): void => sweepPost(post.trays, settings);
   const exits = new Exits(env, store, folder, notes);
-  const answers = (): void => sendAnswers(tree.dir, store, trays.clock.wallMs());
+  const asked = ordersApart(env, "the answer to");
+  const answers = (): void => sendAnswers(tree.dir, store, trays.clock.wallMs(), asked);
   const delivery = new Delivery(env, folder, pending, agents);
   const look = async (): Promise<void> => {
     for (const agent of agents.look())
@@ -80,6 +83,10 @@ interface WatchParts {
 export class MailWatch {
   private readonly env: Environment;
   private readonly p: WatchParts;
+  /** A step that fails holds up no other one. */
+  private readonly steps: Apart;
+  /** The steps that have succeeded once. */
+  private readonly begun = new Set<string>();
   private sweepAtMs = 0;
   private indexAtMs = 0;
   private archiveAtMs = 0;
@@ -87,6 +94,7 @@ export class MailWatch {
   constructor(env: Environment, parts: WatchParts) {
     this.env = env;
     this.p = parts;
+    this.steps = ordersApart(env, "mail:");
   }
 
   /** True while an agent is about to be woken, an exit must still be reported, or a file waits in `post/`. */
@@ -98,16 +106,22 @@ export class MailWatch {
   async look(isStart = false): Promise<void> {
     const { settings, trays } = this.env;
     const { clock } = trays;
-    await this.p.post.take(isStart);
-    await this.p.exits.look(isStart);
-    this.p.answers();
-    await this.p.look();
-    for (const { id, project, branch, from_agent: from } of this.p.pending.held.splice(0))
-      this.env.alerts.alert(
-        "mail_held",
-        `mail of ${project}:${branch}:${from} (${id}) is held for you: accept_mail_from does not name its project. Pass it on: mailchute release ${id}`,
-      );
-    await this.p.delivery.work();
+    const steps = [
+      ["post", (isFirst: boolean) => this.p.post.take(isFirst)],
+      ["exits", (isFirst: boolean) => this.p.exits.look(isFirst)],
+      ["answers", () => this.p.answers()],
+      ["messages", () => this.p.look()],
+      ["held mail", () => this.tellHeld()],
+      ["delivery", () => this.p.delivery.work()],
+    ] as const;
+    await this.steps.each(
+      steps,
+      ([name]) => name,
+      async ([name, step]) => {
+        await step(isStart || !this.begun.has(name));
+        this.begun.add(name);
+      },
+    );
     if (clock.monotonicMs() >= this.indexAtMs) {
       this.indexAtMs = clock.monotonicMs() + INDEX_MS;
       await this.p.index();
@@ -119,6 +133,14 @@ export class MailWatch {
     if (clock.monotonicMs() < this.sweepAtMs) return;
     this.sweepAtMs = clock.monotonicMs() + SWEEP_MS;
     this.p.sweep();
+  }
+
+  private tellHeld(): void {
+    for (const { id, project, branch, from_agent: from } of this.p.pending.held.splice(0))
+      this.env.alerts.alert(
+        "mail_held",
+        `mail of ${project}:${branch}:${from} (${id}) is held for you: accept_mail_from does not name its project. Pass it on: mailchute release ${id}`,
+      );
   }
 
   /** Reports the last exits. @throws a system error: the next supervisor tries again */

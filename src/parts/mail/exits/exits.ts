@@ -5,6 +5,7 @@
  */
 
 import { setImmediate as pause } from "node:timers/promises";
+import type { Apart } from "../../../core/apart.ts";
 import { compact } from "../../../core/compact.ts";
 import { MailchuteError, messageOf } from "../../../core/errors.ts";
 import { foldId, headOf } from "../../../core/names.ts";
@@ -13,6 +14,7 @@ import { parseOwner } from "../../../host/identity.ts";
 import { findWaiting, listLive, locate, type Place } from "../../../mailbox/find/locate.ts";
 import { readSettled, type SettledRecord } from "../../../mailbox/find/settled-record.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
+import { ordersApart } from "../../../supervisor/environment/orders-apart.ts";
 import {
   type AgentChange,
   type AgentRecord,
@@ -39,12 +41,14 @@ export class Exits {
   private readonly folder: MailFolder;
   /** Notes by the folded id of the task. */
   private readonly notes: Map<string, RunNote>;
+  private readonly apart: Apart;
   /** The agents that were busy at the last look. */
   private busyBefore = "";
 
   /** @param notes the tasks that this process has noted. Only this process writes and removes their files */
   constructor(env: Environment, store: MailStore, folder: MailFolder, notes: Map<string, RunNote>) {
     this.env = env;
+    this.apart = ordersApart(env, "the exit of");
     this.store = store;
     this.folder = folder;
     this.notes = notes;
@@ -59,10 +63,10 @@ export class Exits {
     const ended = new Map<string, AgentChange>();
     const told: [key: string, note: RunNote][] = [];
     this.hasWork = false;
-    for (const [key, note] of this.notes) {
+    const lookAt = async ([key, note]: [string, RunNote]): Promise<void> => {
       const place = places.get(key);
       if (place === undefined) {
-        if (!this.hasEnded(note)) continue;
+        if (!this.hasEnded(note)) return;
         const { name, change } = this.tell(note);
         ended.set(name, change);
         told.push([key, note]);
@@ -77,7 +81,8 @@ export class Exits {
             task_id: place.id,
           });
       }
-    }
+    };
+    await this.apart.each(this.notes, ([, { task }]) => task, lookAt);
     await this.noteAgents(busy, ended, isStart);
     // The notes are removed last: after a crash all steps are repeated.
     for (const [key, note] of told) {

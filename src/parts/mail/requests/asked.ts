@@ -4,6 +4,7 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
+import type { Apart } from "../../../core/apart.ts";
 import { readDocument, replaceDocument } from "../../../host/documents.ts";
 import { listDir } from "../../../host/list-dir.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
@@ -38,13 +39,18 @@ export function listAsked(stateDir: string): Asked[] {
     });
 }
 
-/** Sends each answer of a person to the agent that asked. @throws ErrMailboxDir, a system error */
-export function sendAnswers(stateDir: string, store: MailStore, wallMs: number): void {
+/** Sends each answer of a person to the agent that asked. */
+export function sendAnswers(
+  stateDir: string,
+  store: MailStore,
+  wallMs: number,
+  apart: Apart,
+): void {
   const questions = new QuestionStore(stateDir);
-  for (const { id, agent, question, project, branch } of listAsked(stateDir)) {
+  const sendOne = ({ id, agent, question, project, branch }: Asked): void => {
     const answer = questions.answerOf(id);
     // A question that is neither open nor answered was taken back: a person removed its file.
-    if (answer === undefined && questions.find(id) !== undefined) continue;
+    if (answer === undefined && questions.find(id) !== undefined) return;
     if (answer !== undefined)
       send(
         store,
@@ -62,7 +68,8 @@ export function sendAnswers(stateDir: string, store: MailStore, wallMs: number):
         wallMs,
       );
     fs.rmSync(join(dirOf(stateDir), `${id}${ENDING}`), { force: true });
-  }
+  };
+  apart.eachNow(listAsked(stateDir), ({ id }) => id, sendOne);
 }
 
 function dirOf(stateDir: string): string {

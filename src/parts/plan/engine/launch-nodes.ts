@@ -266,17 +266,24 @@ export class NodeLauncher {
     const { trays, settings } = this.p.env;
     if (this.toSubmit.size === 0 || this.p.env.trays.clock.monotonicMs() < this.submitAtMs) return;
     const submissions: { id: string; bytes: Buffer }[] = [];
-    for (const id of this.toSubmit) {
+    // A copy, because a node that cannot be submitted now is put back.
+    const due = [...this.toSubmit];
+    for (const id of due) {
       this.toSubmit.delete(id);
       const node = this.p.store.find(id);
       if (node === undefined || node.status !== "in_progress") {
         this.p.active.leave(id);
         continue;
       }
-      const agent = resolveAgent(node, settings.agents).agent?.name ?? "none";
-      const answers = this.p.questions.answersOf(id);
-      const task = taskOfNode(node, agent, wallSeconds(trays.clock), answers);
-      submissions.push({ id, bytes: Buffer.from(`${JSON.stringify(task)}\n`, "utf8") });
+      try {
+        const agent = resolveAgent(node, settings.agents).agent?.name ?? "none";
+        const answers = this.p.questions.answersOf(id);
+        const task = taskOfNode(node, agent, wallSeconds(trays.clock), answers);
+        submissions.push({ id, bytes: Buffer.from(`${JSON.stringify(task)}\n`, "utf8") });
+      } catch (error) {
+        // The other nodes are launched. This one is tried again, or waits for a person.
+        this.submitRefused(id, error);
+      }
     }
     for (const { id } of submissions) this.submitting.add(id);
     submitAll(trays, submissions).then(

@@ -1,0 +1,29 @@
+/** One landing that cannot even be submitted holds up no other, and no drain; an id that ends in a dot lands like any other. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { inWorktree, newPlace } from "../worktrees/place.ts";
+
+const TARGET = "mailchute/integration";
+
+it("lands the others, tells of the one that fails, and ends the drain", async () => {
+  const { pool, repo } = newPlace();
+  const folder = join(pool.state, "landings");
+  fs.mkdirSync(folder, { recursive: true });
+  // Its repository is missing, so nothing that is made from it can be made.
+  const order = { v: 1, task_id: "bad", lease: "x", land: "merge", target: TARGET, branch: "b" };
+  fs.writeFileSync(join(folder, "bad.order.json"), JSON.stringify(order));
+  for (const id of ["v1.", "v2"])
+    pool.drop(
+      id,
+      inWorktree(`echo ${id} > ${id}txt; commit`, { land: "merge", on_success: ["true"] }),
+    );
+  await (await pool.start(["--drain"])).ended;
+  expect(repo.git("log", "--format=%s", TARGET).split("\n")).toHaveLength(3);
+  const ids = pool.results().map(({ task_id: id }) => id);
+  expect(ids).toContainEqual(expect.stringMatching(/^v1\.-[0-9a-f]{16}\.land$/));
+  expect(ids).toContainEqual(expect.stringMatching(/^v1\.-[0-9a-f]{16}\.\w+\.on_success$/));
+  expect(ids).toContain("v2.land");
+  const alerts = fs.readFileSync(join(pool.state, "analytics", "alerts.jsonl"), "utf8");
+  expect(alerts).toContain("the landing of bad: ");
+});
