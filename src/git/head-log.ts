@@ -44,6 +44,7 @@ export async function lostCommits(
     .flatMap((line) => line.split(" ", 2));
   const commits = named.filter((one) => /^(?!0+$)[0-9a-f]{40,64}$/.test(one)).reverse();
   const latest = [...new Set(commits)].slice(0, COMMITS_MAX);
+  if (latest.length === 0) return [];
   const lostIn = (from: readonly string[]): Promise<string[]> => {
     const call = { ...atCommonDir(repository), input: `${from.join("\n")}\n` };
     const elsewhere = ["--not", "--branches", "--tags", "--remotes", base];

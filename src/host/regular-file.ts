@@ -42,8 +42,8 @@ export function statOf(path: FilePath): fs.Stats | undefined {
   try {
     return fs.statSync(path, { throwIfNoEntry: false });
   } catch (error) {
-    // A circle of links leads to nothing.
-    if (systemCode(error) === "ELOOP") return undefined;
+    // A file where a folder should be, or a circle of links.
+    if (["ENOTDIR", "ELOOP"].includes(systemCode(error))) return undefined;
     throw error;
   }
 }

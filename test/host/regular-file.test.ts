@@ -2,13 +2,20 @@
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { KV_DOCUMENT_BYTES_MAX } from "../../src/core/limits.ts";
 import {
   appendRegularText,
+  lookInto,
+  NAMED,
+  openInput,
   openToAppend,
   openToRead,
+  readInput,
+  readRegular,
   readRegularText,
+  statOf,
+  tryReadText,
   writeAnew,
   writeRegularText,
 } from "../../src/host/regular-file.ts";
@@ -69,4 +76,63 @@ it("what is larger than anything of ours is not read", () => {
   fs.writeFileSync(path, "a");
   fs.truncateSync(path, 2 * KV_DOCUMENT_BYTES_MAX + 1);
   expect(() => readRegularText(path)).toThrow("EFBIG");
+});
+
+it("what a person names may be a link to a regular file, and to nothing else", () => {
+  const dir = tempDir();
+  const at = (name: string): string => join(dir, name);
+  fs.writeFileSync(at("file"), "text");
+  execFileSync("mkfifo", [at("pipe")]);
+  fs.mkdirSync(at("folder"));
+  for (const [name, target] of [
+    ["far", "near"],
+    ["near", "file"],
+    ["to-pipe", "pipe"],
+    ["to-folder", "folder"],
+    ["to-device", "/dev/zero"],
+    ["to-nothing", "nothing"],
+    ["circle", "circle"],
+  ] as const)
+    fs.symlinkSync(target, at(name));
+  expect(readRegularText(at("far"), NAMED)).toBe("text");
+  expect(() => readRegularText(at("far"))).toThrow("EINVAL: it is a link");
+  expect(tryReadText(at("far"))).toBeUndefined();
+  for (const name of ["to-pipe", "to-folder", "to-device"])
+    expect(() => readRegularText(at(name), NAMED), name).toThrow("it is not a regular file");
+  expect(() => readRegularText(at("to-nothing"), NAMED)).toThrow("ENOENT");
+  expect(() => readRegularText(at("circle"), NAMED)).toThrow("ELOOP");
+  for (const name of ["to-nothing", "circle", "file/below"])
+    expect(statOf(at(name))).toBeUndefined();
+  expect(statOf(at("far"))?.size).toBe(4);
+});
+
+it("of a file that grows while it is read only what it had is taken, and the growth is told", () => {
+  const path = join(tempDir(), "file");
+  fs.writeFileSync(path, "abc");
+  const { readSync } = fs;
+  const read = vi.spyOn(fs, "readSync").mockImplementation(((
+    ...args: Parameters<typeof readSync>
+  ) => {
+    fs.appendFileSync(path, "more".repeat(1000));
+    return readSync(...args);
+  }) as never);
+  try {
+    expect(readRegular(path).toString()).toBe("abc");
+    const { stats, bytes } = lookInto(path);
+    expect(bytes).toHaveLength(stats.size + 1);
+  } finally {
+    read.mockRestore();
+  }
+});
+
+it("a command reads a descriptor of its own by the name that the shell gives it, and no pipe in a folder", () => {
+  const dir = tempDir();
+  const path = join(dir, "file");
+  fs.writeFileSync(path, "lines");
+  expect(openInput("/dev/stdin")).toBe(0);
+  const fd = fs.openSync(path, "r");
+  expect(readInput(`/dev/fd/${fd}`, 5).toString()).toBe("lines");
+  expect(() => readInput(path, 4)).toThrow("it has 5 bytes, more than the limit of 4");
+  execFileSync("mkfifo", [join(dir, "pipe")]);
+  expect(() => openInput(join(dir, "pipe"))).toThrow("it is not a regular file");
 });
