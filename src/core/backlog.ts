@@ -47,6 +47,8 @@ export class Backlog {
     unmatched: 0,
   };
 
+  /** How many of the delayed tasks are held at a gate, where they also have a short time before they may start. */
+  private heldCount = 0;
   private readonly isLimited: (group: string) => boolean;
 
   /** @param isLimited true if only some tasks of this group may be in work at once. Only such a group gets its own lane */
@@ -76,7 +78,7 @@ export class Backlog {
     if (task.finishing !== undefined) this.finishingCount++;
     for (const id of task.dependencies ?? []) this.countNeed(foldId(id), 1);
     entry.state = this.stateOf(entry, nowWallMs, nowMs);
-    this.counts[entry.state]++;
+    this.addCount(entry, 1);
     this.place(entry);
     return entry.state;
   }
@@ -285,6 +287,16 @@ export class Backlog {
     return this.counts[state];
   }
 
+  /** The tasks that wait only for their time. A task at a gate waits for that gate. */
+  get timedCount(): number {
+    return this.counts.delayed - this.heldCount;
+  }
+
+  private addCount({ state, task }: Entry, by: 1 | -1): void {
+    this.counts[state] += by;
+    if (state === "delayed" && task.gate !== undefined) this.heldCount += by;
+  }
+
   private taskAt(row: Row): WaitingTask {
     const task = this.ordinary.task(row);
     // No spread here: V8 makes a new hidden class for every object that gets members after a spread (4 µs each).
@@ -314,9 +326,9 @@ export class Backlog {
   }
 
   private setState(entry: Entry, state: WaitState): void {
-    this.counts[entry.state]--;
+    this.addCount(entry, -1);
     entry.state = state;
-    this.counts[state]++;
+    this.addCount(entry, 1);
     this.place(entry);
   }
 
@@ -369,7 +381,7 @@ export class Backlog {
     if (entry.task.owns !== undefined) this.ownerCount--;
     if (isHeavy(entry.task)) this.heavyCount--;
     if (entry.task.finishing !== undefined) this.finishingCount--;
-    this.counts[entry.state]--;
+    this.addCount(entry, -1);
     for (const id of entry.task.dependencies ?? []) this.countNeed(foldId(id), -1);
     for (const id of entry.task.unmet ?? []) {
       const key = foldId(id);

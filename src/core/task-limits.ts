@@ -4,6 +4,8 @@
  */
 import type { CallbackFields } from "./callback.ts";
 import { parseRate, type Rate } from "./rate.ts";
+import type { Settings } from "./settings.ts";
+import { suggest } from "./suggest.ts";
 
 /** A group of tasks, which name it in `group`. */
 export interface GroupSettings extends CallbackFields {
@@ -119,4 +121,13 @@ export function explainBadLimits({ groups, limits }: LimitSource): string | unde
       if (!Object.hasOwn(limits, limit))
         return `groups.${name}.limits: ${limit} is not among the limits`;
   return undefined;
+}
+
+/** The known group that was perhaps meant by the name of a group that the settings do not have. */
+export function nearGroup(
+  group: string,
+  { groups, cluster }: Pick<Settings, "groups" | "cluster">,
+): string | undefined {
+  const known = [...Object.keys(groups), ...Object.keys(cluster.groups)];
+  return known.includes(group) ? undefined : suggest(group, known);
 }

@@ -383,6 +383,18 @@ test("a program for other machines gets the directory that was said, and no othe
   expect(await cwdOf("d", "d", "--group", "other", "--", "date")).toBe(cli.dir);
 });
 
+test("a group with a name much like a known one is accepted, with a warning", async () => {
+  const cli = newCli();
+  put(cli, "config.yaml", "groups: {train: {slots: 1}}\ncluster: {groups: {render: gpu}}\n");
+  const told = async (group: string): Promise<string> =>
+    (await cli(["enqueue", "--group", group, "--", "date", "now"])).stderr;
+  expect(await told("rendre")).toContain(
+    "--group rendre: config.yaml has no such group; did you mean render?",
+  );
+  expect(await told("trian")).toContain("did you mean train?");
+  for (const group of ["render", "train", "nightly"]) expect(await told(group)).toBe("");
+});
+
 test("--after with an id that neither a tray nor the plan knows is accepted, with a warning", async () => {
   const cli = newCli();
   put(cli, "roadmap.yaml", "nodes:\n  - { id: deploy-eu, exec: [make] }\n");

@@ -26,6 +26,21 @@ function takeAll(backlog: Backlog): string[] {
 }
 
 describe("the backlog", () => {
+  it("counts a task that is held at a gate as one that waits for its gate, not for its time", () => {
+    const backlog = new Backlog();
+    const count = () => [backlog.timedCount, backlog.count("delayed"), backlog.count("runnable")];
+    backlog.add(task("late", { dueMs: 1000 }), 0, 0);
+    for (const id of ["a", "b"])
+      backlog.add(task(id, { tray: "processing", gate: "cluster-gpu", dueMs: 1000 }), 0, 0);
+    expect(count()).toEqual([1, 3, 0]);
+    backlog.remove("a");
+    expect(count()).toEqual([1, 2, 0]);
+    backlog.promoteDue(0, 1000);
+    expect(count()).toEqual([0, 0, 2]);
+    backlog.remove("b");
+    expect(count()).toEqual([0, 0, 1]);
+  });
+
   it("gives tasks by priority, then age, then arrival, then sequence, then id, whatever the order they came in", () => {
     const arbitrary = fc.uniqueArray(
       fc.record({

@@ -164,15 +164,16 @@ async function warningsFor(
   const hasLimits = options.limit.length > 0 || options.weight !== undefined;
   const isInherited = options["inherit-env"];
   const hasProgram = rest !== undefined || options.shell !== undefined;
-  const isPlain = options.after.length === 0 && !hasLimits && !isInherited;
+  const isPlain =
+    options.after.length === 0 && !hasLimits && !isInherited && options.group === undefined;
   if (hasProgram && rest?.length !== 1 && isPlain) return [];
-  const { warnOfAgent, warnOfLeftOut, warnOfLimits, warnOfShell, warnOfUnknown } = await import(
-    "../enqueue/warnings.ts"
-  );
+  const { warnOfAgent, warnOfGroup, warnOfLeftOut, warnOfLimits, warnOfShell, warnOfUnknown } =
+    await import("../enqueue/warnings.ts");
   const cwd = resolve(ctx.cwd, options.cwd ?? ".");
   return [
     ...(hasProgram ? [] : warnOfAgent(agentWantedBy(options), settings.agents)),
     ...warnOfShell(rest, cwd, ctx.env["PATH"]),
+    ...warnOfGroup(options.group, settings),
     ...warnOfLimits(options, settings),
     ...(isInherited ? warnOfLeftOut(ctx.env) : []),
     ...(options.after.length === 0 ? [] : await warnOfUnknown(tree, options.after)),

@@ -7,7 +7,7 @@ import { foldId } from "../../core/names.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { suggest } from "../../core/suggest.ts";
-import { type LimitSource, TaskLimits } from "../../core/task-limits.ts";
+import { type LimitSource, nearGroup, TaskLimits } from "../../core/task-limits.ts";
 import { idsIn, lookInAnyCase, processingPlaces } from "../../view/find-task.ts";
 import { inheritedFrom } from "./surroundings.ts";
 
@@ -65,6 +65,14 @@ export function warnOfAgent(
   const near = wanted.agent === undefined ? undefined : suggest(wanted.agent, names);
   const hint = near === undefined ? "" : `; did you mean ${near}?`;
   return [`${match.reason}, so the task waits until one is${hint}`];
+}
+
+/** Warns of a group with a name much like one of the settings: it would limit nothing, and send the task nowhere. */
+export function warnOfGroup(group: string | undefined, settings: Settings): string[] {
+  const near = group === undefined ? undefined : nearGroup(group, settings);
+  return near === undefined
+    ? []
+    : [`--group ${group}: config.yaml has no such group; did you mean ${near}?`];
 }
 
 /** Warns of limits that the settings do not have, and of a weight that does not fit its group. */

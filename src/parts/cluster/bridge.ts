@@ -5,11 +5,19 @@ import { BEATS_PER_WAIT, type BridgeOptions } from "./bridge/options.ts";
 import { Sender } from "./bridge/sender.ts";
 import { Taker } from "./bridge/taker.ts";
 import { Turns } from "./bridge/turns.ts";
-import { decodeDrain, decodeLogAsk, decodeReport, SERVES_MAX } from "./protocol/messages.ts";
+import {
+  decodeDrain,
+  decodeLogAsk,
+  decodeReport,
+  SERVES_MAX,
+  WHY_CHARS_MAX,
+} from "./protocol/messages.ts";
 import type { Held } from "./tree/origin-files.ts";
 
 /** How often it looks at the tree (ms). */
 const LOOK_MS = 200;
+const RENAME =
+  "give each a name of its own in cluster: name:, because logs and receipts reach only one of them";
 /** How often a machine reports its state (ms). */
 const REPORT_MS = 1000;
 /** How often a machine reads the progress of its runs (ms). */
@@ -35,12 +43,17 @@ export class Bridge {
   }
 
   start(): void {
-    const { broker, serves, name } = this.o;
+    const { broker, serves, name, tree } = this.o;
     void broker.results((message) => this.sender.onResult(message));
     broker.onBeats((bytes, machine) => this.sender.onBeat(bytes, machine));
     broker.onReports((bytes, sender) => {
       const report = this.turns.decoded("report", () => decodeReport(bytes, sender));
-      if (report !== undefined) this.o.machines.take(report, performance.now());
+      if (report === undefined) return;
+      if (report.machine === name && (report.tree ?? tree) !== tree)
+        this.o.tell(
+          `another machine is called ${name}, too (its tree is ${report.tree}): ${RENAME}`,
+        );
+      this.o.machines.take(report, performance.now());
     });
     broker.onControls((bytes) => {
       const asked = this.turns.decoded("control", () => decodeDrain(bytes));
@@ -102,9 +115,12 @@ export class Bridge {
   }
 
   private report(): void {
-    const { broker, name, serves, program, isDraining } = this.o;
+    const { broker, name, tree, serves, program, isDraining } = this.o;
+    const why = serves.length === 0 ? undefined : this.taker.whyNone();
     broker.report({
       machine: name,
+      tree,
+      ...(why === undefined ? {} : { why: why.slice(0, WHY_CHARS_MAX) }),
       program,
       serves: serves.slice(0, SERVES_MAX),
       room: this.taker.slots(),
@@ -121,6 +137,7 @@ export class Bridge {
       this.o.publish({ held, begun, unanswered: this.taker.unanswered() });
     } catch (error) {
       // On a full disk people may see old data, but tasks and results go on.
+      this.taker.hinder(error);
       this.turns.trouble(error);
     }
   }

@@ -33,13 +33,18 @@ function gateOf({ name, agents, sent, isFull, bridge }: TargetState): ClosedGate
     const why = `no bridge runs here, so tasks for ${name} do not leave, and no results come`;
     return { ...gate, agents: [...agents], why, do: "mailchute bridge" };
   }
-  const { room = 0, begun = 0 } = bridge.targets[name] ?? {};
+  const { room = 0, begun = 0, why_none: none = [] } = bridge.targets[name] ?? {};
   if (!bridge.is_connected) {
     const why = `the servers of the cluster cannot be reached: ${bridge.servers.join(", ")}`;
     return { ...gate, agents: [...agents], why, do: "start them; it goes on by itself" };
   }
+  if (bridge.trouble !== undefined) {
+    const why = `no results come from ${name}: ${bridge.trouble}`;
+    return { ...gate, agents: [...agents], why, do: "mailchute cluster init" };
+  }
   if (room === 0) {
-    const why = `no machine with free slots serves ${name}${sentText(sent, begun)}`;
+    const reasons = none.length === 0 ? "" : ` (${none.join("; ")})`;
+    const why = `no machine with free slots serves ${name}${reasons}${sentText(sent, begun)}`;
     const todo = `mailchute cluster ls; at a machine: mailchute run and mailchute bridge, with cluster: {serves: [${name}]}`;
     return { ...gate, agents: [...agents], why, do: todo };
   }

@@ -6,6 +6,8 @@ import type { BegunTask, MachineEntry, TargetEntry, Told } from "./tree/bridge-d
 /** The longest and the shortest time between two writes (ms). So readers see that the bridge lives. */
 const WRITE_MS_MAX = 3000;
 const WRITE_MS_MIN = 250;
+/** At most this many machines are named that take no tasks. */
+const WHY_MAX = 5;
 /** At most this many tasks are listed with their machines. */
 const BEGUN_MAX = 200;
 /** A machine that was silent for this long is no longer shown (ms). */
@@ -13,7 +15,7 @@ const FORGET_MS = 3_600_000;
 
 export interface StatusOptions {
   /** Facts that do not change, and whether the servers can be reached. */
-  self: () => Pick<Told, "version" | "machine" | "tree" | "servers" | "is_connected">;
+  self: () => Pick<Told, "version" | "machine" | "tree" | "servers" | "is_connected" | "trouble">;
   machines: Machines;
   /** Targets of the remote agents in the settings. */
   targets: readonly string[];
@@ -53,7 +55,9 @@ export class StatusWriter {
       let entry = entries.get(target);
       if (entry === undefined) {
         const room = machines.roomFor(target, nowMs);
+        const none = room > 0 ? [] : machines.whyNone(target, nowMs).slice(0, WHY_MAX);
         entry = { room, may_be_sent: mayBeSent(room), sent: 0, begun: 0 };
+        if (none.length > 0) entry.why_none = none;
         entries.set(target, entry);
       }
       return entry;
@@ -78,6 +82,8 @@ export class StatusWriter {
       room: one.room,
       open: one.open,
       is_draining: one.is_draining,
+      ...(one.why === undefined ? {} : { why: one.why }),
+      ...twinsOf(machines.twins(one, nowMs)),
       ours: ours.get(one.machine) ?? 0,
       load: one.load,
       cpus: one.cpus,
@@ -85,6 +91,10 @@ export class StatusWriter {
       is_there: machines.isThere(one, nowMs),
     }));
   }
+}
+
+function twinsOf(trees: string[]): Pick<MachineEntry, "twins"> {
+  return trees.length === 0 ? {} : { twins: trees };
 }
 
 function begunOf({ held, begun }: BridgeView): BegunTask[] {

@@ -8,6 +8,7 @@ import type { Dependency } from "../../core/dependencies.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { checkExec } from "../../core/matching.ts";
 import type { Task } from "../../core/task.ts";
+import { nearGroup } from "../../core/task-limits.ts";
 import { waitingBatch, waitingTask } from "../../core/waiting-task.ts";
 import { dropStagedLink, SECOND_LINK } from "../../mailbox/files/dropped-file.ts";
 import type { FileFacts } from "../../mailbox/files/storage.ts";
@@ -182,6 +183,7 @@ export class InboxFiles {
   private admit(name: string, { id, facts }: Seen, task: Task | undefined): void {
     const { clock } = this.trays;
     this.incomplete.forget(name);
+    if (task?.group !== undefined) this.warnOfGroup(name, task.group);
     if (task?.dedup_key !== undefined && !this.holdsKey(name, id, facts, task)) return;
     const attempt = (task?.attempts ?? 0) + 1;
     const place = { id, file: name, tray: "inbox", attempt, ...this.timesOf(name, facts) } as const;
@@ -194,6 +196,14 @@ export class InboxFiles {
     if (task === undefined) this.fieldNotes.noteBatch(id, pathIn(this.trays.inbox, name));
     else this.fieldNotes.noteTask(id, task);
     this.unreadable.forget(name);
+  }
+
+  /** A misspelt group limits nothing, and sends the task to no other machine. */
+  private warnOfGroup(name: string, group: string): void {
+    const near = nearGroup(group, this.env.settings);
+    if (near === undefined) return;
+    const text = `${name}: config.yaml has no group ${JSON.stringify(group)}; did it mean ${near}?`;
+    this.env.alerts.report(`group:${group}`, text);
   }
 
   /** Whether the task holds its key, if it has one: of two tasks with one key, the first one runs. */

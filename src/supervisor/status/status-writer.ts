@@ -141,7 +141,7 @@ export class StatusWriter implements Service {
     const { backlog, scanner } = this.p.queue;
     const { parts, shortOf } = this.p;
     return [
-      backlog.count("delayed"),
+      backlog.timedCount,
       backlog.count("blocked"),
       backlog.count("unmatched"),
       scanner.unsettledCount,
@@ -168,7 +168,7 @@ export class StatusWriter implements Service {
       intake_stopped: disk.shortage === undefined ? null : { reason: "disk", ...disk.shortage },
       waiting: {
         runnable: backlog.count("runnable"),
-        delayed: backlog.count("delayed"),
+        delayed: backlog.timedCount,
         blocked: backlog.count("blocked"),
         unmatched: backlog.count("unmatched"),
         unsettled: scanner.unsettledCount,

@@ -81,7 +81,7 @@ function start(name: string): void {
     }),
     sends: name === ORIGIN,
     serves: name === ORIGIN ? [] : [TARGET],
-    room: () => 4,
+    room: () => ({ slots: 4 }),
     isPaused: () => false,
     isDraining: () => false,
     drain: () => {},

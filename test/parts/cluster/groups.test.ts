@@ -54,6 +54,17 @@ agents: [{name: far, kind: remote, where: gpu}, {name: coder, kind: claude}]
   });
 });
 
+test("a dropped task with a misspelt group runs here, and an alert names the group that was perhaps meant", async () => {
+  const pool = newPool({ config: `${QUICK_CONFIG}\ncluster: {groups: {render: gpu}}\n` });
+  await pool.start();
+  pool.drop("a", { exec: ["true"], group: "rendre" });
+  pool.drop("b", { exec: ["true"], group: "nightly" });
+  for (const id of ["a", "b"]) expect(await pool.result(id)).toMatchObject({ status: "completed" });
+  expect(pool.alerts().map(({ message }) => message)).toEqual([
+    'a.json: config.yaml has no group "rendre"; did it mean render?',
+  ]);
+});
+
 test("a line of a batch for an agent at other machines is refused, and the batch ends", async () => {
   const pool = newPool({
     config: `${QUICK_CONFIG}

@@ -20,10 +20,12 @@ import {
   readBridge,
   type Told,
 } from "../../../src/parts/cluster/tree/bridge-document.ts";
+import { roomOf, whyStopped } from "../../../src/parts/cluster/tree/pool-room.ts";
 import { findObstacles } from "../../../src/view/obstacles.ts";
 import type { SupervisorView } from "../../../src/view/snapshot.ts";
 import { takeSnapshot } from "../../../src/view/snapshot-reader.ts";
 import { whyAt } from "../../../src/view/supervisor.ts";
+import { newPool } from "../../support/pool.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const GONE_MS = 30_000;
@@ -73,6 +75,88 @@ describe("the room for a target", () => {
   test("lets half as much again be sent, so that a free slot finds its task", () => {
     expect([0, 1, 2, 4, 100].map(mayBeSent)).toEqual([0, 2, 3, 6, 150]);
   });
+});
+
+describe("a machine that takes no tasks", () => {
+  const view = (state: SupervisorView["state"], more: Partial<SupervisorDocument> = {}, age = 0) =>
+    ({ state, document: more, heartbeat_age_ms: age }) as SupervisorView;
+  const stopped = { intake_stopped: { reason: "disk" } } as never;
+
+  test.each<[string, string | undefined, RegExp]>([
+    ["has no pool", whyStopped(view("none")), /^no pool runs there/],
+    ["has a stopped pool", whyStopped(view("stopped")), /^no pool runs there/],
+    ["has a pool that died", whyStopped(view("dead")), /^no pool runs there/],
+    ["has a pool that ends", whyStopped(view("stopping")), /^its pool ends/],
+    ["has a full disk", whyStopped(view("running", stopped)), /^its disk is nearly full/],
+    ["stands still", whyStopped(view("running", {}, 30_000)), /^its pool stands still/],
+    ["accepts nothing", roomOf({ slots: 4, accept: [] }, { slots: 2 }).why, /^it accepts no agent/],
+    [
+      "has no slots for others",
+      roomOf({ slots: 0, accept: ["x"] }, { slots: 2 }).why,
+      /slots is 0/,
+    ],
+  ])("says so when it %s", (_, why, expected) => {
+    expect(why).toMatch(expected);
+  });
+
+  test("says nothing when it takes some", () => {
+    expect(whyStopped(view("running"))).toBeUndefined();
+    expect(roomOf({ slots: 4, accept: ["x"] }, { slots: 9 })).toEqual({ slots: 4 });
+  });
+
+  test("is named with its reason to the tree whose tasks wait, and in the list", async () => {
+    const machines = new Machines(GONE_MS);
+    machines.take(report("a", { room: 0, why: "its pool is paused: mailchute resume" }), 0);
+    machines.take(report("b", { room: 0, is_draining: true }), 0);
+    machines.take(report("c", { room: 0 }), 0);
+    machines.take(report("d", { room: 0, serves: [] }), 0);
+    const reasons = machines.whyNone("gpu", 0);
+    expect(reasons).toEqual([
+      "a: its pool is paused: mailchute resume",
+      "b: it is drained",
+      "c: it has no slots",
+    ]);
+    const told: Told[] = [];
+    const write = (one: Told): void => void told.push(one);
+    const status = new StatusWriter({ self, machines, targets: ["gpu"], write });
+    status.update({ held: [], begun: new Map(), unanswered: new Map() }, 300, 300);
+    const [document] = told;
+    if (document === undefined) expect.fail("nothing was written");
+    const bridge = { ...document, owner: "", pid: 1 };
+    const target = { name: "gpu", agents: ["far"], groups: [], sent: 0, isFull: true, bridge };
+    expect(gatesOf(target)[0]?.why).toContain(
+      `no machine with free slots serves gpu (${reasons[0]}`,
+    );
+    const pool = newPool();
+    fs.mkdirSync(join(pool.state, "cluster"), { recursive: true });
+    bridgeWriter(pool.state)(document);
+    const { stdout } = await pool.run(["cluster", "ls"]);
+    expect(stdout).toContain("a takes no tasks: its pool is paused");
+  });
+
+  test("caught: a list that looks at the slots alone", () => {
+    const machines = new Machines(GONE_MS);
+    machines.take(report("a", { room: 0, why: "its disk is nearly full" }), 0);
+    expect(machines.roomFor("gpu", 0)).toBe(0);
+    expect(machines.whyNone("gpu", 0).join()).not.toBe("a: it has no slots");
+  });
+});
+
+test("two machines of one name are noticed, as long as both are heard", () => {
+  const machines = new Machines(GONE_MS);
+  const twinsOf = (nowMs: number): string[][] =>
+    machines.list(nowMs, 100_000).map((one) => machines.twins(one, nowMs));
+  machines.take(report("a", { tree: "a.tree0001" }), 0);
+  machines.take(report("b", { tree: "b.tree0001" }), 0);
+  expect(twinsOf(0)).toEqual([[], []]);
+  for (const ms of [100, 200]) {
+    machines.take(report("a", { tree: "a.tree0002" }), ms);
+    machines.take(report("a", { tree: "a.tree0001" }), ms + 50);
+  }
+  expect(twinsOf(300)).toEqual([["a.tree0002"], []]);
+  // The other one has got a new name.
+  machines.take(report("a", { tree: "a.tree0001" }), 200 + GONE_MS + 1);
+  expect(twinsOf(200 + GONE_MS + 1)).toEqual([[], []]);
 });
 
 test.each<[string, Partial<Record<keyof MachineReport, unknown>>, RegExp]>([
@@ -178,6 +262,12 @@ describe("why tasks of a target wait", () => {
     ["no bridge", { bridge: undefined }, ["far"], /^no bridge runs here/],
     ["no server", { bridge: { ...bridge, is_connected: false } }, ["far"], /cannot be reached/],
     ["no machine", { bridge: { ...bridge, targets: {} } }, ["far"], /^no machine with free slots/],
+    [
+      "other settings than those of the servers",
+      { bridge: { ...bridge, trouble: "ack_wait_ms is 1 here and 2 at the servers" } },
+      ["far"],
+      /^no results come from gpu: ack_wait_ms is 1 here/,
+    ],
     ["busy machines", {}, ["far"], /have 4 slots; 6 sent, 4 of them begun$/],
     ["results", { isFull: false }, [], /6 sent, 4 of them begun$/],
   ])("for %s", (_, more, agents, why) => {

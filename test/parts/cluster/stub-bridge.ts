@@ -73,7 +73,7 @@ export function stubBridge(more: Partial<BridgeOptions> = {}) {
     broker: silent,
     sends: true,
     serves: [],
-    room: () => 4,
+    room: () => ({ slots: 4 }),
     isPaused: () => false,
     isDraining: () => false,
     drain: () => {},

@@ -6,6 +6,7 @@ import type { Machines } from "../protocol/machines.ts";
 import type { LocalLogs } from "../tree/local-logs.ts";
 import type { MachineFiles } from "../tree/machine-files.ts";
 import type { Held, OriginFiles } from "../tree/origin-files.ts";
+import type { Room } from "../tree/pool-room.ts";
 
 /** How many times within `ack_wait` a job is renewed and a heartbeat is sent. */
 export const BEATS_PER_WAIT = 6;
@@ -26,7 +27,7 @@ export interface BridgeOptions {
   /** Whether it sends tasks to others. If not, it may have no right to ask the servers for its jobs. */
   sends: boolean;
   /** How many tasks of others may be here at once. */
-  room: () => number;
+  room: () => Room;
   /** Whether the pool of this tree is paused. Then no more tasks are sent, as no more start here. */
   isPaused: () => boolean;
   /** True while it takes no more tasks, so that it can be stopped. */

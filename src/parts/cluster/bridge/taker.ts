@@ -2,17 +2,22 @@
  * The half of a bridge for a machine that works for others: takes jobs while it has room, and tells their progress and their
  * results. The protocol decides when a run must be stopped: see `Machine`.
  */
+import { isSystemError, messageOf } from "../../../core/errors.ts";
 import type { Received } from "../nats/intake.ts";
 import { Machine } from "../protocol/machine.ts";
 import { beatsOf, decodeJob } from "../protocol/messages.ts";
 import { News } from "../protocol/news.ts";
 import type { Delivery } from "../protocol/ports.ts";
 import { restOfLook, usedMs } from "../rest.ts";
+import type { Room } from "../tree/pool-room.ts";
 import { type BridgeOptions, REFUSED_REST_MS } from "./options.ts";
 import { orLater, type Turns } from "./turns.ts";
 
 /** A result without a receipt is told again after the first time, then after twice that, and so on up to the longest time (ms). */
 const TELL_AGAIN_MS = { first: 60_000, max: 3_600_000 };
+
+/** After the disk has refused something it takes no jobs for this long (ms). */
+const HINDERED_MS = 10_000;
 
 export class Taker {
   /** It does not look for settled tasks before this time (monotonic ms). */
@@ -32,6 +37,8 @@ export class Taker {
   private readonly news = new News();
   /** Taken jobs whose tasks had settled at the last look. */
   private readonly ended = new Set<string>();
+  /** Why this machine could not write what it must write, for example on a full disk, and when it tries again (monotonic ms). */
+  private hindered: { why: string; untilMs: number } | undefined;
 
   constructor(options: BridgeOptions, turns: Turns) {
     this.o = options;
@@ -52,7 +59,25 @@ export class Taker {
   }
 
   slots(): number {
-    return this.o.isDraining() ? 0 : this.o.room();
+    return this.o.isDraining() ? 0 : this.place().slots;
+  }
+
+  /** Why it takes no tasks; undefined when it takes some. */
+  whyNone(): string | undefined {
+    return this.place().why;
+  }
+
+  /** Called when the disk has refused something. For a while it takes no jobs. */
+  hinder(error: unknown): void {
+    if (!isSystemError(error)) return;
+    const untilMs = performance.now() + HINDERED_MS;
+    this.hindered = { why: `it is hindered: ${messageOf(error)}`, untilMs };
+  }
+
+  private place(): Room {
+    const { hindered } = this;
+    if (hindered === undefined || performance.now() >= hindered.untilMs) return this.o.room();
+    return { slots: 0, why: hindered.why };
   }
 
   onJob({ names, bytes, lease, turn, sinceMs, delivery }: Received): void {
@@ -72,6 +97,9 @@ export class Taker {
         const job = this.turns.decoded("job", () => decodeJob(bytes, id));
         if (job === undefined) await delivery.done();
         else await orLater(delivery, () => this.machine.onJob(job, lease, delivery, sinceMs, turn));
+      } catch (error) {
+        this.hinder(error);
+        throw error;
       } finally {
         this.coming.delete(id);
       }

@@ -43,6 +43,8 @@ const SUBJECT_IS_FULL = 10077;
 const CALMLY = { checkAPI: false } as const;
 /** A renewal may take this part of `ack_wait`. Two in a row then fail early enough to stop the run, see `Machine.renew`. */
 const RENEWAL_PART = 0.25;
+/** Another machine with the same name answers within this time (ms). */
+const OTHER_ANSWER_MS = 300;
 /** A job that arrived after a long wait is renewed within this time (ms), see `Machine.onJob`. */
 const RENEWAL_MS_MAX = 1000;
 /** The words that restart the time of a delivery at the server, and that tell it that a message is done. */
@@ -225,22 +227,30 @@ export class NatsBroker implements OriginBroker, MachineBroker {
     });
   }
 
-  /** Asks a machine for a part of a log. @throws when it does not answer */
+  /**
+   * Asks a machine for a part of a log. If two machines have its name, both answer, and only one of them may have the log.
+   * @throws when it does not answer
+   */
   async askLog(machine: string, ask: LogAsk): Promise<LogPart> {
     const parts = this.nc.subscribe(logSubject(this.o.tree, machine));
     const timer = setTimeout(() => parts.unsubscribe(), REQUEST_MS);
+    let none: LogPart | undefined;
     try {
       this.nc.publish(logAskSubject(machine, this.o.tree), encodeMessage(ask));
       for await (const { data, subject } of parts) {
         // See `listen`.
         if (subject !== logSubject(this.o.tree, machine)) continue;
         const part = decodeLogPart(Buffer.from(data));
-        if (part.request === ask.request) return part;
+        if (part.request !== ask.request) continue;
+        if (part.is_found) return part;
+        none = part;
+        setTimeout(() => parts.unsubscribe(), OTHER_ANSWER_MS);
       }
     } finally {
       clearTimeout(timer);
       parts.unsubscribe();
     }
+    if (none !== undefined) return none;
     throw new Error(`nothing came from it within ${REQUEST_MS / 1000} s`);
   }
 

@@ -1,4 +1,5 @@
 /** Finds the consumers of this machine, and makes lost ones again. Tells from them whether these are still the same servers. */
+import { ErrInvalidConfig } from "../../../core/errors.ts";
 import { type BrokerOptions, explain } from "./connect.ts";
 import { birthOf, isMissing, type Made, makeAll, makeMissing } from "./make.ts";
 import type { JetStream, JetStreamManager, PullConsumer } from "./packages.ts";
@@ -54,8 +55,9 @@ export class Consumers {
     const { ackWaitMs } = this.o;
     const waitMs = Number((await pull.info(true)).config["ack_wait"]) / MS_NS;
     if (waitMs === ackWaitMs) return pull;
-    throw new Error(
+    throw new ErrInvalidConfig(
       `ack_wait_ms is ${ackWaitMs} here and ${waitMs} at the servers: set it to the same value at all machines, then run mailchute cluster init at one of them`,
+      { path: "cluster.ack_wait_ms", phase: "cluster" },
     );
   }
 

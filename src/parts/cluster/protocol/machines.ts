@@ -7,6 +7,8 @@ const AHEAD = 1.5;
 export interface KnownMachine extends MachineReport {
   /** When its last report came (monotonic ms). */
   heardMs: number;
+  /** Other trees that were heard under the same name, with the time (monotonic ms). */
+  others: ReadonlyMap<string, number>;
 }
 
 export class Machines {
@@ -19,7 +21,34 @@ export class Machines {
   }
 
   take(report: MachineReport, nowMs: number): void {
-    this.known.set(report.machine, { ...report, heardMs: nowMs });
+    const before = this.known.get(report.machine);
+    const others = new Map(before?.others);
+    if (before?.tree !== undefined && before.tree !== report.tree)
+      others.set(before.tree, before.heardMs);
+    others.delete(report.tree ?? "");
+    this.known.set(report.machine, { ...report, heardMs: nowMs, others });
+  }
+
+  /** The other trees whose machines have this name now. */
+  twins({ others }: KnownMachine, nowMs: number): string[] {
+    return [...others].flatMap(([tree, ms]) => (nowMs - ms <= this.goneMs ? [tree] : []));
+  }
+
+  /** Why the machines that serve a target take no tasks: a reason for each. */
+  whyNone(target: string, nowMs: number): string[] {
+    return this.serving(target, nowMs).flatMap(({ machine, room, is_draining: isOff, why }) => {
+      if (room > 0) return [];
+      return [`${machine}: ${isOff ? "it is drained" : (why ?? "it has no slots")}`];
+    });
+  }
+
+  private serving(target: string, nowMs: number): KnownMachine[] {
+    return [...this.known.values()].filter(
+      (one) =>
+        this.isThere(one, nowMs) &&
+        one.serves.length > 0 &&
+        (one.serves.includes(target) || one.machine === target),
+    );
   }
 
   /** The machines that were heard within `forgetMs`, sorted by name. */
@@ -35,10 +64,7 @@ export class Machines {
 
   /** How many slots the machines have for tasks with this target. */
   roomFor(target: string, nowMs: number): number {
-    const serving = [...this.known.values()].filter(
-      (one) => this.isThere(one, nowMs) && (one.serves.includes(target) || one.machine === target),
-    );
-    return serving.reduce((sum, { serves, room }) => sum + (serves.length > 0 ? room : 0), 0);
+    return this.serving(target, nowMs).reduce((sum, { room }) => sum + room, 0);
   }
 }
 

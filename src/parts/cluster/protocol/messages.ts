@@ -32,6 +32,9 @@ const TURN_CHARS_MAX = 200;
 /** A machine serves at most this many targets. */
 export const SERVES_MAX = 64;
 
+/** Longest reason why a machine takes no tasks (characters). */
+export const WHY_CHARS_MAX = 300;
+
 const VERSION = 1;
 const OTHER_SENDER = "it names another machine than its sender";
 /** The depth of a run's output in a message. */
@@ -178,6 +181,10 @@ export interface MachineReport {
   /** How many tasks of others it may have now (`room`), and how many it has (`open`). */
   room: number;
   open: number;
+  /** Why it takes none, when `room` is 0. An older program does not say it. */
+  why?: string;
+  /** Its tree, so that two machines of one name are noticed. An older program does not say it. */
+  tree?: string;
   is_draining: boolean;
   /** The load average of its host over a minute, and its processors. */
   load: number;
@@ -307,6 +314,8 @@ const reportForm = formOf(
     serves: Type.Array(Name, { maxItems: SERVES_MAX }),
     room: Amounts,
     open: Amounts,
+    why: Type.Optional(Type.String({ maxLength: WHY_CHARS_MAX })),
+    tree: Type.Optional(Name),
     is_draining: Type.Boolean(),
     load: Amounts,
     cpus: Amounts,

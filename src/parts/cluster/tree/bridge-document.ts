@@ -21,6 +21,8 @@ export interface BridgeDocument {
   at: string;
   servers: readonly string[];
   is_connected: boolean;
+  /** Set while the settings do not fit those of the servers, so that nothing comes and goes. */
+  trouble?: string;
   machines: readonly MachineEntry[];
   /** By target: counts of the tasks of this tree that are on their way. */
   targets: Readonly<Record<string, TargetEntry>>;
@@ -46,6 +48,10 @@ export interface MachineEntry {
   room: number;
   open: number;
   is_draining: boolean;
+  /** Why it takes no tasks. */
+  why?: string;
+  /** Trees of other machines that have the same name. */
+  twins?: readonly string[];
   /** How many tasks of this tree it has. */
   ours: number;
   load: number;
@@ -63,6 +69,8 @@ export interface TargetEntry {
   /** How many tasks wait for their results, and how many of them a machine has. */
   sent: number;
   begun: number;
+  /** Set when there are no slots: a reason for each of its first machines. */
+  why_none?: string[];
 }
 
 export function bridgeDocumentPath(stateDir: string): string {

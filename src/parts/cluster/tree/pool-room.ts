@@ -1,19 +1,31 @@
-/** Tells how many slots of this machine's pool are left for tasks of others. Only reads. */
+/** Tells how many slots of this machine's pool are left for tasks of others, and why there are none. Only reads. */
+import fs from "node:fs";
+import { systemCode } from "../../../core/errors.ts";
 import { parseName } from "../../../core/names.ts";
 import { controlOf } from "../../../core/saved-documents.ts";
+import type { ClusterSettings } from "../../../core/settings.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
 import type { Trays } from "../../../mailbox/files/trays.ts";
 import { readJsonObject } from "../../../view/scan.ts";
+import type { SupervisorView } from "../../../view/snapshot.ts";
 import { intakeStopped, readSupervisor } from "../../../view/supervisor.ts";
 
 /** An answer is used again for this long (ms). */
 const KEPT_MS = 500;
+/** A supervisor that has shown no life for this long stands still (ms). */
+const STILL_MS = 20_000;
+
+export interface Room {
+  slots: number;
+  /** Set when there are none: the reason, as a text for people. */
+  why?: string;
+}
 
 export class PoolRoom {
   private readonly tree: StateTree;
   private readonly trays: Trays;
   private readonly isOfOthers: (id: string) => boolean;
-  private room = 0;
+  private room: Room = { slots: 0 };
   private readMs = Number.NEGATIVE_INFINITY;
 
   constructor(tree: StateTree, trays: Trays, isOfOthers: (id: string) => boolean) {
@@ -22,8 +34,8 @@ export class PoolRoom {
     this.isOfOthers = isOfOthers;
   }
 
-  /** The slots that no task of this tree has; 0 when no pool runs here, or when it starts nothing. */
-  now(): number {
+  /** The slots that no task of this tree has. */
+  now(): Room {
     const nowMs = performance.now();
     if (nowMs - this.readMs >= KEPT_MS) {
       this.readMs = nowMs;
@@ -32,18 +44,55 @@ export class PoolRoom {
     return this.room;
   }
 
-  private read(): number {
+  private read(): Room {
     const supervisor = readSupervisor(this.tree, Date.now());
-    // The supervisor may run on another host, where we cannot see whether it lives.
-    const isOn = supervisor.state === "running" || supervisor.state === "unknown";
-    if (!isOn || intakeStopped(supervisor) !== undefined) return 0;
-    const { paused, max_workers: wanted } = controlOf(readJsonObject(this.tree.controlState));
-    if (paused) return 0;
-    const slots = wanted ?? supervisor.document?.workers ?? 0;
+    const control = controlOf(readJsonObject(this.tree.controlState));
+    const why = whyStopped(supervisor) ?? (control.paused ? PAUSED : this.whyUnwritable());
+    if (why !== undefined) return { slots: 0, why };
+    const slots = control.max_workers ?? supervisor.document?.workers ?? 0;
     const own = this.trays.storage.list(this.trays.processing).filter((file) => {
       const name = file.includes("~w-") ? parseName(file) : undefined;
       return name?.stage === "w" && !this.isOfOthers(name.id);
     });
-    return Math.max(0, slots - own.length);
+    if (slots > own.length) return { slots: slots - own.length };
+    return { slots: 0, why: slots === 0 ? "its pool has 0 slots" : "its own tasks have all slots" };
   }
+
+  private whyUnwritable(): string | undefined {
+    for (const dir of [this.trays.inbox, this.tree.jobs])
+      try {
+        fs.accessSync(dir, fs.constants.W_OK | fs.constants.X_OK);
+      } catch (error) {
+        const code = systemCode(error);
+        // The folder of the jobs is made for the first one.
+        if (code !== "ENOENT" || dir === this.trays.inbox)
+          return `it has no right to write into ${dir} (${code})`;
+      }
+    return undefined;
+  }
+}
+
+const PAUSED = "its pool is paused: mailchute resume";
+
+/** Why a pool starts nothing; undefined when it may start tasks. Pure. */
+export function whyStopped(supervisor: SupervisorView): string | undefined {
+  const { state, heartbeat_age_ms: stillMs } = supervisor;
+  // The supervisor may run on another host, where we cannot see whether it lives.
+  if (state === "unknown") return undefined;
+  if (state === "draining" || state === "stopping") return "its pool ends";
+  if (state !== "running") return "no pool runs there: mailchute run";
+  if (intakeStopped(supervisor) !== undefined) return "its disk is nearly full";
+  return (stillMs ?? 0) > STILL_MS ? "its pool stands still, or its disk is full" : undefined;
+}
+
+/** The room for tasks of others, by the settings of this machine. Pure. */
+export function roomOf(
+  { slots: most, accept }: Pick<ClusterSettings, "slots" | "accept">,
+  room: Room,
+): Room {
+  if (accept.length === 0) return { slots: 0, why: "it accepts no agent: cluster: accept" };
+  const slots = Math.min(most, room.slots);
+  return slots > 0 || room.slots === 0
+    ? { ...room, slots }
+    : { slots, why: "its cluster: slots is 0" };
 }

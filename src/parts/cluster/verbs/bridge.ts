@@ -5,7 +5,7 @@ import { FOLLOW } from "../../../app/follow.ts";
 import { defineCommand, type Output } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { AgentLines } from "../../../cli/text/agent-lines.ts";
-import { ErrIo, messageOf } from "../../../core/errors.ts";
+import { ErrInvalidConfig, ErrIo, messageOf } from "../../../core/errors.ts";
 import { matchAgent } from "../../../core/matching.ts";
 import type { Settings } from "../../../core/settings.ts";
 import type { Task } from "../../../core/task.ts";
@@ -31,13 +31,15 @@ import { MachineFiles } from "../tree/machine-files.ts";
 import { OriginCosts } from "../tree/origin-costs.ts";
 import { OriginFiles } from "../tree/origin-files.ts";
 import { pauseOf } from "../tree/pause.ts";
-import { PoolRoom } from "../tree/pool-room.ts";
+import { PoolRoom, roomOf } from "../tree/pool-room.ts";
 import { treeName } from "../tree/tree-name.ts";
 import { watchTrays } from "../tree/watch-trays.ts";
 import { type ClusterPlace, connectTo, placeOf } from "./place.ts";
 
 /** The same message is printed again only after this time (ms). */
 const TELL_AGAIN_MS = 60_000;
+/** While the settings do not fit the servers, that is found again and again within this time (ms). */
+const REFUSAL_MS = 30_000;
 /** At the start, the pause before it tries again to reach a server (ms). */
 const CONNECT_AGAIN_MS = 1000;
 
@@ -89,8 +91,13 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
     // The supervisor that started this bridge is gone: its channel is closed.
     process.once("disconnect", () => end(true));
   });
+  let refusal: { text: string; atMs: number } | undefined;
   const connect = (): Promise<NatsBroker> =>
-    connectTo(place, treeId, (error) => tell(messageOf(error)));
+    connectTo(place, treeId, (error) => {
+      const text = messageOf(error);
+      tell(text);
+      if (error instanceof ErrInvalidConfig) refusal = { text, atMs: performance.now() };
+    });
   const runs = new LocalRuns({ tree, prices: settings.prices, lines: new AgentLines() });
   const machine = machineOf(place, trays, runs);
   const isConnected = stopUnrenewed(machine, { name, ackWaitMs: cluster.ack_wait_ms, tell });
@@ -106,7 +113,11 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
   const machines = new Machines(cluster.ack_wait_ms);
   const self = { version: program, machine: name, tree: treeId, servers: cluster.servers };
   const status = new StatusWriter({
-    self: () => ({ ...self, is_connected: broker.isConnected }),
+    self: () => {
+      const isNow = refusal !== undefined && performance.now() - refusal.atMs < REFUSAL_MS;
+      const trouble = isNow ? { trouble: refusal?.text ?? "" } : {};
+      return { ...self, is_connected: broker.isConnected, ...trouble };
+    },
     machines,
     targets,
     write: bridgeWriter(tree.dir),
@@ -129,7 +140,7 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
     },
     serves: cluster.serves,
     sends: targets.length > 0,
-    room: () => Math.min(cluster.slots, pool.now()),
+    room: () => roomOf(cluster, pool.now()),
     isPaused: pauseOf(tree),
     isDraining: () => isDraining(tree.dir),
     drain: (isOn) => setDraining(tree.dir, isOn),

@@ -87,8 +87,18 @@ function list(ctx: Context, bridge: BridgeDocument | undefined): number {
       safe(one.version),
     ]);
     for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
+    for (const note of bridge.machines.flatMap(notesAbout)) ctx.out.line(safe(note));
   }
   return EXIT.ok;
+}
+
+/** What people should know about a machine, beside its row. */
+function notesAbout({ name, is_there: isThere, room, why, twins }: MachineEntry): string[] {
+  const notes =
+    isThere && room === 0 && why !== undefined ? [`${name} takes no tasks: ${why}`] : [];
+  if (twins === undefined) return notes;
+  const all = `${counted(twins.length + 1, "machine")} with the name ${name}`;
+  return [...notes, `there are ${all}: give each a name of its own (cluster: name:)`];
 }
 
 function stateOf({
@@ -118,6 +128,7 @@ function status(ctx: Context, stateDir: string, bridge: BridgeDocument | undefin
     line("bridge", `running, pid ${pid}, machine ${machine}, tree ${tree}, version ${version}`);
     line("servers", `${servers.join(", ")}${bridge.is_connected ? "" : " (not reached)"}`);
   }
+  if (bridge?.trouble !== undefined) line("trouble", bridge.trouble);
   const unanswered = Object.entries(bridge?.unanswered ?? {});
   for (const [tree, count] of unanswered.slice(0, TREES_SHOWN))
     line("unheard", `${counted(count, "result")} for ${tree}, which does not answer`);
