@@ -283,6 +283,65 @@ test("a task of a group that is sent runs at a machine as a task of its agent th
   for (const id of ["named", "default", "program"])
     expect(await a.pool.result(id)).toMatchObject({ status: "completed", machine: "bg" });
   expect(await a.pool.result("local")).not.toHaveProperty("machine");
+  const typed = ["enqueue", "--id", "typed", "--group", "render", "--wait", "--", "true"];
+  expect(await a.pool.run(typed)).toMatchObject({ code: 0 });
+  expect(await a.pool.result("typed")).toMatchObject({ machine: "bg" });
+});
+
+test("a program for a remote agent runs at its machine if that takes programs, and is refused by name if not", async () => {
+  const config = (fields: string): string =>
+    `slots: 4\n  accept: [tool, coder]\n  accept_fields: [${fields}]\n`;
+  const tools = `agents: [{name: tool, kind: exec, program: "true"}, {name: coder, kind: claude}]\n`;
+  const takes = newSide("bx", `${config("exec")}  serves: [tx]\n${tools}`);
+  const refuses = newSide("by", `${config("")}  serves: [ty]\n${tools}`);
+  const far = (name: string, where: string, as: string): string =>
+    `  - {name: ${name}, kind: remote, where: ${where}, as: ${as}}\n`;
+  const agents = far("x", "tx", "tool") + far("y", "ty", "tool") + far("z", "tx", "coder");
+  const a = newSide("ax", `slots: 1\nagents:\n${agents}`);
+  const sides = [a, takes, refuses];
+  await Promise.all(sides.flatMap(({ pool, bridge }) => [pool.start(), bridge()]));
+  for (const agent of ["x", "y", "z"])
+    expect(
+      (await a.pool.run(["enqueue", "--id", agent, "--agent", agent, "--", "true"])).code,
+    ).toBe(0);
+  expect(await a.pool.result("x")).toMatchObject({ machine: "bx" });
+  expect(await a.pool.error("y")).toMatchObject({
+    code: "ErrRefused",
+    error: expect.stringContaining('these fields are not taken from other machines here: "exec"'),
+  });
+  expect(await a.pool.error("z")).toMatchObject({
+    error: expect.stringContaining("agent coder is of kind claude, which does not run an exec"),
+  });
+});
+
+test("two machines of one name are told, and the logs of each are found", async () => {
+  const target = `target-${++count}`;
+  const twin = (): Side =>
+    newSide(
+      "twin",
+      `slots: 1\n  accept: [coder]\n  serves: [${target}]\nagents: [{name: coder, kind: exec, program: echo, args: [said]}]`,
+    );
+  const a = newSide(
+    "at",
+    `slots: 1\nagents: [{name: far, kind: remote, where: ${target}, as: coder}]`,
+  );
+  const twins = [twin(), twin()];
+  await Promise.all([a, ...twins].map(({ pool }) => pool.start()));
+  const bridges = await Promise.all([...twins, a].map(({ bridge }) => bridge()));
+  const told = "another machine is called twin, too";
+  await waitFor(() => bridges.slice(0, 2).every((one) => one.stderr().includes(told)), {
+    what: "both say it",
+  });
+  const listed = async (): Promise<string> => (await a.pool.run(["cluster", "ls"])).stdout;
+  await waitFor(async () => (await listed()).includes("2 machines with the name twin"), {
+    what: "the list says it",
+  });
+  const ids = ["t1", "t2", "t3", "t4"];
+  for (const id of ids) a.pool.drop(id, { agent: "far", prompt: "?" });
+  for (const id of ids) {
+    await a.pool.result(id);
+    expect(await a.pool.run(["logs", id]), id).toMatchObject({ code: 0, stdout: "said\n" });
+  }
 });
 
 test("rubbish at the servers is refused with a reason, and harms nothing", async () => {
