@@ -88,7 +88,7 @@ describe("a machine that takes no tasks", () => {
     ["has a pool that died", whyStopped(view("dead")), /^no pool runs there/],
     ["has a pool that ends", whyStopped(view("stopping")), /^its pool ends/],
     ["has a full disk", whyStopped(view("running", stopped)), /^its disk is nearly full/],
-    ["stands still", whyStopped(view("running", {}, 30_000)), /^its pool stands still/],
+    ["has a pool that hangs", whyStopped(view("running", {}, 30_000)), /^its pool hangs/],
     ["accepts nothing", roomOf({ slots: 4, accept: [] }, { slots: 2 }).why, /^it accepts no agent/],
     [
       "has no slots for others",

@@ -12,7 +12,7 @@ import { intakeStopped, readSupervisor } from "../../../view/supervisor.ts";
 
 /** An answer is used again for this long (ms). */
 const KEPT_MS = 500;
-/** A supervisor that has shown no life for this long stands still (ms). */
+/** A supervisor that has shown no life for this long hangs, or was stopped (ms). */
 const STILL_MS = 20_000;
 
 export interface Room {
@@ -82,7 +82,9 @@ export function whyStopped(supervisor: SupervisorView): string | undefined {
   if (state === "draining" || state === "stopping") return "its pool ends";
   if (state !== "running") return "no pool runs there: mailchute run";
   if (intakeStopped(supervisor) !== undefined) return "its disk is nearly full";
-  return (stillMs ?? 0) > STILL_MS ? "its pool stands still, or its disk is full" : undefined;
+  return (stillMs ?? 0) > STILL_MS
+    ? "its pool hangs or was stopped, or its disk is full"
+    : undefined;
 }
 
 /** The room for tasks of others, by the settings of this machine. Pure. */

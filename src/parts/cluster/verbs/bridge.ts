@@ -85,18 +85,12 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
   );
   const follow = FOLLOW[0]?.({ trays, runs: tree.runs, settings, tell });
   if (follow !== undefined) trays.follow = follow;
-  const stopped = new Promise<true>((end) => {
-    process.once("SIGINT", () => end(true));
-    process.once("SIGTERM", () => end(true));
-    // The supervisor that started this bridge is gone: its channel is closed.
-    process.once("disconnect", () => end(true));
-  });
-  let refusal: { text: string; atMs: number } | undefined;
+  const stopped = untilStopped();
+  const refusal = new Refusal();
   const connect = (): Promise<NatsBroker> =>
     connectTo(place, treeId, (error) => {
-      const text = messageOf(error);
-      tell(text);
-      if (error instanceof ErrInvalidConfig) refusal = { text, atMs: performance.now() };
+      tell(messageOf(error));
+      refusal.note(error);
     });
   const runs = new LocalRuns({ tree, prices: settings.prices, lines: new AgentLines() });
   const machine = machineOf(place, trays, runs);
@@ -113,11 +107,7 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
   const machines = new Machines(cluster.ack_wait_ms);
   const self = { version: program, machine: name, tree: treeId, servers: cluster.servers };
   const status = new StatusWriter({
-    self: () => {
-      const isNow = refusal !== undefined && performance.now() - refusal.atMs < REFUSAL_MS;
-      const trouble = isNow ? { trouble: refusal?.text ?? "" } : {};
-      return { ...self, is_connected: broker.isConnected, ...trouble };
-    },
+    self: () => ({ ...self, is_connected: broker.isConnected, ...refusal.trouble() }),
     machines,
     targets,
     write: bridgeWriter(tree.dir),
@@ -157,6 +147,31 @@ async function carry(out: Output, place: ClusterPlace): Promise<void> {
   await bridge.stop();
   runs.close();
   telemetry.close();
+}
+
+function untilStopped(): Promise<true> {
+  return new Promise((end) => {
+    process.once("SIGINT", () => end(true));
+    process.once("SIGTERM", () => end(true));
+    // The supervisor that started this bridge is gone: its channel is closed.
+    process.once("disconnect", () => end(true));
+  });
+}
+
+/** Remembers for a while that the settings do not fit the servers. */
+class Refusal {
+  private last: { text: string; atMs: number } | undefined;
+
+  note(error: unknown): void {
+    if (error instanceof ErrInvalidConfig)
+      this.last = { text: error.message, atMs: performance.now() };
+  }
+
+  trouble(): { trouble?: string } {
+    const { last } = this;
+    const isNow = last !== undefined && performance.now() - last.atMs < REFUSAL_MS;
+    return isNow ? { trouble: last.text } : {};
+  }
 }
 
 /** The half of the tree that works for others. */
