@@ -79,20 +79,32 @@ while True:
 `;
 
 test.skipIf(!hasNotify || !hasPython)(
-  "a supervisor says that it is ready, that it works, and that it stops; its tasks cannot speak for it",
+  "a supervisor says that it is ready, that it works, and that it stops, and nothing while it hangs; its tasks cannot speak for it",
   async () => {
     const socket = join(tempDir(), "socket");
     const listener = spawn("python3", ["-c", LISTEN, socket]);
     onTestFinished(() => void listener.kill("SIGKILL"));
     let said = "";
-    listener.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
+    let saidAtMs = 0;
+    listener.stdout.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+      saidAtMs = performance.now();
+    });
     await waitFor(() => said.includes("bound"), { what: "the socket" });
     const env = { MAILCHUTE_SYSTEMD: "1", NOTIFY_SOCKET: socket, WATCHDOG_USEC: "600000" };
     const pool = newPool({ config: `${QUICK_CONFIG}env_allow: ["*"]\n`, env });
-    await pool.start();
+    const { child } = await pool.start();
     await waitFor(() => /^READY=1$/m.test(said), { what: "READY=1" });
     expect(said).toContain(`STATUS=watching ${pool.inbox}`);
     await waitFor(() => said.split("WATCHDOG=1").length > 3, { what: "some pings" });
+    child.kill("SIGSTOP");
+    // Five pings would have come in this time.
+    await waitFor(() => performance.now() - saidAtMs > 1000, {
+      what: "the silence of a supervisor that hangs, so that systemd restarts it",
+    });
+    const pings = said.split("WATCHDOG=1").length;
+    child.kill("SIGCONT");
+    await waitFor(() => said.split("WATCHDOG=1").length > pings, { what: "pings again" });
     pool.drop("a", { exec: ["sh", "-c", 'echo "[$NOTIFY_SOCKET$WATCHDOG_USEC]"'] });
     expect((await pool.result("a")).output).toBe("[]\n");
     await pool.stop();
