@@ -84,7 +84,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/claude": ["core", "host", "agents"],
   "parts/mail": [...SHELL, ...CLI_ROOMS, "git", "supervisor", ...QUEUE_BELOW],
   "parts/demo": [...SHELL, ...CLI_ROOMS],
-  "parts/doctor": [...SHELL, ...CLI_ROOMS, ...BY_HAND],
+  "parts/doctor": [...SHELL, ...CLI_ROOMS, ...BY_HAND, "git"],
   "parts/health": [...SHELL, ...CLI_ROOMS],
   "parts/landing": [...SHELL, ...CLI_ROOMS, "git", "supervisor", ...QUEUE_BELOW],
   "parts/list": [...SHELL, ...CLI_ROOMS],
@@ -277,6 +277,17 @@ test("directories are made one at a time: Node's recursive form can run for ever
       path,
     ).toEqual([]);
   }
+});
+
+/** A quoted word of a program: in an array of arguments, as the first one of a call, or in a command for a shell. */
+const STARTS_GIT =
+  /(?:spawn|spawnSync|exec|execSync|execFile|execFileSync|fork)\(\s*["'`]git\b|\[\s*["'`]git["'`]/;
+
+test("git is started by its one door alone, which starts no program that a run could have named", () => {
+  const found = programs(["src", "templates", "bin"]).filter((path) =>
+    STARTS_GIT.test(fs.readFileSync(join(ROOT, path), "utf8")),
+  );
+  expect(found).toEqual(["src/git/run-git.ts"]);
 });
 
 test("no code is read from a cache in the shared folder for temporary files", () => {

@@ -7,6 +7,8 @@ import { NAMED, tryReadText, tryStatOf } from "../host/regular-file.ts";
 export interface Checkout {
   /** The directory that names the project: the top of the first worktree; of the bare `app.git` it is `app`. */
   root: string;
+  /** The top directory of this worktree; undefined for a bare repository. */
+  top: string | undefined;
   /** Where git keeps HEAD of this worktree. */
   gitDir: string;
   /** The git directory that all worktrees of the repository share, by its real path. */
@@ -37,17 +39,18 @@ function checkoutAt(dir: string): Checkout | undefined {
   const stats = tryStatOf(dotGit);
   if (stats?.isDirectory() === true)
     return isGitDir(dotGit)
-      ? { root: dir, gitDir: dotGit, commonDir: realPath(dotGit) }
+      ? { root: dir, top: dir, gitDir: dotGit, commonDir: realPath(dotGit) }
       : undefined;
-  if (stats === undefined && isBare(dir)) return { root: rootOf(dir), gitDir: dir, commonDir: dir };
+  if (stats === undefined && isBare(dir))
+    return { root: rootOf(dir), top: undefined, gitDir: dir, commonDir: dir };
   const [, target] = /^gitdir: (.+)$/.exec(readLine(dotGit) ?? "") ?? [];
   if (target === undefined) return undefined;
   const gitDir = resolve(dir, target);
   // Only an additional worktree has this file. A submodule also has a `.git` file, but is a project of its own.
   const common = readLine(join(gitDir, "commondir"));
-  if (common === undefined) return { root: dir, gitDir, commonDir: realPath(gitDir) };
+  if (common === undefined) return { root: dir, top: dir, gitDir, commonDir: realPath(gitDir) };
   const commonDir = realPath(resolve(gitDir, common));
-  return { root: rootOf(commonDir), gitDir, commonDir };
+  return { root: rootOf(commonDir), top: dir, gitDir, commonDir };
 }
 
 /** The directory that names the project of a git directory: `app` of `app/.git`, of `app/.bare` and of the bare `app.git`. */

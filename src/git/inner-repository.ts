@@ -53,7 +53,7 @@ async function isElsewhere(
   const own = join(gitDir, `${NAME}-${depth}`);
   try {
     await makeOwn(own, inner, gitDir, env);
-    const call: GitCall = { cwd: dir, gitDir: own, env };
+    const call: GitCall = { cwd: dir, gitDir: own, env: { ...env, GIT_COMMON_DIR: own } };
     // An index without the marks of a run, such as skip-worktree.
     await askGit(call, "read-tree", "HEAD");
     const asked = ["status", "--porcelain", "--ignored", "-uall", "--ignore-submodules=all"];
@@ -97,7 +97,7 @@ async function makeOwn(
     if (fs.existsSync(join(inner, name))) fs.symlinkSync(join(inner, name), join(own, name));
   writeRegularText(join(own, "HEAD"), readRegularText(join(inner, "HEAD")));
   const input = readRegularText(join(inner, "config"));
-  const call: GitCall = { cwd: gitDir, gitDir, env, input };
+  const call: GitCall = { cwd: gitDir, env, input, isPlain: true };
   const asked = ["config", "--file", "-", "--no-includes", "--list", "-z"];
   const lines = (await gitList(call, ...asked)).map((entry) => entry.split("\n", 2));
   const format = lines.flatMap(([key = "", value = ""]) =>

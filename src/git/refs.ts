@@ -72,6 +72,17 @@ export async function makeRef(repository: Repository, { name, commit }: Ref): Pr
   return true;
 }
 
+/** Makes a ref to a text. @returns false when it exists. @throws ErrGit */
+export async function makeTextRef(
+  repository: Repository,
+  name: string,
+  text: string,
+): Promise<boolean> {
+  const call = { ...atCommonDir(repository), input: text };
+  const { out } = await askGit(call, "hash-object", "-w", "--stdin");
+  return makeRef(repository, { name, commit: out.toString().trim() });
+}
+
 /** How many commits of a branch are on no other branch, here or on a remote. @param branch without `refs/heads/` */
 export async function countOwnCommits(repository: Repository, branch: string): Promise<number> {
   const others = [`--exclude=${branch}`, "--branches", "--remotes"];

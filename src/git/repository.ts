@@ -4,6 +4,7 @@ import { delimiter, join, resolve } from "node:path";
 import { ErrGit } from "../core/errors.ts";
 import { findProgram } from "../host/find-program.ts";
 import { NAMED, readRegularText } from "../host/regular-file.ts";
+import { keptCommonDir } from "./kept-settings.ts";
 import { askGit, type GitCall, gitLines, gitText } from "./run-git.ts";
 
 export interface Repository {
@@ -11,7 +12,7 @@ export interface Repository {
   commonDir: string;
   /** The path of the directory in the worktree, with a slash at the end; "" at the top. */
   prefix: string;
-  /** Variables for all calls. */
+  /** Variables for all calls: git obeys the settings that are kept. */
   env: Readonly<Record<string, string>>;
 }
 
@@ -21,10 +22,10 @@ export async function openRepository(
   env: Readonly<Record<string, string>> = {},
 ): Promise<Repository> {
   if (!fs.existsSync(dir)) throw new ErrGit(`there is no directory ${dir}`, { path: dir });
-  const call: GitCall = { cwd: dir, env };
-  let common: string;
+  let found: string;
   try {
-    common = await gitText(call, "rev-parse", "--git-common-dir");
+    const call: GitCall = { cwd: dir, env, isPlain: true };
+    found = await gitText(call, "rev-parse", "--show-prefix", "--git-common-dir");
   } catch (error) {
     if (!/not a git repository/.test((error as Error).message)) throw error;
     throw new ErrGit(`${dir} is in no git repository`, {
@@ -32,8 +33,9 @@ export async function openRepository(
       hint: "name the repository as cwd (`enqueue --cwd DIR`), make one there with `git init` and a first commit, or leave out worktree: auto",
     });
   }
-  const prefix = await gitText(call, "rev-parse", "--show-prefix");
-  return { commonDir: fs.realpathSync(resolve(dir, common)), prefix, env };
+  const [prefix = "", common = ""] = found.split(/\n(.*)/s);
+  const commonDir = fs.realpathSync(resolve(dir, common));
+  return { commonDir, prefix, env: { ...env, GIT_COMMON_DIR: await keptCommonDir(commonDir) } };
 }
 
 /** For calls that need no worktree. */
@@ -63,7 +65,7 @@ export async function isAncestor(call: GitCall, commit: string, of: string): Pro
 
 /** The commit at which new work begins: that of the directory's own worktree. @throws ErrGit when there is none yet */
 export async function headOf(dir: string, { env }: Repository): Promise<string> {
-  const head = await commitOf({ cwd: dir, env }, "HEAD");
+  const head = await commitOf({ cwd: dir, env, isPlain: true }, "HEAD");
   if (head !== undefined) return head;
   throw new ErrGit(`the repository of ${dir} has no commit yet`, {
     path: dir,

@@ -1,11 +1,16 @@
 /**
- * Runs the user's git. Its hooks and its file system monitor are off, because a branch or an agent may have brought them. It asks for no
- * password, and sees no variable of another git session. Waits for a lock file of another git, and removes one that a dead git left.
+ * The only door to the user's git. It starts no program that a run could have named: it obeys the settings of the person, and those of the
+ * repository as they stood before the runs (`kept-settings.ts`); hooks, monitors, pagers, editors and signatures are off. It asks for no
+ * password, sees no variable but those that it needs, and ends after a time. Waits for a lock file of another git, and removes one that a
+ * dead git left.
  */
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { ErrGit, messageOf, systemCode } from "../core/errors.ts";
+import { readEnd } from "../host/regular-file.ts";
 import { dropLeftLock, type SeenLock } from "./left-locks.ts";
+import { behind } from "./own-common-dir.ts";
 import { type Places, placesOf, watchForPipes } from "./pipe-watch.ts";
 
 export interface GitCall {
@@ -13,8 +18,15 @@ export interface GitCall {
   cwd: string;
   /** The git directory of a worktree; without it git finds one from `cwd`. With `cwd` it names the worktree, too. */
   gitDir?: string;
-  /** Variables in addition to our own environment, such as the lease of the run: recovery finds the programs of a killed worker by it. */
+  /**
+   * Variables in addition to our own environment: `GIT_COMMON_DIR`, whose settings git obeys; the lease of the run, by which recovery
+   * finds the programs of a killed worker.
+   */
   env?: Readonly<Record<string, string>>;
+  /** True: git reads the settings of the repository as they stand now. Only for commands that start no program, whatever these say. */
+  isPlain?: boolean;
+  /** It is killed after this time (ms). Default: `LIMIT_MS`. */
+  limitMs?: number;
   input?: string | Buffer;
   /** Exit codes besides 0 that are no errors. */
   answers?: readonly number[];
@@ -30,20 +42,35 @@ export interface GitAnswer {
   said: string;
 }
 
+/** Settings that also the person's own file cannot change. */
 const ALWAYS = [
   "core.hooksPath=/dev/null",
   "core.fsmonitor=false",
+  "core.alternateRefsCommand=",
   "core.quotePath=false",
   "gc.auto=0",
   "maintenance.auto=false",
   "submodule.recurse=false",
+  "commit.gpgSign=false",
+  "log.showSignature=false",
+  "merge.verifySignatures=false",
+  "protocol.ext.allow=never",
+  "core.askPass=",
   // What we save must be on the disk before we remove anything.
   "core.fsync=committed,reference",
 ];
-/** For each call that looks at files: git starts no git in a repository inside, where a run may have written settings. */
-export const OWN_FILES = ["--ignore-submodules=dirty"];
-/** Variables of git that say where its files are. They do not say what a git session works on, so they are kept. */
-const KEPT = /^GIT_(?:EXEC_PATH|TEMPLATE_DIR|CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM)|SSL_\w+)$/;
+/** Commands that start no program, whatever the settings of the repository say. */
+const PLAIN = /^(?:check-ref-format|config|rev-parse|symbolic-ref|worktree list)\b/;
+/** Each of these may show a change by a program that settings name. */
+const SHOWS = new Set(["diff", "diff-files", "diff-index", "diff-tree", "log", "show"]);
+/** A look at files goes into no repository inside, where a run may have written settings. */
+const LOOKS = new Set(["diff", "diff-files", "diff-index", "status"]);
+/** Variables that git, or a filter such as git-lfs, needs. All others, which may be secrets, stay with us. */
+const PASSED =
+  /^(?:PATH|HOME|USER|LOGNAME|SHELL|TZ|LANG|TMPDIR|TMP|TEMP|LD_LIBRARY_PATH|XDG_(?:CONFIG|CACHE|DATA)_HOME|XDG_RUNTIME_DIR|DBUS_SESSION_BUS_ADDRESS|SSH_AUTH_SOCK|(?:https?|no|all)_proxy|(?:HTTPS?|NO|ALL)_PROXY|(?:NIX_)?SSL_CERT_(?:FILE|DIR)|CURL_CA_BUNDLE|GIT_(?:EXEC_PATH|TEMPLATE_DIR|CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM)|SSL_\w+))$/;
+/** Long enough for the checkout of a large repository. */
+const LIMIT_MS = 30 * 60_000;
+const CONFIG_BYTES_MAX = 1 << 16;
 /** How long it waits for a lock file of another git (ms). */
 const LOCK_WAIT_MS = 10_000;
 const PAUSE_MS = { first: 20, max: 400 } as const;
@@ -91,20 +118,33 @@ export function isDiskFull(error: unknown): boolean {
   );
 }
 
-async function runOnce(
-  { cwd, gitDir, env, input, settings = [] }: GitCall,
-  args: readonly string[],
-): Promise<GitAnswer> {
+/** The gits that run now. */
+const running = new Map<ChildProcess, GitCall>();
+
+/** Ends the calls with this variable, such as those of a run that is stopped; they fail. */
+export function endCalls(name: string, value: string): void {
+  for (const [child, { env }] of running) if (env?.[name] === value) kill(child);
+}
+
+async function runOnce(call: GitCall, args: readonly string[]): Promise<GitAnswer> {
+  const { cwd, gitDir, env = {}, input, settings = [], limitMs = LIMIT_MS } = call;
+  requireSafe(call, args);
   const place = gitDir === undefined ? [] : [`--git-dir=${gitDir}`, `--work-tree=${cwd}`];
-  const set = [...ALWAYS, ...settings].flatMap((one) => ["-c", one]);
-  const child = spawn("git", [...place, ...set, ...args], {
+  const set = [...ALWAYS, ...sparseSettings(call), ...settings].flatMap((one) => ["-c", one]);
+  const child = spawn("git", [...place, ...set, ...plainly(args)], {
     cwd,
-    env: { ...gitEnvironment(process.env), ...env },
+    env: { ...gitEnvironment(process.env), ...(call.isPlain ? withoutOwn(env) : env) },
     stdio: ["pipe", "pipe", "pipe"],
     // Run without a terminal, so that programs of git, such as ssh, cannot ask questions there.
     detached: true,
     windowsHide: true,
   });
+  running.set(child, call);
+  let isLate = false;
+  const limit = setTimeout(() => {
+    isLate = true;
+    kill(child);
+  }, limitMs);
   const out: Buffer[] = [];
   const said: Buffer[] = [];
   child.stdout.on("data", (chunk: Buffer) => out.push(chunk));
@@ -113,40 +153,84 @@ async function runOnce(
   child.stdin.on("error", () => {});
   child.stdin.end(input);
   let pipe: string | undefined;
-  const places = (): Places => placesOf(cwd, [gitDir, env?.["GIT_DIR"]]);
+  const places = (): Places => placesOf(cwd, [gitDir, env["GIT_DIR"]]);
   const endWatch = watchForPipes(places, (path) => {
     pipe = path;
-    killGroup(child.pid);
+    kill(child);
   });
-  const code = await new Promise<number>((resolve, reject) => {
-    child.once("error", (error) => reject(unstartable(error, cwd)));
-    child.once("close", (exitCode) => resolve(exitCode ?? -1));
-  }).finally(endWatch);
-  if (pipe !== undefined)
-    throw new ErrGit(`git ${args[0]} would wait for ever: ${pipe} is a pipe or a device`, {
-      path: pipe,
-      hint: "remove it",
-    });
-  return { code, out: Buffer.concat(out), said: Buffer.concat(said).toString() };
-}
-
-function killGroup(pid: number | undefined): void {
   try {
-    if (pid !== undefined) process.kill(-pid, "SIGKILL");
-  } catch {
-    // It has just ended.
+    const code = await new Promise<number>((resolve, reject) => {
+      child.once("error", (error) => reject(unstartable(error, cwd)));
+      child.once("close", (exitCode) => resolve(exitCode ?? -1));
+    });
+    if (pipe !== undefined) throw wouldWait(args, pipe);
+    if (isLate) throw tooLong(call, args, limitMs);
+    const own = env["GIT_COMMON_DIR"];
+    const text = Buffer.concat(said).toString();
+    // People, and we ourselves, look for a lock in the repository.
+    return {
+      code,
+      out: Buffer.concat(out),
+      said: code === 0 || own === undefined ? text : text.replaceAll(own, behind(own)),
+    };
+  } finally {
+    endWatch();
+    clearTimeout(limit);
+    running.delete(child);
   }
 }
 
-/** Our environment without the variables of a git session. */
-export function gitEnvironment(ours: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const kept = Object.entries(ours).filter(
-    ([name]) => name !== "SSH_ASKPASS" && (!name.startsWith("GIT_") || KEPT.test(name)),
+/** A call without our settings is a fault of ours: it would start programs that a run has named. */
+function requireSafe({ env, gitDir, isPlain }: GitCall, args: readonly string[]): void {
+  const isNamed = gitDir !== undefined || env?.["GIT_DIR"] !== undefined;
+  if (isPlain ? PLAIN.test(args.slice(0, 2).join(" ")) : isNamed && env?.["GIT_COMMON_DIR"]) return;
+  throw new Error(`git ${args[0]} needs the settings that are kept (openRepository)`);
+}
+
+function withoutOwn(env: Readonly<Record<string, string>>): Record<string, string> {
+  const { GIT_COMMON_DIR: _, ...others } = env;
+  return others;
+}
+
+/** Without external programs, and without a look into repositories inside. */
+function plainly([command = "", ...rest]: readonly string[]): string[] {
+  return [
+    command,
+    ...(SHOWS.has(command) ? ["--no-ext-diff", "--no-textconv"] : []),
+    ...(LOOKS.has(command) ? ["--ignore-submodules=dirty"] : []),
+    ...rest,
+  ];
+}
+
+/** Of the settings of one worktree, only those of a sparse checkout count: they name no program. */
+function sparseSettings({ cwd, gitDir, env }: GitCall): string[] {
+  const dir = gitDir ?? env?.["GIT_DIR"] ?? cwd;
+  const text = readEnd(join(dir, "config.worktree"), CONFIG_BYTES_MAX);
+  return [...text.matchAll(/^\s*(sparseCheckout(?:Cone)?)\s*=\s*(true|false)\s*$/gim)].map(
+    ([, name, value]) => `core.${name}=${value}`,
   );
+}
+
+function kill(child: ChildProcess): void {
+  const { pid } = child;
+  try {
+    // With the programs that it has started.
+    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
+}
+
+/** Of our environment, the variables that git needs. */
+function gitEnvironment(ours: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const passed = Object.entries(ours).filter(([name]) => PASSED.test(name));
   return {
-    ...Object.fromEntries(kept),
+    ...Object.fromEntries(passed),
     LC_ALL: "C",
     LANGUAGE: "",
+    GIT_PAGER: "cat",
+    GIT_EDITOR: "true",
+    GIT_SEQUENCE_EDITOR: "true",
     GIT_TERMINAL_PROMPT: "0",
     GIT_OPTIONAL_LOCKS: "0",
     GIT_AUTHOR_NAME: "mailchute",
@@ -158,6 +242,20 @@ export function gitEnvironment(ours: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 
 function isLocked(said: string): boolean {
   return /\.lock': File exists/.test(said);
+}
+
+function wouldWait(args: readonly string[], pipe: string): ErrGit {
+  return new ErrGit(`git ${args[0]} would wait for ever: ${pipe} is a pipe or a device`, {
+    path: pipe,
+    hint: "remove it",
+  });
+}
+
+function tooLong({ cwd }: GitCall, args: readonly string[], limitMs: number): ErrGit {
+  return new ErrGit(`git ${args[0]} did not end within ${Math.round(limitMs / 1000)} s`, {
+    path: cwd,
+    hint: "see what holds it up there: a slow filter, a disk or a network",
+  });
 }
 
 function unstartable(error: Error, cwd: string): ErrGit {

@@ -1,64 +1,52 @@
-/**
- * Notices what a run changed in the settings of its repository: `.git/config`, hooks, filters. git obeys them in every worktree, even in
- * that of a person. All processes of one user can write there, so this can only report a change, not prevent it.
- */
+/** Reads the settings and hooks of a repository as they stand now, and finds what has changed. A run can write there; git starts no program for this. */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { join } from "node:path";
 import { lookInto } from "../host/regular-file.ts";
-import { makeRef } from "./refs.ts";
-import { atCommonDir, type Repository } from "./repository.ts";
-import { askGit, gitList } from "./run-git.ts";
+import { isHarmless, parseSettings, type Setting } from "./obeyed-settings.ts";
+import { gitList } from "./run-git.ts";
 
 /** A hash of the value of each setting, and of each hook. */
 export type WatchedSettings = Readonly<Record<string, string>>;
 
-/** What git itself writes when an agent pushes a branch or looks at a submodule. */
-const HARMLESS =
-  /^(?:branch\..+\.(?:remote|merge|rebase)|submodule\..+\.(?:url|active)|user\.\w+)$/;
+export interface CurrentSettings {
+  settings: Setting[];
+  /** The text of `info/attributes`. */
+  attributes: string;
+  watched: WatchedSettings;
+}
+
+/** The name under which a change of this file is known. */
+export const ATTRIBUTES = "info/attributes";
 const HOOK_BYTES_MAX = 1 << 20;
 
-export async function readSettings({ commonDir, env }: Repository): Promise<WatchedSettings> {
-  const call = { cwd: commonDir, env: { ...env, GIT_DIR: commonDir } };
+/** @throws ErrGit */
+export async function readSettings(commonDir: string): Promise<CurrentSettings> {
+  const call = { cwd: commonDir, env: { GIT_DIR: commonDir }, isPlain: true };
   const listed = await gitList(call, "config", "--local", "--includes", "--list", "-z");
-  const found = new Map<string, string[]>();
-  for (const entry of listed) {
-    const lineEnd = entry.indexOf("\n");
-    const key = lineEnd === -1 ? entry : entry.slice(0, lineEnd);
-    if (HARMLESS.test(key)) continue;
-    found.set(key, [...(found.get(key) ?? []), lineEnd === -1 ? "" : entry.slice(lineEnd + 1)]);
-  }
-  const hooks = [join(commonDir, "info", "attributes"), ...hooksIn(join(commonDir, "hooks"))];
-  const texts = hooks.flatMap((path) => {
-    const text = readStart(path);
-    return text === undefined ? [] : [[path.slice(commonDir.length + 1), hashOf(text)] as const];
-  });
-  return Object.fromEntries([
-    ...[...found].map(([key, values]) => [key, hashOf(values.join("\0"))] as const),
-    ...texts,
-  ]);
+  const settings = parseSettings(listed);
+  const attributes = readStart(join(commonDir, ATTRIBUTES));
+  const files = hooksIn(join(commonDir, "hooks")).map((path) => [path, readStart(path)] as const);
+  const hashes = [[join(commonDir, ATTRIBUTES), attributes] as const, ...files].flatMap(
+    ([path, text]) =>
+      text === undefined ? [] : [[path.slice(commonDir.length + 1), hashOf(text)] as const],
+  );
+  const watched = { ...watchedOf(settings), ...Object.fromEntries(hashes) };
+  return { settings, attributes: attributes?.toString() ?? "", watched };
+}
+
+/** Those of the settings alone, without the hooks. */
+export function watchedOf(settings: readonly Setting[]): WatchedSettings {
+  const values = new Map<string, string[]>();
+  for (const [name, value] of settings)
+    if (!isHarmless(name)) values.set(name, [...(values.get(name) ?? []), value ?? ""]);
+  return Object.fromEntries([...values].map(([name, all]) => [name, hashOf(all.join("\0"))]));
 }
 
 /** The names of settings and hooks that are new, gone or different. */
 export function changesBetween(before: WatchedSettings, after: WatchedSettings): string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...names].filter((name) => before[name] !== after[name]).sort();
-}
-
-/** Stores in git which settings changed: makes a ref to a text with their names. @returns false when the ref exists. @throws ErrGit */
-export async function markChanges(
-  repository: Repository,
-  name: string,
-  changed: readonly string[],
-): Promise<boolean> {
-  const call = { ...atCommonDir(repository), input: `${changed.join("\n")}\n` };
-  const { out } = await askGit(call, "hash-object", "-w", "--stdin");
-  return makeRef(repository, { name, commit: out.toString().trim() });
-}
-
-/** The message about these changes for people. */
-export function changesText({ commonDir }: Repository, changed: readonly string[]): string {
-  return `while it ran, settings or hooks of ${commonDir} changed: ${changed.join(", ")}. git obeys them in your own tree, too: look at them`;
 }
 
 function hooksIn(dir: string): string[] {

@@ -2,8 +2,9 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { explainLook, lookAtFiles } from "./files-look.ts";
+import { findCheckout } from "./find-repository.ts";
 import { commitOf, type Repository } from "./repository.ts";
-import { type GitCall, gitList, gitText, OWN_FILES } from "./run-git.ts";
+import { type GitCall, gitList, gitText } from "./run-git.ts";
 import type { Worktree } from "./snapshot.ts";
 import { shown } from "./walk-files.ts";
 
@@ -52,7 +53,7 @@ export async function statusOf(
   if (path === undefined) return status;
   const look = await lookAtFiles(call, gitDir, from);
   const unmerged = await unmergedIn(call);
-  const asked = ["diff-index", "--cached", "--name-only", "-z", ...OWN_FILES];
+  const asked = ["diff-index", "--cached", "--name-only", "-z"];
   const staged = head === undefined ? [] : await gitList(call, ...asked, "HEAD");
   const isMerged = (name: string): boolean => !unmerged.includes(name);
   const modified = new Set([...look.modified.map(shown), ...staged].filter(isMerged));
@@ -73,11 +74,11 @@ export async function statusOfCheckout(
   { env }: Repository,
   path: string,
 ): Promise<Pick<WorktreeStatus, "modified" | "unmerged" | "operation">> {
-  const gitDir = join(path, ".git");
+  const gitDir = findCheckout(path)?.gitDir ?? join(path, ".git");
   const call: GitCall = { cwd: path, gitDir, env };
   const unmerged = await unmergedIn(call);
   const asked = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=no"];
-  const entries = await gitList(call, ...asked, ...OWN_FILES);
+  const entries = await gitList(call, ...asked);
   const modified = entries.map((entry) => entry.slice(3)).filter((one) => !unmerged.includes(one));
   return { modified, unmerged, operation: operationIn(gitDir) };
 }

@@ -5,6 +5,7 @@ import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { dropLeftLock, removeLock, type SeenLock } from "../../src/git/left-locks.ts";
+import { atCommonDir, openRepository } from "../../src/git/repository.ts";
 import { askGit } from "../../src/git/run-git.ts";
 import { GIT_ENVIRONMENT, newRepository, type TestRepository } from "../support/git-repository.ts";
 import { onProc } from "../support/needs-proc.ts";
@@ -68,7 +69,8 @@ test.each([
   const repo = newRepository(join(tempDir(), "it's a repo"));
   repo.git("branch", "old");
   const lock = leave(repo, name);
-  await askGit({ cwd: repo.dir, env: GIT_ENVIRONMENT }, ...args);
+  const call = atCommonDir(await openRepository(repo.dir, GIT_ENVIRONMENT));
+  await askGit(call, ...args);
   expect(fs.existsSync(lock)).toBe(false);
 });
 

@@ -4,6 +4,9 @@ import { lastLine, runToItsEnd } from "../../agents/probe/ask-once.ts";
 import { inheritedVariables } from "../../agents/program.ts";
 import { bytesText } from "../../core/bytes-text.ts";
 import type { Settings } from "../../core/settings.ts";
+import { findCheckout } from "../../git/find-repository.ts";
+import { openRepository } from "../../git/repository.ts";
+import { gitList } from "../../git/run-git.ts";
 import { statOf } from "../../host/regular-file.ts";
 import { counted } from "../../text/render.ts";
 import { type CheckResult, failing, ok, warned } from "./check.ts";
@@ -69,14 +72,8 @@ async function checkBase(base: Base, inherited: NodeJS.ProcessEnv): Promise<Chec
   );
 }
 
-/** git without hooks and without the file monitor, because these are programs of the repository. */
-const GIT = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
-
 /** Warns of uncommitted changes, because they would be mixed with the changes of an agent. */
-export async function checkTrees(
-  { folders }: WaitingWork,
-  env: NodeJS.ProcessEnv,
-): Promise<CheckResult[]> {
+export async function checkTrees({ folders }: WaitingWork): Promise<CheckResult[]> {
   const results: CheckResult[] = [];
   for (const cwd of folders) {
     const name = "git tree";
@@ -84,11 +81,9 @@ export async function checkTrees(
       results.push(failing(name, `${cwd} is not there, and tasks are to run in it`, "make it"));
       continue;
     }
-    const argv = [...GIT, "status", "--porcelain", "--no-renames", "--ignore-submodules=dirty"];
-    const end = await runToItsEnd({ argv, cwd, env, input: "", limitMs: GIT_MS_MAX });
+    const changed = await countChanges(cwd).catch(() => undefined);
     // No repository, or no git: there is nothing to say.
-    if (end.fault !== undefined || end.exitCode !== 0) continue;
-    const changed = end.stdout.split("\n").filter((line) => line !== "").length;
+    if (changed === undefined) continue;
     if (changed === 0) results.push(ok(name, `${cwd} is clean`));
     else
       results.push(
@@ -100,6 +95,16 @@ export async function checkTrees(
       );
   }
   return results;
+}
+
+/** Undefined for a bare repository. @throws ErrGit */
+async function countChanges(cwd: string): Promise<number | undefined> {
+  const repository = await openRepository(cwd);
+  const found = findCheckout(cwd);
+  if (found?.top === undefined) return undefined;
+  const asked = ["status", "--porcelain", "--no-renames", "-z"];
+  const call = { cwd: found.top, gitDir: found.gitDir, env: repository.env, limitMs: GIT_MS_MAX };
+  return (await gitList(call, ...asked)).length;
 }
 
 /** One line for each disk that the night works on. */

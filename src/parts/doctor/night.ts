@@ -38,7 +38,7 @@ export async function checkNight(
     ...(await Promise.all(turns.map((turn) => checkTurn(turn, settings, env)))),
     ...(await checkSandboxes(programs)),
     ...(await checkBases(work, settings, env)),
-    ...(await checkTrees(work, env)),
+    ...(await checkTrees(work)),
     ...checkRoom(work, settings),
   ];
 }

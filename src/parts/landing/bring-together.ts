@@ -1,15 +1,7 @@
 /** Brings the work of a branch on top of its target, in a worktree without a branch. The branch itself stays as it is. */
 import { ErrGit } from "../../core/errors.ts";
 import { atCommonDir, commitOf, isAncestor, type Repository } from "../../git/repository.ts";
-import {
-  askGit,
-  endOf,
-  type GitCall,
-  gitLines,
-  gitList,
-  gitText,
-  OWN_FILES,
-} from "../../git/run-git.ts";
+import { askGit, endOf, type GitCall, gitLines, gitList, gitText } from "../../git/run-git.ts";
 import type { LandingWorktree } from "./landing-worktree.ts";
 
 export type Together =
@@ -37,7 +29,6 @@ const SETTINGS = [
   "core.editor=true",
   "sequence.editor=true",
 ];
-const PLAIN = ["--no-ext-diff", "--no-textconv", "--no-color"];
 /** How much of a conflict is shown (characters). */
 const TEXT_MAX = 6000;
 
@@ -81,8 +72,8 @@ async function together(call: GitCall, args: string[]): Promise<Together> {
 async function conflict(call: GitCall, fault: string): Promise<Together> {
   const unmerged = await gitLines(call, "ls-files", "--unmerged");
   if (unmerged.length === 0) throw new ErrGit(fault, { path: call.cwd });
-  const files = await gitList(call, "diff", ...OWN_FILES, "--name-only", "-z", "--diff-filter=U");
-  const text = await gitText(call, "diff", ...OWN_FILES, ...PLAIN);
+  const files = await gitList(call, "diff", "--name-only", "-z", "--diff-filter=U");
+  const text = await gitText(call, "diff", "--no-color");
   return { kind: "conflict", files, text: text.slice(0, TEXT_MAX) };
 }
 

@@ -9,6 +9,13 @@ import { compact } from "../../core/compact.ts";
 import { MailchuteError, messageOf } from "../../core/errors.ts";
 import { landingGateOf } from "../../core/landing.ts";
 import { type AttemptOutcome, type Deferred, failed, hindered } from "../../core/outcome.ts";
+import {
+  beginRun,
+  changesOf,
+  changeText,
+  endRun,
+  type SettingsChange,
+} from "../../git/kept-settings.ts";
 import { listRefs, makeRef } from "../../git/refs.ts";
 import {
   atCommonDir,
@@ -17,8 +24,10 @@ import {
   openRepository,
   type Repository,
 } from "../../git/repository.ts";
-import { isDiskFull } from "../../git/run-git.ts";
+import { endCalls, isDiskFull } from "../../git/run-git.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
+import { say } from "../../host/say.ts";
+import { Alerts } from "../../journal/alerts.ts";
 import { type LandingOrder, loadOrder, stateOf, writeLanding } from "../../worker/landing-files.ts";
 import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
 import { runSetup } from "../../worker/setup.ts";
@@ -36,7 +45,7 @@ import { explainLeftovers } from "./leftovers.ts";
 import { explainInTheWay, moveTarget, placeOfTarget } from "./move-target.ts";
 import { startOf } from "./review-packet.ts";
 import { canMend, fixOfSameFiles, mayMend, sendBack, submitFix, type Unfit } from "./send-back.ts";
-import { conflictText, noRoomText, redText } from "./why-not.ts";
+import { conflictText, heldText, isRunOf, noRoomText, redText } from "./why-not.ts";
 
 /** How long a landing waits for a person or an agent before it looks again (ms). */
 const WAIT_MS = 10_000;
@@ -54,7 +63,7 @@ export class Landing {
 
   /** Never rejects. */
   async run(): Promise<AttemptOutcome> {
-    const { task, stateDir, lease } = this.assigned.assignment;
+    const { task, stateDir, lease, stop } = this.assigned.assignment;
     let order: LandingOrder | undefined;
     try {
       order = loadOrder(stateDir, String(task["landing_of"]));
@@ -63,10 +72,11 @@ export class Landing {
       const env = { [LEASE_VARIABLE]: lease, [STATE_VARIABLE]: stateDir };
       const repository = await openRepository(order.repository, env);
       const changed = await listRefs(repository, order.changed_ref);
-      if (changed.length > 0)
-        return forPerson(
-          `a run of ${order.task_id} changed settings or hooks of the repository, so its work does not land by itself. Look at them (git cat-file -p ${order.changed_ref}); then: git update-ref -d ${order.changed_ref}; mailchute land ${order.task_id}`,
-        );
+      if (changed.length > 0) {
+        const { task_id, repository: at } = order;
+        const isOfTask = (id: string): boolean => isRunOf(task_id, id);
+        return forPerson(heldText(order, changesOf(at, isOfTask)));
+      }
       try {
         const outcome = (await this.afterFix(order)) ?? (await this.land(order, repository));
         this.noteEnd(order, outcome);
@@ -76,6 +86,8 @@ export class Landing {
         await removeLandingWorktree(repository, landingPathOf(order));
       }
     } catch (error) {
+      // A stop ends git, too.
+      if (stop.reason !== undefined) return stoppedOutcome(stop.reason, 0);
       const { hint } = error instanceof MailchuteError ? error : {};
       const text = `${messageOf(error)}${hint === undefined ? "" : `; ${hint}`}`;
       return isDiskFull(error)
@@ -144,6 +156,7 @@ export class Landing {
     const { target, base } = order;
     const { stop } = this.assigned.assignment;
     for (let round = 1; round <= ROUNDS_MAX; round++) {
+      this.endGitAtStop();
       const from = (await commitOf(atCommonDir(repository), `refs/heads/${target}`)) ?? base;
       // Asked before the check of the work, because that may take long.
       const first = await placeOfTarget(repository, order);
@@ -167,6 +180,7 @@ export class Landing {
       const unreviewed = await this.review(order, repository, tip, from);
       if (unreviewed !== undefined) return unreviewed;
       const red = await this.check(order, worktree);
+      this.endGitAtStop();
       // A check that was ended by a signal says nothing about the work, so it is tried again.
       if (red?.kind === "failed" && red.failure === "verify" && red.signal === null)
         return this.refuse(order, redText(order, red.message), red.lastWords, {
@@ -184,6 +198,12 @@ export class Landing {
         return this.landed(order, repository, { commit: together.commit, tip });
     }
     return this.wait(order, `${target} moved ${ROUNDS_MAX} times while the work was checked`);
+  }
+
+  /** A program that runs listens to the stop itself, and leaves no listener. */
+  private endGitAtStop(): void {
+    const { lease, stop } = this.assigned.assignment;
+    stop.onStop(() => endCalls(LEASE_VARIABLE, lease));
   }
 
   /** Asks the reviewer for its verdict. @returns undefined when it says `pass`, or when the task has no reviewer */
@@ -216,7 +236,7 @@ export class Landing {
 
   /** Runs `setup` and `verify` of the task. @returns undefined when all is well */
   private async check(
-    { checks, prefix }: LandingOrder,
+    { checks, prefix, repository }: LandingOrder,
     { path }: LandingWorktree,
   ): Promise<AttemptOutcome | undefined> {
     if (checks.verify === undefined) return undefined;
@@ -224,11 +244,27 @@ export class Landing {
     const workspace = { cwd: join(path, prefix), env: {} };
     const task = { ...this.assigned.assignment.task, ...checks };
     const assignment = { ...this.assigned.assignment, task, workspace };
-    const fault = await runSetup({ agent, assignment });
-    if (fault !== undefined) return fault;
-    const { clock } = this.tools.trays;
-    const limitMs = timeoutOf(assignment, agent.settings);
-    return runVerify(assignment, limitMs, clock.monotonicMs(), () => clock.monotonicMs());
+    const run = { id: task.id ?? "", tree: assignment.stateDir };
+    // The checks are code of the work. What they change in the settings is not obeyed.
+    this.tell(repository, await beginRun(repository, run));
+    try {
+      const fault = await runSetup({ agent, assignment });
+      if (fault !== undefined) return fault;
+      const { clock } = this.tools.trays;
+      const limitMs = timeoutOf(assignment, agent.settings);
+      return await runVerify(assignment, limitMs, clock.monotonicMs(), () => clock.monotonicMs());
+    } finally {
+      this.tell(repository, await endRun(repository, run));
+    }
+  }
+
+  private tell(commonDir: string, found: readonly SettingsChange[]): void {
+    const { tree, trays } = this.tools;
+    for (const change of found)
+      new Alerts(tree.alerts, trays.clock, say).alert(
+        "repository_settings",
+        changeText(commonDir, change),
+      );
   }
 
   /** Runs the user's own program, which takes over the branch, for example as a pull request. */

@@ -1,8 +1,8 @@
 /** The worktrees of landings and of reviewers. They have no branch, and hold nothing that is not elsewhere, too. */
 import fs from "node:fs";
 import { dirname, join } from "node:path";
-import { ErrGit } from "../../core/errors.ts";
-import { atCommonDir, findGitDir, type Repository } from "../../git/repository.ts";
+import { addWorktree } from "../../git/add-worktree.ts";
+import { findGitDir, type Repository } from "../../git/repository.ts";
 import { askGit } from "../../git/run-git.ts";
 import { inTurn } from "../../git/turn.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
@@ -22,12 +22,8 @@ export async function makeLandingWorktree(
   await removeLandingWorktree(repository, path);
   const gitDir = await inTurn(repository, async () => {
     makeDirs(dirname(path), 1);
-    const more = ["--quiet", "--detach", "--no-checkout"];
-    await askGit(atCommonDir(repository), "worktree", "add", ...more, path, commit);
-    return findGitDir(repository, path);
+    return addWorktree(repository, path, { options: ["--detach"], start: commit });
   });
-  if (gitDir === undefined)
-    throw new ErrGit(`git does not know its new worktree ${path}`, { path });
   await askGit({ cwd: path, gitDir, env: repository.env }, "reset", "--hard", "--quiet");
   return { path, gitDir };
 }

@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
+import { findCheckout } from "../../git/find-repository.ts";
 import { atCommonDir, commitOf, listWorktrees, type Repository } from "../../git/repository.ts";
 import { askGit, gitLines, gitList } from "../../git/run-git.ts";
 import { statusOfCheckout } from "../../git/status.ts";
@@ -81,7 +82,8 @@ export async function moveTarget(
     const inTheWay = await explainInTheWay(repository, order, place, from, to);
     if (inTheWay !== undefined) return { kind: "busy", why: inTheWay };
     const settings = ["merge.autoStash=false", "merge.verifySignatures=false"];
-    const there = { cwd: place.path, env: repository.env, settings };
+    const gitDir = findCheckout(place.path)?.gitDir ?? repository.commonDir;
+    const there = { cwd: place.path, gitDir, env: repository.env, settings };
     try {
       await askGit(there, "merge", "--ff-only", "--no-overwrite-ignore", "--quiet", to);
     } catch (error) {
@@ -103,7 +105,8 @@ export async function moveTarget(
 
 /** The worktree that has the branch checked out. */
 async function checkoutOf(repository: Repository, ref: string): Promise<string | undefined> {
-  const lines = await gitLines(atCommonDir(repository), "worktree", "list", "--porcelain");
+  const call = { ...atCommonDir(repository), isPlain: true };
+  const lines = await gitLines(call, "worktree", "list", "--porcelain");
   let path = "";
   for (const line of lines) {
     if (line.startsWith("worktree ")) path = line.slice("worktree ".length);

@@ -8,14 +8,16 @@ import { lastResultBlock, readResults } from "../../agents/report.ts";
 import { MailchuteError, messageOf } from "../../core/errors.ts";
 import { isObject } from "../../core/json-object.ts";
 import { type AttemptOutcome, type Completed, failed, hindered } from "../../core/outcome.ts";
+import {
+  beginRun,
+  changesDuring,
+  changeText,
+  endRun,
+  type SettingsChange,
+} from "../../git/kept-settings.ts";
+import { makeTextRef } from "../../git/refs.ts";
 import { openRepository, type Repository } from "../../git/repository.ts";
 import { isDiskFull } from "../../git/run-git.ts";
-import {
-  changesBetween,
-  changesText,
-  markChanges,
-  readSettings,
-} from "../../git/settings-watch.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
 import { statOf } from "../../host/regular-file.ts";
 import { say } from "../../host/say.ts";
@@ -72,7 +74,9 @@ async function review(
   const logFrom = clearReports(runDir);
   const { path: top } = await makeLandingWorktree(repository, path, commit);
   const inside = join(top, prefix);
-  const settings = await readSettings(repository);
+  const run = { id: task.id ?? "", tree: stateDir };
+  const found = await beginRun(commonDir, run);
+  let own: SettingsChange[] = [];
   let outcome: AttemptOutcome;
   try {
     outcome = await agent.run({
@@ -87,11 +91,23 @@ async function review(
         },
       },
     });
+    const changes = await changesDuring(commonDir, run);
+    found.push(...changes.found);
+    own = changes.own;
+    await markChanges(repository, order, own);
   } finally {
+    found.push(...(await endRun(commonDir, run)));
     await removeLandingWorktree(repository, path);
+    for (const change of found)
+      new Alerts(tools.tree.alerts, tools.trays.clock, say).alert(
+        "repository_settings",
+        changeText(commonDir, change, `the review of ${order.task_id}`),
+      );
   }
-  const changed = changesBetween(settings, await readSettings(repository));
-  if (changed.length > 0) return tellChanges(tools, repository, order, changed);
+  // Its verdict does not count if no other run can have done it.
+  const [mine] = own.filter(({ runs }) => runs.length === 1);
+  if (mine !== undefined)
+    return failed("landing", "ErrLanding", changeText(commonDir, mine), { canRetry: false });
   // A program may also say `"status": "fail"` with its verdict. That run has ended well, too.
   const hasEnded =
     outcome.kind === "completed" ||
@@ -111,16 +127,13 @@ async function review(
 }
 
 /** After a reviewer changes settings of the repository, the work does not land by itself, as after such a run of the author. */
-async function tellChanges(
-  { tree, trays }: AttemptTools,
+async function markChanges(
   repository: Repository,
-  { task_id, changed_ref: ref }: LandingOrder,
-  changed: readonly string[],
-): Promise<AttemptOutcome> {
-  const text = `the review of ${task_id}: ${changesText(repository, changed)}`;
-  if (await markChanges(repository, ref, changed))
-    new Alerts(tree.alerts, trays.clock, say).alert("repository_settings", text);
-  return failed("landing", "ErrLanding", text, { canRetry: false });
+  { changed_ref: ref }: LandingOrder,
+  own: readonly SettingsChange[],
+): Promise<void> {
+  const names = new Set(own.flatMap((change) => change.names));
+  if (names.size > 0) await makeTextRef(repository, ref, `${[...names].sort().join("\n")}\n`);
 }
 
 /** Removes the verdict of an earlier run, because it must not count. @returns where this run begins in stdout.log (bytes) */

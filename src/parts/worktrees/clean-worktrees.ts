@@ -3,11 +3,9 @@ import { messageOf } from "../../core/errors.ts";
 import { awaitPackedRefs } from "../../git/left-locks.ts";
 import { listRefs } from "../../git/refs.ts";
 import type { Repository } from "../../git/repository.ts";
-import { changesBetween, readSettings } from "../../git/settings-watch.ts";
 import { inTurn } from "../../git/turn.ts";
 import type { AllWorktrees, FoundWorktree } from "./all-worktrees.ts";
 import { type Holdings, lookAt, reasonsToStay } from "./holdings.ts";
-import { readMade } from "./made-note.ts";
 import { dropStaleLocks } from "./make.ts";
 import { idOfBase } from "./names.ts";
 import { dropSpareBranch, emptyTrash, removeWorktree } from "./remove.ts";
@@ -74,7 +72,7 @@ async function cleanOne(found: FoundWorktree, dir: string, wish: CleanWish): Pro
         worktree,
         id,
         attempt: 0,
-        withoutFilters: holdings.has_changed_settings || (await hasChanged(found)),
+        withoutFilters: false,
         more: wish.withIgnored ? holdings.ignored : [],
       };
       const { snapshot, ref } = await removeWorktree(order, dir);
@@ -94,12 +92,6 @@ function reasonsDespiteSave(holdings: Holdings, { withIgnored }: CleanWish): str
   const nothing = { ...files, operation: undefined, commits: 0, is_head_lost: false };
   const ignored = withIgnored ? [] : holdings.ignored;
   return reasonsToStay({ ...holdings, ...nothing, ignored });
-}
-
-async function hasChanged({ repository, worktree }: FoundWorktree): Promise<boolean> {
-  const before = readMade(worktree.gitDir)?.settings;
-  if (before === undefined) return false;
-  return changesBetween(before, await readSettings(repository)).length > 0;
 }
 
 async function dropSpareBranches(repository: Repository, { isLive }: CleanWish): Promise<void> {

@@ -12,6 +12,7 @@ export interface MadeNote {
   task_id: string;
   /** Size and time of each ignored file that `setup` made, by path, if an older version has made the worktree: see `files-index.ts`. */
   ignored: Readonly<Record<string, string>>;
+  /** What older versions compare with. */
   settings: WatchedSettings;
 }
 

@@ -5,8 +5,10 @@
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { ErrGit } from "../../core/errors.ts";
+import { addWorktree, nameGitDir } from "../../git/add-worktree.ts";
 import { noteCheckout, noteSetup } from "../../git/files-look.ts";
 import { linkHeadLog } from "../../git/head-log.ts";
+import { beginRun, endRun, type RunThere, type SettingsChange } from "../../git/kept-settings.ts";
 import { makeRef, refuseClash } from "../../git/refs.ts";
 import {
   atCommonDir,
@@ -17,7 +19,7 @@ import {
   type Repository,
 } from "../../git/repository.ts";
 import { askGit, gitText } from "../../git/run-git.ts";
-import { changesBetween, readSettings } from "../../git/settings-watch.ts";
+import { readSettings } from "../../git/settings-watch.ts";
 import type { Worktree } from "../../git/snapshot.ts";
 import { inTurn } from "../../git/turn.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
@@ -48,6 +50,8 @@ export interface WorktreeOrder {
 
 export interface MadeWorktree {
   repository: Repository;
+  /** What changed in the settings of the repository, and was not known before this run. */
+  found: SettingsChange[];
   worktree: Worktree & { path: string };
   /** The directory in the worktree that corresponds to `dir` in the repository. */
   cwd: string;
@@ -55,10 +59,32 @@ export interface MadeWorktree {
   isReady: boolean;
 }
 
-/** @throws ErrGit and system errors; a later call continues after such an error */
+/** Begins a run in the repository. @throws ErrGit and system errors; a later call continues after such an error */
 export async function makeWorktree(order: WorktreeOrder): Promise<MadeWorktree> {
-  const { id, dir, worktreesDir } = order;
-  const repository = await openRepository(dir, order.env);
+  const repository = await openRepository(order.dir, order.env);
+  const run = runOf(order);
+  const found = await beginRun(repository.commonDir, run);
+  try {
+    return { ...(await makeIn(order, repository)), found };
+  } catch (error) {
+    await endRun(repository.commonDir, run);
+    throw error;
+  }
+}
+
+/** What `makeWorktree` begins; the caller ends it. */
+export function runOf({
+  user,
+  worktreesDir,
+}: Pick<WorktreeOrder, "user" | "worktreesDir">): RunThere {
+  return { id: user, tree: worktreesDir };
+}
+
+async function makeIn(
+  order: WorktreeOrder,
+  repository: Repository,
+): Promise<Omit<MadeWorktree, "found">> {
+  const { id, worktreesDir } = order;
   const path = worktreePath(fs.realpathSync(makeFolder(worktreesDir)), id);
   noteRepository(worktreesDir, repository.commonDir);
   const branch = branchOf(id);
@@ -88,7 +114,7 @@ export async function markReady(
   { repository, worktree: { path, gitDir } }: MadeWorktree,
 ): Promise<void> {
   const call = { cwd: path, gitDir, env: repository.env };
-  const settings = await readSettings(repository);
+  const { watched: settings } = await readSettings(repository.commonDir);
   await noteSetup(call, gitDir, await gitText(call, "rev-parse", "HEAD^{tree}"));
   writeMade(gitDir, { v: 1, task_id: id, ignored: {}, settings });
 }
@@ -116,7 +142,10 @@ async function register(
   const branch = branchOf(order.id);
   const known = findGitDir(repository, path);
   dropStaleLocks(repository, order.id, known);
-  if (known !== undefined && isWhole(known, path)) return known;
+  if (known !== undefined && isWhole(known, path)) {
+    nameGitDir(path, known);
+    return known;
+  }
   if (known === undefined) await saveRemoved(order, repository, path);
   if (known !== undefined) await forget(order, repository, known, path);
   else if (fs.existsSync(path) && fs.readdirSync(path).length > 0)
@@ -137,11 +166,7 @@ async function register(
   if (existing === undefined) await makeRef(repository, { name, commit: base });
   // The base is where the branch began. A branch that an earlier task left begins at its current commit.
   await makeRef(repository, { name: baseRefOf(order.id), commit: base });
-  await askGit(call, "worktree", "add", "--quiet", "--no-checkout", path, branch);
-  const gitDir = findGitDir(repository, path);
-  if (gitDir === undefined)
-    throw new ErrGit(`git does not know its new worktree ${path}`, { path });
-  return gitDir;
+  return addWorktree(repository, path, { options: [], start: branch });
 }
 
 /** True if git has finished the worktree. A git that is killed before that leaves the mark "initializing". */
@@ -222,11 +247,8 @@ async function saveEarlier(
   worktree: Worktree,
 ): Promise<void> {
   const { gitDir } = worktree;
-  const made = readMade(gitDir);
-  if (made === undefined) return;
-  const changed = changesBetween(made.settings, await readSettings(repository));
-  const withoutFilters = changed.length > 0;
-  await saveWork({ repository, worktree, id, attempt: attempt - 1, withoutFilters });
+  if (readMade(gitDir) === undefined) return;
+  await saveWork({ repository, worktree, id, attempt: attempt - 1, withoutFilters: false });
 }
 
 function makeFolder(dir: string): string {

@@ -29,7 +29,7 @@ export async function describeSave(repository: Repository, save: Save): Promise<
   const held = readHeld(text);
   const head = held.find(([what]) => what === "head")?.[1];
   const from = head ?? (await gitText({ ...call, input: "" }, "mktree"));
-  const differing = ["diff-tree", "-r", "--name-only", "--no-ext-diff", from, save.commit];
+  const differing = ["diff-tree", "-r", "--name-only", from, save.commit];
   return {
     ...save,
     saved_at: Number(text.split("\n")[0]),
@@ -118,7 +118,11 @@ async function refuseTree(path: string): Promise<void> {
   let above = dirname(path);
   while (!fs.existsSync(above)) above = dirname(above);
   const answers = [128];
-  const asked = await askGit({ cwd: above, answers }, "rev-parse", "--is-inside-work-tree");
+  const asked = await askGit(
+    { cwd: above, answers, isPlain: true },
+    "rev-parse",
+    "--is-inside-work-tree",
+  );
   if (asked.code === 0 && asked.out.toString().trim() === "true")
     throw new ErrGit(`${path} lies in the tree of a repository`, {
       path,

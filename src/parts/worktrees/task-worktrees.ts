@@ -7,6 +7,14 @@ import type { KeptWork, WorkFacts } from "../../core/landing.ts";
 import { type AttemptOutcome, failed, hindered } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
 import {
+  changesDuring,
+  changeText,
+  endRun,
+  type RunThere,
+  type SettingsChange,
+} from "../../git/kept-settings.ts";
+import { makeTextRef } from "../../git/refs.ts";
+import {
   atCommonDir,
   commitOf,
   findGitDir,
@@ -14,12 +22,6 @@ import {
   type Repository,
 } from "../../git/repository.ts";
 import { isDiskFull } from "../../git/run-git.ts";
-import {
-  changesBetween,
-  changesText,
-  markChanges,
-  readSettings,
-} from "../../git/settings-watch.ts";
 import type { Worktree } from "../../git/snapshot.ts";
 import { inTurn } from "../../git/turn.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
@@ -36,8 +38,7 @@ import {
 } from "../../worker/workspace.ts";
 import { commitWork } from "./commit-work.ts";
 import { type Holdings, lookAt, reasonsToStay } from "./holdings.ts";
-import { readMade } from "./made-note.ts";
-import { dropStaleLocks, type MadeWorktree, makeWorktree, markReady } from "./make.ts";
+import { dropStaleLocks, type MadeWorktree, makeWorktree, markReady, runOf } from "./make.ts";
 import { changedRefOf, headLogOf, worktreesDir } from "./names.ts";
 import { takePorts } from "./ports.ts";
 import { dropLandedBranch, removeWorktree } from "./remove.ts";
@@ -82,11 +83,14 @@ export class TaskWorktrees implements Workspaces {
     const { assignment } = assigned;
     const { task, settings, stateDir, attempt, lease } = assignment;
     const id = worktreeIdOf(task);
+    const run = this.runOf(assigned);
+    let made: MadeWorktree | undefined;
+    let isReady = false;
     try {
       const dir = resolveCwd(assignment);
       await refuseBadLanding(assigned, dir);
       const { trays } = this.tools;
-      const made = await makeWorktree({
+      made = await makeWorktree({
         id,
         user: task.id,
         isUnfinished: (one) => isUnfinished(trays, one),
@@ -97,7 +101,8 @@ export class TaskWorktrees implements Workspaces {
         // With these variables recovery finds the git calls of this process after it was killed.
         env: { [LEASE_VARIABLE]: lease, [STATE_VARIABLE]: stateDir },
       });
-      const { cwd, worktree } = made;
+      const { cwd, worktree, repository, found } = made;
+      this.tell(repository, found);
       const ports = await takePorts(worktree.path);
       const workspace = { cwd, env: { MAILCHUTE_PORT_BASE: String(ports) } };
       if (!made.isReady) {
@@ -108,11 +113,15 @@ export class TaskWorktrees implements Workspaces {
         if (fault !== undefined) return fault;
         await markReady(id, made);
       }
+      const there = made;
+      isReady = true;
       const finish: Workspace["finish"] = (outcome, isLast) =>
-        this.finish(assigned, made, outcome, isLast);
+        this.finish(assigned, there, outcome, isLast);
       return { ...workspace, finish };
     } catch (error) {
       return unmade(error);
+    } finally {
+      if (made !== undefined && !isReady) await this.end(made.repository, run);
     }
   }
 
@@ -136,6 +145,7 @@ export class TaskWorktrees implements Workspaces {
       const kept = { work_left: [worktree.path] };
       return { outcome: outcome.kind === "completed" ? notDone(error, why) : outcome, kept };
     }
+    await this.end(repository, this.runOf(assigned));
     const { order, work, isWhole } = kept;
     if (isGone(worktree)) fs.rmSync(headLogOf(repository.commonDir, id), { force: true });
     const isForLanding = work?.landing === "pending" || id !== task.id;
@@ -175,17 +185,15 @@ export class TaskWorktrees implements Workspaces {
     const { repository } = made;
     const worktree = asLeft(made.worktree);
     const id = worktreeIdOf(task);
-    const changed = await this.noteChanges(id, made);
-    const withoutFilters = changed.length > 0;
-    const order: SaveOrder = { repository, worktree, id, attempt, withoutFilters };
+    const isSuspect = await this.noteChanges(assigned, made);
+    const order: SaveOrder = { repository, worktree, id, attempt, withoutFilters: false };
     // A node that asks a person goes on in its worktree after the answer.
     const isCompleted = outcome.kind === "completed" && outcome.verdict !== "checkpoint";
-    // A run that has changed settings of the repository could have added a filter, which would change the committed contents.
-    if (isCompleted && !withoutFilters) await this.commit(order, task, isLastTry);
+    if (isCompleted) await this.commit(order, task, isLastTry);
     const { snapshot, ref } = await saveWork(order);
     if (isGone(worktree)) await this.tellGone(order, task, ref);
     const work = isLast && isCompleted ? await noteWork(assigned, made, snapshot) : undefined;
-    const isWhole = snapshot.missing.length === 0 && !withoutFilters && !isGone(worktree);
+    const isWhole = snapshot.missing.length === 0 && !isSuspect && !isGone(worktree);
     const left = [...snapshot.missing, ...snapshot.ignored].slice(0, LEFT_MAX);
     const kept = {
       ...(ref === undefined ? {} : { work_saved: ref }),
@@ -247,15 +255,32 @@ export class TaskWorktrees implements Workspaces {
     this.raise("worktree", `${what}${saved}${files}`);
   }
 
-  /** Finds what the run changed in the settings of the repository, and marks it with a ref. */
-  private async noteChanges(id: string, { repository, worktree }: MadeWorktree): Promise<string[]> {
-    const before = readMade(worktree.gitDir)?.settings;
-    if (before === undefined) return [];
-    const changed = changesBetween(before, await readSettings(repository));
-    if (changed.length === 0) return changed;
-    if (await markChanges(repository, changedRefOf(id), changed))
-      this.raise("repository_settings", `task ${id}: ${changesText(repository, changed)}`);
-    return changed;
+  /** Marks the work with a ref when the run may have changed settings of the repository: then it does not land by itself. */
+  private async noteChanges(
+    assigned: AssignedAgent,
+    { repository }: MadeWorktree,
+  ): Promise<boolean> {
+    const { task } = assigned.assignment;
+    const { own, found } = await changesDuring(repository.commonDir, this.runOf(assigned));
+    this.tell(repository, found);
+    if (own.length === 0) return false;
+    const ref = changedRefOf(worktreeIdOf(task));
+    const names = new Set(own.flatMap((change) => change.names));
+    await makeTextRef(repository, ref, `${[...names].sort().join("\n")}\n`);
+    return true;
+  }
+
+  private runOf({ assignment: { task, stateDir, settings } }: AssignedAgent): RunThere {
+    return runOf({ user: task.id, worktreesDir: worktreesDir(stateDir, settings) });
+  }
+
+  private async end(repository: Repository, run: RunThere): Promise<void> {
+    this.tell(repository, await endRun(repository.commonDir, run));
+  }
+
+  /** Raises one alert for each change, whichever runs it concerns. */
+  private tell({ commonDir }: Repository, found: readonly SettingsChange[]): void {
+    for (const change of found) this.raise("repository_settings", changeText(commonDir, change));
   }
 
   private lookAt(repository: Repository, worktree: Worktree, id: string): Promise<Holdings> {

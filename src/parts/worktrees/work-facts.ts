@@ -109,15 +109,7 @@ async function diffstatBetween(
   to: string,
 ): Promise<Diffstat> {
   const call = atCommonDir(repository);
-  const text = await gitText(
-    call,
-    "diff",
-    "--shortstat",
-    "--no-ext-diff",
-    "--no-textconv",
-    from,
-    to,
-  );
+  const text = await gitText(call, "diff", "--shortstat", from, to);
   const count = (what: RegExp): number => Number(what.exec(text)?.[1] ?? 0);
   return {
     files: count(/(\d+) files? changed/),

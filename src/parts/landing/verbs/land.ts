@@ -1,34 +1,45 @@
 /** `land`: brings the work of a task into its target branch, even if it could not land before. */
 import fs from "node:fs";
-import { defineCommand } from "../../../cli/shell/command-spec.ts";
+import { type Context, defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
 import { waitForTasks } from "../../../cli/wait/wait-for-tasks.ts";
 import { landingIdOf, reviewIdOf } from "../../../core/landing.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
-import { makeRef } from "../../../git/refs.ts";
+import { acceptSettings } from "../../../git/kept-settings.ts";
+import { deleteRefs, listRefs, makeRef } from "../../../git/refs.ts";
 import { atCommonDir, commitOf, isAncestor, openRepository } from "../../../git/repository.ts";
 import type { Trays } from "../../../mailbox/files/trays.ts";
 import { readSettled } from "../../../mailbox/find/settled-record.ts";
 import { retry } from "../../../mailbox/retry/retry.ts";
 import { safe } from "../../../text/render.ts";
-import { type LandingOrder, stateOf, writeLanding } from "../../../worker/landing-files.ts";
+import {
+  type LandingOrder,
+  listOrders,
+  readLanding,
+  stateOf,
+  writeLanding,
+} from "../../../worker/landing-files.ts";
 import { readChecked } from "../landed-ref.ts";
 import { isThere, submitLanding } from "../submit-landing.ts";
-import { orderToLand } from "./order-of.ts";
+import { orderOf, orderToLand } from "./order-of.ts";
 
 export const command = defineCommand({
-  usage: "ID [--wait] [--no-review] [--again]",
+  usage: "ID [--wait] [--no-review] [--again] [--accept-settings]",
   args: { min: 1, max: 1 },
   details: [
     "Submits the task ID.land and prints its id: it brings the branch of the task on top of its target, checks it there and moves the target. For work with `land: branch`, and for work that could not land, after you have mended it.",
     "If the work has landed, and its branch and worktree are gone, it says so and submits nothing: exit code 0. Exit code 3: the task has left no work to land, 4: it waits or runs, or it is landing already.",
   ],
-  examples: ["land fix-login --wait"],
+  examples: ["land fix-login --wait", "land fix-login --accept-settings"],
   options: {
     "no-review": {
       type: "flag",
       help: "land it as it is now, although its reviewer has not passed it",
+    },
+    "accept-settings": {
+      type: "flag",
+      help: "git obeys the settings of the repository as they are now; lands all work that waits for that",
     },
     again: {
       type: "flag",
@@ -40,6 +51,7 @@ export const command = defineCommand({
     existingTree(ctx);
     const { tree, trays } = await openMailbox(ctx);
     const [id = ""] = ctx.positionals;
+    if (ctx.options["accept-settings"]) return acceptAndLand(ctx, tree, trays, id);
     const order = await orderToLand(tree, trays, id, "land");
     const landing = landingIdOf(id);
     if (ctx.options.again) await bringBack(order);
@@ -50,16 +62,7 @@ export const command = defineCommand({
       return EXIT.ok;
     }
     const sinceMs = Date.now();
-    // A person has looked at the work now, so its agent may get it back once more.
-    if (!isThere(trays, landing)) {
-      const state = stateOf(tree.dir, order);
-      const sent_back = (state.sent_back ?? []).filter((cause) => cause !== "work");
-      const accepted = await reviewAgain(trays, order, ctx.options["no-review"]);
-      const now = { ...state, fix: null, wait: null, sent_back, landed: false, ...accepted };
-      writeLanding(tree.dir, id, "state", now);
-    }
-    await submitLanding(trays, order);
-    writeLanding(tree.dir, id, "sent", { v: 1, lease: order.lease });
+    await submitAgain(tree, trays, order, ctx.options["no-review"]);
     if (!ctx.json) ctx.out.line(landing);
     if (!ctx.options.wait) {
       if (ctx.json) ctx.out.json({ id: landing, task_id: id, target: order.target });
@@ -78,6 +81,60 @@ export const command = defineCommand({
     return end?.status === "completed" ? EXIT.ok : EXIT.failed;
   },
 });
+
+async function submitAgain(
+  tree: StateTree,
+  trays: Trays,
+  order: LandingOrder,
+  isAccepted: boolean,
+): Promise<void> {
+  const { task_id: id, lease } = order;
+  // A person has looked at the work now, so its agent may get it back once more.
+  if (!isThere(trays, landingIdOf(id))) {
+    const state = stateOf(tree.dir, order);
+    const sent_back = (state.sent_back ?? []).filter((cause) => cause !== "work");
+    const accepted = await reviewAgain(trays, order, isAccepted);
+    const now = { ...state, fix: null, wait: null, sent_back, landed: false, ...accepted };
+    writeLanding(tree.dir, id, "state", now);
+  }
+  await submitLanding(trays, order);
+  writeLanding(tree.dir, id, "sent", { v: 1, lease });
+}
+
+/**
+ * Accepts the settings of the repository as they are now, removes the marks of all works that wait for that, and lands these. After a
+ * kill in between, the work whose mark is gone has failed to land, and `land ID` lands it.
+ */
+async function acceptAndLand(
+  ctx: Pick<Context, "json" | "out">,
+  tree: StateTree,
+  trays: Trays,
+  id: string,
+): Promise<number> {
+  const { repository: commonDir } = await orderOf(tree, id, "land");
+  const repository = await openRepository(commonDir);
+  const settings = await acceptSettings(commonDir);
+  const landings: string[] = [];
+  for (const one of listOrders(tree.dir)) {
+    const order = readLanding(tree.dir, one, "order");
+    if (order?.repository !== commonDir) continue;
+    const marks = await listRefs(repository, order.changed_ref);
+    if (marks.length === 0) continue;
+    // Work with `land: branch` lands when the person says so.
+    if (order.land !== "branch" || one === id) {
+      await deleteRefs(repository, marks);
+      await submitAgain(tree, trays, order, false);
+      landings.push(landingIdOf(one));
+    } else await deleteRefs(repository, marks);
+  }
+  if (ctx.json) ctx.out.json({ repository: commonDir, settings, landings });
+  else {
+    const what = settings.length === 0 ? "no setting differs" : settings.join(", ");
+    ctx.out.note(safe(`git now obeys the settings of ${commonDir}: ${what}`));
+    for (const landing of landings) ctx.out.line(landing);
+  }
+  return EXIT.ok;
+}
 
 /** True if the records and git say so, and nothing is left that could land. */
 async function hasLanded(tree: StateTree, order: LandingOrder): Promise<boolean> {

@@ -6,8 +6,9 @@ import { existingTree } from "../../../cli/shell/options.ts";
 import { landingIdOf } from "../../../core/landing.ts";
 import { headlineOf } from "../../../core/outcome.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
-import { atCommonDir, commitOf, openRepository } from "../../../git/repository.ts";
-import { gitLines, OWN_FILES } from "../../../git/run-git.ts";
+import { atCommonDir, commitOf, findGitDir, openRepository } from "../../../git/repository.ts";
+import { gitLines } from "../../../git/run-git.ts";
+import { statusOf } from "../../../git/status.ts";
 import { counted, fold, safe, wrap } from "../../../text/render.ts";
 import { findRun, findTask } from "../../../view/find-task.ts";
 import { askForLanding, changeText } from "../../../view/landing.ts";
@@ -21,6 +22,7 @@ import { orderOf } from "./order-of.ts";
 /** How many of the last lines of a text are shown. */
 const SECTION_LINES_MAX = 20;
 const MARGIN = 10;
+const NOTHING = { modified: [], untracked: [], unmerged: [] };
 
 interface Review extends Pick<LandingOrder, "task_id" | "title" | "branch" | "base" | "target"> {
   commits: string[];
@@ -60,19 +62,10 @@ async function learn(tree: StateTree, order: LandingOrder): Promise<Review> {
   const landed = await readChecked(repository, order);
   const tip = (await commitOf(call, `refs/heads/${branch}`)) ?? landed?.tip ?? base;
   const range = `${base}..${tip}`;
-  const stat = await gitLines(
-    call,
-    "diff",
-    "--numstat",
-    "--no-ext-diff",
-    "--no-textconv",
-    base,
-    tip,
-  );
-  const isHere = fs.existsSync(worktree);
-  const status = isHere
-    ? await gitLines({ cwd: worktree }, "status", "--porcelain", ...OWN_FILES)
-    : [];
+  const stat = await gitLines(call, "diff", "--numstat", base, tip);
+  const gitDir = fs.existsSync(worktree) ? findGitDir(repository, worktree) : undefined;
+  const { modified, untracked, unmerged } =
+    gitDir === undefined ? NOTHING : await statusOf(repository, { path: worktree, gitDir, branch });
   const place = await findTask(tree, task_id);
   const record = place === undefined ? undefined : readJsonObject(place.path);
   const run = findRun(tree, task_id, place, record);
@@ -92,7 +85,7 @@ async function learn(tree: StateTree, order: LandingOrder): Promise<Review> {
         deletions: numberOf(deletions),
       };
     }),
-    uncommitted: status.map((line) => line.slice(3)),
+    uncommitted: [...modified, ...unmerged, ...untracked],
     summary: summaryOf(record),
     verify: run === undefined ? "" : verifyEndOf(run),
     reviewer: reviewerOf(tree, order, tip),

@@ -43,7 +43,7 @@ function branchOf(gitDir: string): string | undefined {
 async function askBranch(cwd: string): Promise<string> {
   const { askGit } = await import("../../../git/run-git.ts");
   try {
-    const call = { cwd, answers: [1, 128] };
+    const call = { cwd, answers: [1, 128], isPlain: true };
     const head = await askGit(call, "symbolic-ref", "--quiet", "--short", "HEAD");
     if (head.code === 0) return head.out.toString().trim();
     const commit = await askGit(call, "rev-parse", "--quiet", "--verify", "HEAD");

@@ -1,0 +1,133 @@
+/** Which settings git obeys, and who is asked about a change of them. Real repositories; the runs are only announced. */
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import {
+  acceptSettings,
+  beginRun,
+  changesDuring,
+  changesOf,
+  changeText,
+  endRun,
+} from "../../src/git/kept-settings.ts";
+import { obeyed, settingsText } from "../../src/git/obeyed-settings.ts";
+import { atCommonDir, openRepository } from "../../src/git/repository.ts";
+import { gitText } from "../../src/git/run-git.ts";
+import { newRepository, repositoryAt, type TestRepository } from "../support/git-repository.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+interface Place {
+  repo: TestRepository;
+  commonDir: string;
+  /** The value that our git obeys; "" for none. */
+  obeys: (name: string) => Promise<string>;
+}
+
+function newPlace(): Place {
+  const repo = newRepository(join(tempDir(), "repo"));
+  const obeys = async (name: string): Promise<string> => {
+    const call = atCommonDir(await openRepository(repo.dir));
+    return gitText({ ...call, answers: [1] }, "config", "--get", name);
+  };
+  return { repo, commonDir: join(repo.dir, ".git"), obeys };
+}
+
+const run = (id: string): { id: string; tree: string } => ({ id, tree: "/tree" });
+
+test("a change of a person is obeyed from the next run on, one that came while a run was at work only when it is accepted", async () => {
+  const { repo, commonDir, obeys } = newPlace();
+  repo.git("config", "filter.x.clean", "mine");
+  // Nothing is known yet of who wrote it.
+  expect(await obeys("filter.x.clean")).toBe("");
+  await beginRun(commonDir, run("a"));
+  expect(await obeys("filter.x.clean")).toBe("mine");
+  repo.git("config", "filter.x.clean", "theirs");
+  repo.git("config", "user.name", "harmless");
+  expect(await obeys("filter.x.clean")).toBe("mine");
+  const { own, found } = await changesDuring(commonDir, run("a"));
+  expect(own).toMatchObject([{ names: ["filter.x.clean"], runs: ["a"] }]);
+  expect(found).toHaveLength(1);
+  expect((await changesDuring(commonDir, run("a"))).found).toEqual([]);
+  await endRun(commonDir, run("a"));
+  repo.git("config", "filter.y.clean", "mine");
+  await beginRun(commonDir, run("b"));
+  expect((await changesDuring(commonDir, run("b"))).own).toEqual([]);
+  expect([await obeys("filter.x.clean"), await obeys("filter.y.clean")]).toEqual(["mine", "mine"]);
+  expect(await obeys("user.name")).toBe("harmless");
+  await endRun(commonDir, run("b"));
+  expect(changesOf(commonDir, (id) => id === "a")).toHaveLength(1);
+  expect(await acceptSettings(commonDir)).toEqual(["filter.x.clean"]);
+  expect(await obeys("filter.x.clean")).toBe("theirs");
+  expect(changesOf(commonDir, () => true)).toEqual([]);
+});
+
+test("of several runs at work each is asked, and no run that began later or had ended", async () => {
+  const { repo, commonDir } = newPlace();
+  for (const id of ["early", "a", "b"]) await beginRun(commonDir, run(id));
+  await endRun(commonDir, run("early"));
+  fs.writeFileSync(join(commonDir, "hooks", "pre-commit"), "#!/bin/sh\n");
+  repo.git("config", "core.fsmonitor", "prog");
+  await beginRun(commonDir, run("late"));
+  for (const id of ["a", "b"]) {
+    const { own } = await changesDuring(commonDir, run(id));
+    expect(own).toMatchObject([
+      { names: ["core.fsmonitor", "hooks/pre-commit"], runs: ["a", "b"] },
+    ]);
+    expect(changeText("R", own[0] ?? fail())).toContain(
+      "while a and b ran, settings or hooks of R",
+    );
+  }
+  expect((await changesDuring(commonDir, run("late"))).own).toEqual([]);
+  // A run whose worker was killed begins again: what it may have done is not forgotten.
+  await beginRun(commonDir, run("a"));
+  expect((await changesDuring(commonDir, run("a"))).own).toHaveLength(1);
+});
+
+test("another repository at the same path is another one", async () => {
+  const { repo, commonDir, obeys } = newPlace();
+  repo.git("config", "filter.x.clean", "mine");
+  await beginRun(commonDir, run("a"));
+  await endRun(commonDir, run("a"));
+  fs.renameSync(repo.dir, `${repo.dir}-before`);
+  newRepository(repo.dir);
+  expect(await obeys("filter.x.clean")).toBe("");
+});
+
+test("our file gives git the same values, whatever they hold", () => {
+  const repo = newRepository(join(tempDir(), "repo"));
+  const values = ['a "b" \\ c', " x ", "#no comment; here", "two\nlines\tand a tab", "ü", ""];
+  const settings = values.map((value, n) => [`filter.a "q" \\ .b${n}.clean`, value] as const);
+  const file = join(repo.dir, "file");
+  fs.writeFileSync(file, settingsText([...settings, ["core.bare", null]]));
+  for (const [name, value] of settings)
+    expect(repositoryAt(repo.dir).git("config", "--file", file, "--get", name)).toBe(value);
+  expect(repo.git("config", "--file", file, "--type=bool", "--get", "core.bare")).toBe("true");
+});
+
+test("only the sections that git needs are obeyed, and without trust no program", () => {
+  const names = [
+    "alias.x",
+    "core.autocrlf",
+    "core.hookspath",
+    "core.worktree",
+    "diff.e.textconv",
+    "filter.x.clean",
+    "hook.h.command",
+    "include.path",
+    "merge.x.driver",
+    "extensions.objectformat",
+    "extensions.worktreeconfig",
+  ];
+  const kept = (isTrusted: boolean): string[] =>
+    obeyed(
+      names.map((name) => [name, "v"]),
+      isTrusted,
+    ).map(([name]) => name);
+  const data = ["core.autocrlf", "extensions.objectformat"];
+  expect(kept(false)).toEqual(data);
+  expect(kept(true).sort()).toEqual([...data, "filter.x.clean", "merge.x.driver"].sort());
+});
+
+function fail(): never {
+  throw new Error("there is none");
+}
