@@ -8,6 +8,7 @@ import { thisProcess } from "../../../src/host/identity.ts";
 import { machineMs } from "../../../src/host/system-clock.ts";
 import { treeIdOf } from "../../../src/host/tree-id.ts";
 import { type Ailment, findAilments } from "../../../src/parts/health/judge.ts";
+import { takeSnapshot } from "../../../src/view/snapshot-reader.ts";
 import { readSupervisor } from "../../../src/view/supervisor.ts";
 import { newPool, type Pool } from "../../support/pool.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -80,15 +81,29 @@ test("a full disk and what the system refuses are named", () => {
   });
 });
 
-test("neither a machine that slept for an hour nor a full disk makes a heartbeat late, and a supervisor that hangs does", () => {
+/** A tree with a supervisor that lives: this process. */
+function attendedTree() {
   const tree = stateTree(tempDir());
   const { place, startTicks } = thisProcess();
-  const beatMs = machineMs();
   const of = { pid: process.pid, place, start_ticks: startTicks, tree: treeIdOf(tree.dir) };
-  const write = (mono: unknown): void => {
-    const document = { ...of, nonce: "n", status: "running", heartbeat_mono_ms: mono };
-    fs.writeFileSync(tree.supervisor, JSON.stringify(document));
-  };
+  const write = (mono: unknown, more: object = {}): void =>
+    fs.writeFileSync(
+      tree.supervisor,
+      JSON.stringify({
+        ...of,
+        nonce: "n",
+        status: "running",
+        started_at: "2026-01-01T00:00:00.000Z",
+        heartbeat_mono_ms: mono,
+        ...more,
+      }),
+    );
+  return { tree, write };
+}
+
+test("neither a machine that slept for an hour nor a full disk makes a heartbeat late, and a supervisor that hangs does", () => {
+  const { tree, write } = attendedTree();
+  const beatMs = machineMs();
   const HOUR_MS = 3_600_000;
   /** The codes after so much time by the wall clock, and by the machine's clock, which does not count its sleep. */
   const after = (wallMs: number, monoMs: number): string[] => {
@@ -106,9 +121,21 @@ test("neither a machine that slept for an hour nor a full disk makes a heartbeat
   // An earlier version, and one that ran before the machine started again.
   write(undefined);
   expect(after(HOUR_MS, 0)).toEqual(["late"]);
-  Object.assign(of, { place: "0123456789ab" });
-  write(beatMs);
+  write(beatMs, { place: "0123456789ab" });
   expect(readSupervisor(tree, Date.now() + HOUR_MS, beatMs).heartbeat_age_ms).toBeGreaterThan(
     60_000,
   );
+});
+
+test("status names a supervisor that hangs, and what to do, but none after a machine has slept", () => {
+  const { tree, write } = attendedTree();
+  const MINUTES_MS = 120_000;
+  const told = (monoAgeMs: number): string[] => {
+    write(machineMs() - monoAgeMs);
+    const at = Date.now() / 1000 - MINUTES_MS / 1000;
+    fs.utimesSync(tree.supervisor, at, at);
+    return takeSnapshot(tree, Date.now()).obstacles.map((one) => `${one.what}: ${one.do}`);
+  };
+  expect(told(MINUTES_MS)).toEqual([expect.stringMatching(/heartbeat is late.*kill -CONT/)]);
+  expect(told(1000)).toEqual([]);
 });
