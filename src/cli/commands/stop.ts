@@ -1,10 +1,16 @@
 /** `stop`: ends the supervisor of a state tree, and waits until it is gone. */
 import { setTimeout as pause } from "node:timers/promises";
 import { ErrSupervisorGone } from "../../core/errors.ts";
+import { stateTree } from "../../core/state-tree.ts";
 import { findSupervisor, openControl, sendCommand } from "../../mailbox/commands/send-command.ts";
 import { withdraw } from "../../mailbox/submit/withdraw.ts";
+import { duration } from "../../text/render.ts";
+import { HANG_TODO, readSupervisor } from "../../view/supervisor.ts";
 import { defineCommand, durationOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
+
+/** A supervisor with an older heartbeat does not move (ms): not even a drain keeps it from its heartbeat. */
+const LATE_MS = 10_000;
 
 export const command = defineCommand({
   usage: "[--drain] [--timeout S]",
@@ -31,7 +37,7 @@ export const command = defineCommand({
     const deadline = performance.now() + limitMs;
     while (findSupervisor(ctx.stateDir)?.nonce === supervisor.nonce) {
       if (performance.now() > deadline) {
-        ctx.out.note(`pid ${supervisor.pid} has not ended in time`);
+        ctx.out.note(`pid ${supervisor.pid} has not ended in time${hangText(ctx.stateDir)}`);
         return EXIT.waitTimedOut;
       }
       await pause(20);
@@ -43,3 +49,10 @@ export const command = defineCommand({
     return EXIT.ok;
   },
 });
+
+function hangText(stateDir: string): string {
+  const { heartbeat_age_ms: ageMs } = readSupervisor(stateTree(stateDir), Date.now());
+  return ageMs !== null && ageMs > LATE_MS
+    ? `: it hangs since ${duration(ageMs)}. Do: ${HANG_TODO}`
+    : "";
+}

@@ -139,3 +139,18 @@ test("status names a supervisor that hangs, and what to do, but none after a mac
   expect(told(MINUTES_MS)).toEqual([expect.stringMatching(/heartbeat is late.*kill -CONT/)]);
   expect(told(1000)).toEqual([]);
 });
+
+test("a stop of a supervisor that hangs says so when its time is over", async () => {
+  const pool = newPool();
+  const { child, pid } = await pool.start();
+  child.kill("SIGSTOP");
+  const document = { ...pool.supervisor(), heartbeat_mono_ms: machineMs() - 20_000 };
+  fs.writeFileSync(join(pool.state, "supervisor.json"), JSON.stringify(document));
+  const at = Date.now() / 1000 - 20;
+  fs.utimesSync(join(pool.state, "supervisor.json"), at, at);
+  const { code, stderr } = await pool.run(["stop", "--timeout", "100ms"]);
+  expect(code).toBe(124);
+  expect(stderr).toMatch(
+    new RegExp(`pid ${pid} has not ended in time: it hangs since .*kill -KILL`),
+  );
+});
