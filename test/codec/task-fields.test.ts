@@ -181,6 +181,16 @@ describe("each field of the table", () => {
     for (const name of RESERVED_FIELDS) expect(text).toContain(`\`${name}\``);
   });
 
+  it("is in docs/tasks.md with the greatest length of each of its lists", () => {
+    const text = fs.readFileSync(new URL("../../docs/tasks.md", import.meta.url), "utf8");
+    const rows = text.split("\n").filter((line) => line.startsWith("| `"));
+    for (const [field, schema] of Object.entries(TaskSchema.properties))
+      for (const [, count] of JSON.stringify(schema).matchAll(/"maxItems":(\d+)/g)) {
+        const row = rows.find((line) => line.split("|")[1]?.includes(`\`${field}`));
+        expect(row, field).toContain(Number(count).toLocaleString("en"));
+      }
+  });
+
   it("has an option of `enqueue`, if that can set it", () => {
     const flags = new Set([...TASK_FIELDS.values()].flatMap(({ flag = [] }) => flag));
     // These set parts of a field, or belong to the command.

@@ -58,15 +58,24 @@ export function parseList(text: string): ParsedList {
   const reader = new LineReader();
   const lines: string[] = [];
   let start = text.startsWith(BYTE_ORDER_MARK) ? 1 : 0;
-  for (const part of text.slice(start).split(/(\r\n|\n|\r)/)) {
+  const parts = text.slice(start).split(/(\r\n|\n|\r)/);
+  const matterEnd = endOfFrontMatter(parts);
+  for (const [index, part] of parts.entries()) {
     if (/^[\r\n]/.test(part)) start += part.length;
     else {
-      reader.read(part, start, lines.length);
+      if (index > matterEnd) reader.read(part, start, lines.length);
       lines.push(part);
       start += part.length;
     }
   }
   return { lines, items: reader.items };
+}
+
+/** The index of the last line of the YAML at the beginning of a file, whose lists have no boxes; -1 without it. */
+function endOfFrontMatter([first = "", ...rest]: readonly string[]): number {
+  if (!/^---[ \t]*$/.test(first)) return -1;
+  const end = rest.findIndex((line) => /^(?:---|\.\.\.)[ \t]*$/.test(line));
+  return end === -1 ? -1 : end + 1;
 }
 
 class LineReader {

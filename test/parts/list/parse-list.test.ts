@@ -78,6 +78,34 @@ describe("what is a box", () => {
   });
 });
 
+describe("YAML at the beginning of the file", () => {
+  const yaml = lines("title: x", "steps:", "- [ ] none", "  - [x] none");
+
+  it.each([
+    ["", "---"],
+    ["\ufeff", "---"],
+    ["", "..."],
+  ])("has no boxes (after %j, up to %j)", (mark, end) => {
+    for (const eol of ["\n", "\r\n", "\r"]) {
+      const text =
+        mark + lines("---", yaml, end, "- [ ] one", "---", "- [ ] two").replaceAll("\n", eol);
+      expect(titlesOf(text)).toEqual(["one", "two"]);
+      const ticked = tickBoxes(
+        text,
+        itemsOf(text).map((item) => item.box),
+      );
+      expect(ticked).toBe(text.replace("[ ] one", "[x] one").replace("[ ] two", "[x] two"));
+      expect(itemsOf(text)[0]?.line).toBe(7);
+    }
+  });
+
+  it("is a rule if it does not end, or does not begin in the first line", () => {
+    expect(titlesOf(lines("---", "- [ ] one"))).toEqual(["one"]);
+    expect(titlesOf(lines("", "---", "- [ ] one", "---"))).toEqual(["one"]);
+    expect(titlesOf(lines("----", "- [ ] one", "----"))).toEqual(["one"]);
+  });
+});
+
 describe("what belongs to a box", () => {
   it("its indented lines, without their indentation", () => {
     const text = lines(
