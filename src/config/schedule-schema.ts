@@ -9,7 +9,9 @@ const Duration = (description: string) =>
   Type.Union(
     [
       Type.Number({ minimum: 0 }),
-      Type.String({ pattern: "^\\s*\\d+(\\.\\d+)?\\s*(ms|s|sec|m|min|h|d)?\\s*$" }),
+      Type.String({
+        pattern: "^\\s*(\\d+(\\.\\d+)?|(\\d+(\\.\\d+)?\\s*(ms|s|sec|m|min|h|d)\\s*)+)\\s*$",
+      }),
     ],
     { description: `${description}, such as 30s, 15m, 2h, 7d; a bare number means seconds` },
   );

@@ -18,6 +18,26 @@ it("takes a time of the day for the next one of that name, and a duration from n
     expect(() => readUntil(wrong, now), wrong).toThrow("wants a time of the day or a duration");
 });
 
+it("is what --delay of enqueue and edit takes, too", async () => {
+  const pool = newPool();
+  const dueOf = async (args: readonly string[]): Promise<number> => {
+    expect(await pool.run(args)).toMatchObject({ code: 0 });
+    return 1000 * JSON.parse(fs.readFileSync(join(pool.inbox, "a.json"), "utf8"))["not_before"];
+  };
+  const near = (found: number, wanted: number): void => {
+    expect(Math.abs(found - wanted)).toBeLessThan(timeLimitMs(60_000));
+  };
+  const due = await dueOf(["enqueue", "--id", "a", "--delay", "1h30m", "--", "true"]);
+  near(due, Date.now() + 5_400_000);
+  near(await dueOf(["edit", "a", "--delay", "2h"]), Date.now() + 7_200_000);
+  const clock = new Date(await dueOf(["edit", "a", "--delay", "07:05"]));
+  expect([clock.getHours(), clock.getMinutes(), clock.getSeconds()]).toEqual([7, 5, 0]);
+  expect(await dueOf(["edit", "a", "--delay", "0"])).toBeNaN();
+  const { code, stderr } = await pool.run(["edit", "a", "--delay", "noon"]);
+  expect(code).toBe(2);
+  expect(stderr).toContain('--delay wants a time of the day or a duration, found "noon"');
+});
+
 it("starts nothing after its time, lets what runs end, and leaves the rest in the inbox", async () => {
   const pool = newPool({ config: QUICK_CONFIG.replace("workers: 4", "workers: 1") });
   const go = join(pool.dir, "go");

@@ -18,13 +18,14 @@ import { safe } from "../../text/render.ts";
 import {
   type Context,
   defineCommand,
-  durationOption,
   type OptionTable,
   priorityOf,
   priorityOption,
+  textOption,
 } from "../shell/command-spec.ts";
 import { EXIT, exitCodeOf } from "../shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../shell/options.ts";
+import { readUntil } from "../shell/until.ts";
 
 const ACK_TIMEOUT_MS = 30_000;
 const GONE =
@@ -44,7 +45,7 @@ const edit = defineCommand({
   ],
   options: {
     priority: priorityOption("higher first"),
-    delay: durationOption("TIME", "not before this time has passed from now on; 0: at once"),
+    delay: textOption("TIME", "not before this time has passed, or comes: 5m, 07:00; 0: at once"),
     after: {
       type: "text",
       value: "ID",
@@ -62,9 +63,11 @@ const edit = defineCommand({
       return editByHand(ctx, trays, id, bytes);
     const members: Record<string, unknown> = {};
     if (priority !== undefined) members["priority"] = priorityOf(priority);
-    if (delay !== undefined)
-      members["not_before"] =
-        delay === 0 ? undefined : Math.ceil((systemClock.wallMs() + delay) / 1000);
+    if (delay !== undefined) {
+      const nowMs = systemClock.wallMs();
+      const atMs = readUntil(delay, nowMs, "--delay");
+      members["not_before"] = atMs === nowMs ? undefined : Math.ceil(atMs / 1000);
+    }
     if (after.length > 0) {
       const { metadata } = decodeTask(bytes, id).task;
       const inPlaceOf = { dependencies: undefined, depends_on: undefined };

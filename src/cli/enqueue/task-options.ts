@@ -16,6 +16,7 @@ import {
   textOption,
 } from "../shell/command-spec.ts";
 import { describeTree, type OpenMailbox, openMailbox } from "../shell/options.ts";
+import { readUntil } from "../shell/until.ts";
 import { checkSize, inheritedFrom, readEnvFile, readReferences } from "./surroundings.ts";
 
 const callbackOption = (when: string) =>
@@ -32,7 +33,7 @@ const TASK_OPTIONS = {
     many: true,
     help: "run only when this task or roadmap item has completed",
   },
-  delay: durationOption("TIME", "not before this time has passed: 30, 10s, 5m, 2h"),
+  delay: textOption("TIME", "not before this time has passed, or comes: 30, 5m, 1h30m, 07:00"),
   "max-attempts": numberOption("N", "how often it may run in all", {
     min: 1,
     max: MAX_ATTEMPTS_MAX,
@@ -172,7 +173,7 @@ export function fieldsOf(
     "not_before",
     options.delay === undefined
       ? undefined
-      : Math.ceil((systemClock.wallMs() + options.delay) / 1000),
+      : Math.ceil(readUntil(options.delay, systemClock.wallMs(), "--delay") / 1000),
   );
   put("group", options.group);
   put("weight", options.weight);

@@ -68,11 +68,15 @@ export function parseArguments(
   return { values, positionals, rest };
 }
 
-/** Milliseconds of "500ms", "10s", "5m", "2h", "1d", or a bare number of `unit`; undefined for other text. */
+/** Milliseconds of "500ms", "10s", "5m", "2h", "1d", "1h30m", or a bare number of `unit`; undefined for other text. */
 export function readDuration(text: string, unit: "ms" | "s"): number | undefined {
-  const match = /^(\d+(?:\.\d+)?)\s*(ms|s|sec|m|min|h|d)?$/.exec(text.trim());
-  if (match === null) return undefined;
-  const ms = Math.round(Number(match[1]) * (UNIT_MS[match[2] ?? unit] ?? Number.NaN));
+  const trimmed = text.trim();
+  if (!/^(?:\d+(?:\.\d+)?|(?:\d+(?:\.\d+)?\s*(?:ms|s|sec|m|min|h|d)\s*)+)$/.test(trimmed))
+    return undefined;
+  let sum = 0;
+  for (const [, count, of = unit] of trimmed.matchAll(/(\d+(?:\.\d+)?)\s*([a-z]+)?/g))
+    sum += Number(count) * (UNIT_MS[of] ?? Number.NaN);
+  const ms = Math.round(sum);
   return Number.isSafeInteger(ms) ? ms : undefined;
 }
 

@@ -1,20 +1,20 @@
-/** Reads the end of a run from a time of day (`07:00`) or a duration (`8h`). */
+/** Reads a time that is to come: a time of day (`07:00`) or a duration from now (`8h`). */
 import { ErrUsage } from "./command-spec.ts";
 import { readDuration } from "./parse.ts";
 
 /**
- * The end as epoch ms. A time of day is local and means the next time the clock shows it; a duration counts from now.
- * @throws ErrUsage
+ * The time as epoch ms. A time of day is local and means the next time the clock shows it; a duration counts from now.
+ * @param flag the option, for the error @throws ErrUsage
  */
-export function readUntil(text: string, nowMs: number): number {
+export function readUntil(text: string, nowMs: number, flag = "--until"): number {
   const [, hours, minutes] = /^(\d{1,2}):(\d{2})$/.exec(text.trim()) ?? [];
   if (hours !== undefined && Number(hours) < 24 && Number(minutes) < 60)
     return nextTimeOfDay(Number(hours), Number(minutes), nowMs);
   const ms = readDuration(text, "s");
   if (ms !== undefined) return nowMs + ms;
   throw new ErrUsage(
-    `--until wants a time of the day or a duration, found ${JSON.stringify(text)}`,
-    "for example 07:00, 23:30, 8h, 45m",
+    `${flag} wants a time of the day or a duration, found ${JSON.stringify(text)}`,
+    "for example 07:00, 23:30, 8h, 1h30m",
   );
 }
 
