@@ -1,4 +1,5 @@
 /** `enqueue --each`, `--shell`, `--verify`, `--dry-run`, and values from stdin. */
+import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -153,4 +154,76 @@ test("a prompt or a payload comes from stdin, and only one of them", async () =>
   expect(both.stderr).toContain("--prompt - and --payload - both want to read stdin");
   const empty = await cli(["enqueue", "--prompt", "-"], { input: "\n" });
   expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining("stdin is empty") });
+});
+
+test("{.}, {/} and {//} are parts of a path", async () => {
+  const tasks = await dryRun(
+    ["--each", "-", "--title", "{/}", "--", "cp", "{}", "{//}/out/{.}.txt"],
+    "a/b c.tar.gz\n/x.png\nplain\n.hidden\n",
+  );
+  expect(tasks.map(({ title, exec }) => [title, (exec as string[])[2]])).toEqual([
+    ["b c.tar.gz", "a/out/a/b c.tar.txt"],
+    ["x.png", "//out//x.txt"],
+    ["plain", "./out/plain.txt"],
+    [".hidden", "./out/.hidden.txt"],
+  ]);
+  const one = await dryRun(["--each", "-", "--", "wc", "{.}"], "a.b\n");
+  expect(one[0]?.["exec"]).toEqual(["wc", "a"]);
+});
+
+test("--verify takes the placeholders, and no line becomes a command", async () => {
+  const cli = newCli();
+  const evil = `$(touch pwned) '"; touch pwned; '.txt`;
+  for (const [line, wanted] of [
+    ["a {}", `a ${evil}`],
+    ['a "{}|{/}"', `a ${evil}|${evil}`],
+    ["a '{}'", `a ${evil}`],
+    ["a '{}'{}\"{}\"", `a ${evil}${evil}${evil}`],
+    ["{.} {#}", `${evil.slice(0, -4)} 1`],
+    ["\\' {}", `' ${evil}`],
+    ["none", "none"],
+  ] as const) {
+    const verify = `printf '%s\\n' ${line}`;
+    const args = ["enqueue", "--dry-run", "--each", "-", "--verify", verify, "--", "true"];
+    const { stdout } = await cli(args, { input: evil });
+    const [argv = []] = (JSON.parse(stdout) as { verify: string[][] }).verify;
+    const ran = spawnSync(argv[0] ?? "", argv.slice(1), { cwd: cli.dir, encoding: "utf8" });
+    expect(ran.stdout.split("\n").join(" ").trim(), line).toBe(wanted);
+    expect(fs.existsSync(join(cli.dir, "pwned")), line).toBe(false);
+  }
+});
+
+test("--dry-run --file checks all lines, prints the good ones and submits nothing; also of a batch", async () => {
+  const cli = newCli();
+  const good = '{"exec":["true"],"priority":1}';
+  const input = `${good}\n{"exec":[]}\n{"exec":["true"],"retries":1}\n`;
+  const tried = await cli(["enqueue", "--dry-run", "--file", "-"], { input });
+  expect(tried).toMatchObject({ code: 1, stdout: `${good}\n` });
+  expect(tried.stderr).toContain("line 2: exec: ");
+  expect(tried.stderr).toContain('line 3: "retries" is no field of a task');
+  expect(tried.stderr).toContain("2 lines would be refused");
+  const batch = await cli(["enqueue", "--dry-run", "--batch", "--file", "-"], { input });
+  expect(batch).toMatchObject({ code: 1, stdout: "" });
+  expect(batch.stderr).toContain('line 1: "priority" has no effect in a line of a batch');
+  const fine = await cli(["enqueue", "--dry-run", "--file", "-"], { input: good });
+  expect(fine).toEqual({ code: 0, stdout: `${good}\n`, stderr: "" });
+  expect(fs.existsSync(join(cli.dir, "state"))).toBe(false);
+  fs.writeFileSync(join(cli.dir, "todo.md"), "- [ ] a\n");
+  const list = await cli(["enqueue", "--dry-run", "--agent", "a", "--file", "todo.md"]);
+  expect(list).toMatchObject({ code: 2, stdout: "" });
+});
+
+test("--wait prints what the program wrote, after the id, also of one that failed", async () => {
+  const pool = newPool();
+  await pool.start();
+  const text = "\u001b[1mbold\u001b[0m\n\n  ünï";
+  const args = ["enqueue", "--wait", "--id", "a", "--", "printf", "%s", text];
+  expect(await pool.run(args)).toMatchObject({ code: 0, stdout: `a\n${text}` });
+  const failing = ["enqueue", "--wait", "--id", "b", "--max-attempts", "1"];
+  const failed = await pool.run([...failing, "--shell", "seq 100000; exit 7"]);
+  expect(failed.code).toBe(1);
+  expect(failed.stdout).toHaveLength("b\n".length + 588_895);
+  expect(failed.stderr).toContain("b failed");
+  const json = await pool.run(["enqueue", "--wait", "--id", "c", "--json", "--", "date"]);
+  expect(JSON.parse(json.stdout)).toMatchObject({ id: "c", status: "completed" });
 });

@@ -16,11 +16,12 @@ import { lookForTask } from "../../view/find-task.ts";
 import { buildTask } from "../enqueue/build-task.ts";
 import { enqueueFile } from "../enqueue/enqueue-file.ts";
 import { FieldCheck } from "../enqueue/field-check.ts";
+import type { TaskFile } from "../enqueue/task-file.ts";
 import { type EnqueueContext, OPTIONS, openInbox, refuseOthers } from "../enqueue/task-options.ts";
 import { tellAll } from "../enqueue/tell-all.ts";
 import { defineCommand, ErrUsage } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
-import { treeOf } from "../shell/options.ts";
+import { openSettings, treeOf } from "../shell/options.ts";
 import { waitForTasks } from "../wait/wait-for-tasks.ts";
 
 export const command = defineCommand({
@@ -29,9 +30,10 @@ export const command = defineCommand({
   details: [
     "Puts a task into the inbox and prints its id. If no supervisor runs, the next one takes the task up. The program after -- is started " +
       "directly, without a shell.",
+    "--wait waits for the end of the task and then prints what its program wrote, after the id. Exit code 1: the task has failed.",
     "An id that another task has already is refused with exit code 4. If it differs from that id only in case, the supervisor refuses it " +
       "later; --wait tells you so.",
-    "--each makes a task of each line of a file: {} is the line, {#} its number, in CMD, --prompt, --title, --cwd, --env and --dedup. A CMD " +
+    "--each makes a task of each line of a file: {} is the line, {#} its number, {.} the line without extension, {/} its file name, {//} its folder, in CMD, --prompt, --title, --cwd, --env and --dedup. A CMD " +
       'without {} gets the line as its last argument; a command line of --shell finds it in "$1". With --id ID the tasks are ID.1, ID.2 and ' +
       "so on, and sending them again changes nothing. Blank lines are left out. If one line is bad, nothing is submitted.",
     "A Markdown list, as todo.md, gives a task of each open box: `help list`. The other options then hold for each of them.",
@@ -91,7 +93,15 @@ export const command = defineCommand({
 
 /** Builds and checks the task, and prints it. */
 async function tryOne(ctx: EnqueueContext): Promise<number> {
-  if (ctx.options.file !== undefined) throw new ErrUsage("--dry-run and --file exclude each other");
+  const { file, batch: isBatch } = ctx.options;
+  if (file !== undefined) {
+    if ((await partOf(ctx, file)) !== undefined)
+      throw new ErrUsage("--dry-run takes no list", "mailchute list ls shows its boxes");
+    refuseOthers(ctx, "--file", new Set(["id", "file", "batch"]));
+    const { settings } = await openSettings(ctx);
+    const { tryFile } = await import("../enqueue/enqueue-file.ts");
+    return tryFile(ctx, settings.agents, file, isBatch);
+  }
   const { text } = buildTask(ctx, wallSeconds(systemClock));
   await ctx.out.raw(text);
   return EXIT.ok;
@@ -126,7 +136,13 @@ async function enqueueOne(ctx: EnqueueContext): Promise<number> {
   }
   const [settled] = (await waitForTasks(ctx, tree, [id], { areKnown: true, sinceMs })).settled;
   if (ctx.json) ctx.out.json({ ...answer, status: settled?.status ?? "unknown" });
-  else if (settled?.status === "failed") ctx.out.note(`${id} failed: ${safe(settled.error ?? "")}`);
+  else {
+    if (ctx.rest !== undefined || ctx.options.shell !== undefined) {
+      const { printOutput } = await import("../enqueue/print-output.ts");
+      await printOutput(ctx, tree, id);
+    }
+    if (settled?.status === "failed") ctx.out.note(`${id} failed: ${safe(settled.error ?? "")}`);
+  }
   return settled?.status === "completed" ? EXIT.ok : EXIT.failed;
 }
 
@@ -255,10 +271,14 @@ async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
 
 /** Undefined when no part handles the file. Then each of its lines is a task. */
 async function enqueueByPart(ctx: EnqueueContext, file: string): Promise<number | undefined> {
+  return (await partOf(ctx, file))?.enqueue(ctx, file);
+}
+
+async function partOf(ctx: EnqueueContext, file: string): Promise<TaskFile | undefined> {
   // Most files need no part. Do not load the list of parts for them.
   if (file === "-" || /\.(?:nd)?jsonl?$/i.test(file)) return undefined;
   const { TASK_FILES } = await import("../../app/task-files.ts");
-  return TASK_FILES.find((one) => one.fits(ctx, file))?.enqueue(ctx, file);
+  return TASK_FILES.find((one) => one.fits(ctx, file));
 }
 
 async function enqueueMany(ctx: EnqueueContext, file: string): Promise<number> {

@@ -1,4 +1,5 @@
 /** `enqueue --each`: makes a task from each line. It checks all lines before it submits the first task. */
+import { parse } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { ErrIo, messageOf } from "../../core/errors.ts";
 import { readInput } from "../../host/regular-file.ts";
@@ -10,6 +11,11 @@ import { tellAll } from "./tell-all.ts";
 
 /** For more lines than this, a batch is the right form. */
 const ITEMS_MAX = 100_000;
+
+/** What stands for a line, or for a part of it. */
+const PLACES = /\{(?:#|\.|\/\/?)?\}/g;
+/** All but the number of the line. */
+const OF_LINE = /\{(?:\.|\/\/?)?\}/;
 
 interface Item {
   text: string;
@@ -45,12 +51,12 @@ function refuseMisuse({ options, rest }: EnqueueContext): void {
   if (options.shell !== undefined && rest !== undefined)
     throw new ErrUsage("--shell and -- CMD exclude each other");
   // The shell would run commands from the text of a line.
-  if (options.shell?.includes("{}") === true)
+  if (options.shell !== undefined && OF_LINE.test(options.shell))
     throw new ErrUsage(
       "--shell holds {}, and a line could then be a command of its own",
       'write "$1" for the line and "$2" for its number',
     );
-  if (options.dedup !== undefined && !options.dedup.includes("{}"))
+  if (options.dedup !== undefined && !OF_LINE.test(options.dedup))
     throw new ErrUsage(
       "--dedup holds no {}: all tasks would be one",
       'for example --dedup "lint {}"',
@@ -77,16 +83,17 @@ function withPlaceholder(source: TaskSource): TaskSource {
 
 function hasPlace({ options, rest = [] }: TaskSource): boolean {
   const { prompt = "", cwd = "", env } = options;
-  return [...rest, ...env, prompt, cwd].some((text) => text.includes("{}"));
+  return [...rest, ...env, prompt, cwd].some((text) => OF_LINE.test(text));
 }
 
 /** @throws ErrUsage naming the line */
 function submissionOf(source: TaskSource, item: Item): NumberedSubmission {
   const { options, rest } = source;
   const { number, line } = item;
+  const values = valuesOf(item);
   // Replace by a function, because `$&` in a line must not act as a pattern.
   const fill = (text: string): string =>
-    text.replace(/\{(#?)\}/g, (_, sign) => (sign === "" ? item.text : String(number)));
+    text.replace(PLACES, (place) => values[PLACEHOLDERS.indexOf(place)] ?? place);
   const filled = (text: string | undefined): string | undefined =>
     text === undefined ? undefined : fill(text);
   const own: TaskSource = {
@@ -100,11 +107,12 @@ function submissionOf(source: TaskSource, item: Item): NumberedSubmission {
       cwd: filled(options.cwd),
       dedup: filled(options.dedup),
       env: options.env.map(fill),
+      verify: options.verify.map(inShell),
     },
   };
   try {
     // Leave out the time of creation, so that the same line makes the same task again.
-    const { id, text } = buildTask(own, undefined, undefined, [item.text, String(number)]);
+    const { id, text } = buildTask(own, undefined, undefined, values);
     return { id, bytes: Buffer.from(text, "utf8"), line };
   } catch (error) {
     throw new ErrUsage(`line ${line}: ${messageOf(error)}`, "nothing was submitted");
@@ -113,6 +121,31 @@ function submissionOf(source: TaskSource, item: Item): NumberedSubmission {
 
 /** No text of JavaScript is longer. */
 const INPUT_BYTES_MAX = 512 * 1024 * 1024;
+
+/** In a command line for the shell, they are "$1" to "$5". */
+const PLACEHOLDERS = ["{}", "{#}", "{.}", "{/}", "{//}"];
+
+/** The values of the placeholders, in their order. */
+function valuesOf({ text, number }: Item): string[] {
+  const { dir, base, ext } = parse(text);
+  const bare = ext === "" ? text : text.slice(0, -ext.length);
+  return [text, String(number), bare, base, dir === "" ? "." : dir];
+}
+
+/** A command line with the shell's parameters in place of the placeholders, because the shell would run commands from the text of a line. */
+function inShell(line: string): string {
+  let quote = "";
+  return line.replace(/\\.|["']|\{(?:#|\.|\/\/?)?\}/gs, (part) => {
+    const index = PLACEHOLDERS.indexOf(part);
+    if (index !== -1) {
+      const parameter = `\${${index + 1}}`;
+      return quote === '"' ? parameter : `${quote}"${parameter}"${quote}`;
+    }
+    if (part === quote) quote = "";
+    else if (quote === "" && part.length === 1) quote = part;
+    return part;
+  });
+}
 
 async function bytesOf(file: string): Promise<Buffer> {
   try {

@@ -1,13 +1,16 @@
 /** `enqueue --file`: submits one task per line, in groups, with each line's exact bytes. Bad lines are reported and counted. */
 import fs from "node:fs";
+import { decodeLine as decodeBatchLine } from "../../codec/batch-codec.ts";
 import { decodeLine } from "../../codec/task-codec.ts";
 import { ErrIo, messageOf } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { checkExec } from "../../core/matching.ts";
-import type { Task } from "../../core/task.ts";
+import type { AgentSettings } from "../../core/settings.ts";
 import { openInput } from "../../host/regular-file.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { newId } from "../../mailbox/files/random.ts";
+import { countText } from "../../text/render.ts";
+import { EXIT } from "../shell/exit-codes.ts";
 import { foundValue } from "../shell/found-value.ts";
 import type { OpenMailbox } from "../shell/options.ts";
 import { FieldCheck } from "./field-check.ts";
@@ -20,24 +23,65 @@ const CLOSING_BRACE = 0x7d;
 /** How many bytes of a file are read at once. */
 const READ_BYTES = 256 * 1024;
 
+type FileContext = Pick<EnqueueContext, "out" | "env" | "options">;
+
+/** The id of the task of a line. @throws JsonFault, ErrInvalidTask */
+type ReadLine = (text: Buffer, number: number) => string;
+
 /** @param onIds gets the ids of each group that is now in the inbox. @throws ErrIo when the file cannot be read */
-export async function enqueueFile(
-  ctx: Pick<EnqueueContext, "out" | "env" | "options">,
+export function enqueueFile(
+  ctx: FileContext,
   { trays, loaded }: OpenMailbox,
   file: string,
   onIds: (ids: readonly string[]) => void,
 ): Promise<SubmitCounts> {
   const groups = new SubmitGroups(ctx.out, trays, onIds);
+  return readFile(ctx, file, groups, taskReader(ctx, loaded.settings.agents));
+}
+
+/** Checks the lines and prints those that are good, without submitting them. @returns the exit code. @throws ErrIo */
+export async function tryFile(
+  ctx: FileContext,
+  agents: readonly AgentSettings[],
+  file: string,
+  isBatch: boolean,
+): Promise<number> {
+  const read = isBatch ? batchReader(ctx) : taskReader(ctx, agents);
+  const { bad } = await readFile(ctx, file, new SubmitGroups(ctx.out, undefined, () => {}), read);
+  if (bad > 0) ctx.out.note(`${countText(bad)} ${bad === 1 ? "line" : "lines"} would be refused`);
+  return bad > 0 ? EXIT.failed : EXIT.ok;
+}
+
+function taskReader(ctx: FileContext, agents: readonly AgentSettings[]): ReadLine {
   const fields = new FieldCheck(ctx);
-  const check = (task: Task): void => {
-    checkExec(task, loaded.settings.agents, { id: task.id });
+  return (text) => {
+    const task = decodeLine(text, () => newId(systemClock.wallMs()));
+    checkExec(task, agents, { id: task.id });
     fields.check(task, "task");
+    return task.id;
   };
+}
+
+function batchReader(ctx: FileContext): ReadLine {
+  const fields = new FieldCheck(ctx);
+  return (text, number) => {
+    const task = decodeBatchLine(text.toString("utf8"), ctx.options.id ?? "batch", number);
+    fields.check(task, "line");
+    return task.id;
+  };
+}
+
+async function readFile(
+  ctx: FileContext,
+  file: string,
+  groups: SubmitGroups,
+  read: ReadLine,
+): Promise<SubmitCounts> {
   for await (const lines of linesOf(file)) {
     for (const { bytes, number } of lines) {
       try {
         if (bytes === undefined) throw new Error(`the line is longer than ${TASK_BYTES_MAX} bytes`);
-        groups.add(submissionOf(bytes, number, check));
+        groups.add(submissionOf(bytes, number, read));
       } catch (error) {
         const found = foundValue(error, ctx.env);
         groups.noteBad(number, `${messageOf(error)}${found === undefined ? "" : `: ${found}`}`);
@@ -51,16 +95,10 @@ export async function enqueueFile(
 }
 
 /** The unchanged line becomes the file; a missing id is only in the file's name. @throws JsonFault, ErrInvalidTask */
-function submissionOf(
-  line: Buffer,
-  number: number,
-  check: (task: Task) => void,
-): NumberedSubmission {
+function submissionOf(line: Buffer, number: number, read: ReadLine): NumberedSubmission {
   const hasBreak = line.at(-1) === NEWLINE;
   const text = hasBreak ? line.subarray(0, -1) : line;
-  const task = decodeLine(text, () => newId(systemClock.wallMs()));
-  const { id } = task;
-  check(task);
+  const id = read(text, number);
   const isTrimmed = hasBreak && text[0] === BRACE && text.at(-1) === CLOSING_BRACE;
   const bytes = isTrimmed ? line : Buffer.from(`${text.toString("utf8").trim()}\n`, "utf8");
   return { id, bytes, line: number };

@@ -36,19 +36,26 @@ export class SubmitGroups {
     refused: 0,
     exitCode: EXIT.ok,
   };
-  private readonly out: Pick<Output, "note">;
-  private readonly trays: Trays;
+  private readonly out: Pick<Output, "note" | "raw">;
+  private readonly trays: Trays | undefined;
   private readonly onIds: (ids: readonly string[]) => void;
-  private readonly settled: SettledNames;
+  private readonly settled: SettledNames | undefined;
   private group: NumberedSubmission[] = [];
   private complaints = 0;
 
-  /** @param onIds gets the ids of each group that is now in the inbox */
-  constructor(out: Pick<Output, "note">, trays: Trays, onIds: (ids: readonly string[]) => void) {
+  /**
+   * @param trays undefined: the tasks are only printed
+   * @param onIds gets the ids of each group that is now in the inbox
+   */
+  constructor(
+    out: Pick<Output, "note" | "raw">,
+    trays: Trays | undefined,
+    onIds: (ids: readonly string[]) => void,
+  ) {
     this.out = out;
     this.trays = trays;
     this.onIds = onIds;
-    this.settled = new SettledNames(trays);
+    this.settled = trays && new SettledNames(trays);
   }
 
   get isFull(): boolean {
@@ -68,6 +75,10 @@ export class SubmitGroups {
     const { group, counts } = this;
     if (group.length === 0) return;
     this.group = [];
+    if (this.trays === undefined) {
+      for (const { bytes } of group) await this.out.raw(bytes);
+      return;
+    }
     const ids: string[] = [];
     for (const [index, outcome] of (await submitAll(this.trays, group, this.settled)).entries()) {
       if (outcome.outcome === "refused") {

@@ -152,7 +152,7 @@ export async function openInbox(ctx: EnqueueContext): Promise<OpenMailbox> {
 
 /**
  * The fields that the options set, without the id and the payload.
- * @param shellArgs the arguments "$1", "$2" and so on of the command line of `--shell`
+ * @param shellArgs the arguments "$1", "$2" and so on of command lines: `--shell` gets the first two, `--verify` all, if it names one
  * @throws ErrUsage
  */
 export function fieldsOf(
@@ -181,11 +181,11 @@ export function fieldsOf(
   put("agent", options.agent);
   put("prompt", options.prompt);
   put("capabilities", options.cap);
-  const exec = options.shell === undefined ? rest : shellOf(options.shell, shellArgs);
+  const exec = options.shell === undefined ? rest : shellOf(options.shell, shellArgs.slice(0, 2));
   put("exec", exec);
   put(
     "verify",
-    options.verify.map((line) => shellOf(line)),
+    options.verify.map((line) => shellOf(line, /\$\{?[1-5]/.test(line) ? shellArgs : [])),
   );
   for (const event of ["success", "failure", "settled"] as const) {
     const line = options[`on-${event}`];
