@@ -116,7 +116,7 @@ const STARTS = [
   "index.ts",
   "supervisor.ts",
   "worker/entry.ts",
-  ...["run", "worker", "clean", "show", "enqueue", "answer", "logs", "say"].map(
+  ...["run", "worker", "clean", "control", "show", "enqueue", "answer", "logs", "say"].map(
     (verb) => `cli/commands/${verb}.ts`,
   ),
   "cli/wait/open-tasks.ts",

@@ -36,7 +36,13 @@ export function compileCheck(schema: TSchema): (value: unknown) => SchemaFault |
     // For a pattern or a choice of forms, the description explains more than the library's message.
     const { description, pattern, anyOf } = first.schema;
     const isMeant = description !== undefined && (pattern ?? anyOf) !== undefined;
-    const expected = isMeant ? `expected ${description}` : lowerFirst(first.message);
+    const words = anyOf?.map((one: TSchema) => one["const"]);
+    const isChoice = words?.every((word: unknown) => typeof word === "string") === true;
+    const expected = isMeant
+      ? `expected ${description}`
+      : isChoice
+        ? `expected one of ${words.join(", ")}`
+        : lowerFirst(first.message);
     const what = shown === "" ? "the value" : shown;
     const { value: found } = first;
     return { message: `${what}: ${expected}, found ${shapeOf(found)}`, found };

@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type Cli, newCli, put } from "./run-cli.ts";
 
-/** A command line with a state tree that has nothing but settings, and none of these. */
-function newTree(): Cli {
+/** A command line with a state tree that has no settings. @param ids tasks that wait there */
+function newTree(...ids: string[]): Cli {
   const cli = newCli();
   put(cli, "config.yaml", "");
+  for (const id of ids) put(cli, `mailbox/inbox/${id}.json`, { exec: ["true"] });
   return cli;
 }
 
@@ -31,7 +32,7 @@ test("control pause enqueues a record with command pause and prints its id", asy
 });
 
 test("commands that could not be sent are not said to wait", async () => {
-  const cli = newTree();
+  const cli = newTree("one", "two");
   fs.mkdirSync(join(cli.dir, "state", "control"));
   fs.writeFileSync(join(cli.dir, "state", "control", "inbox"), "");
   const { code, stdout, stderr } = await cli(["cancel", "one", "two"]);
@@ -47,7 +48,7 @@ test("control set-workers --workers 3 has args {workers: 3}", async () => {
 });
 
 test("control cancel --node ID names the node, and does not end it for good", async () => {
-  const cli = newTree();
+  const cli = newTree("task-long");
   expect((await cli(["control", "cancel", "--node", "task-long"])).code).toBe(0);
   expect(waiting(cli)).toMatchObject([{ command: "cancel", args: { node: "task-long" } }]);
   expect(waiting(cli)[0]?.["args"]).not.toHaveProperty("final");
@@ -63,7 +64,7 @@ test.each([
   { args: ["cancel", "a"], command: "cancel", sent: { node: "a", final: true } },
   { args: ["cancel", "a", "--requeue"], command: "cancel", sent: { node: "a" } },
 ])("$args enqueues $command", async ({ args, command, sent }) => {
-  const cli = newTree();
+  const cli = newTree("a");
   expect((await cli(args)).code).toBe(0);
   expect(waiting(cli)).toMatchObject([{ command, args: sent }]);
 });

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { compileCheck } from "../../src/codec/schema.ts";
 import { TaskSchema } from "../../src/codec/task-codec.ts";
-import { Value } from "../../src/codec/typebox.ts";
+import { Type, Value } from "../../src/codec/typebox.ts";
 
 const VALUES: readonly unknown[] = [
   undefined,
@@ -56,4 +56,12 @@ it("what is no object does not fit", () => {
 
 it("of two bad members one is named", () => {
   expect(check({ id: "a", priority: "high", title: 1 })?.message).toMatch(/^(title|priority): /);
+});
+
+it("a wrong word is answered with the words that are allowed", () => {
+  const words = Type.Union(["now", "next"].map((word) => Type.Literal(word)));
+  const choice = compileCheck(Type.Object({ when: words }));
+  expect(choice({ when: "later" })?.message).toBe(
+    "when: expected one of now, next, found a text of 5 characters",
+  );
 });

@@ -6,7 +6,7 @@ import {
   readContinued,
   takeBackSession,
 } from "../../agents/stream/continued.ts";
-import { type SessionDocument, sessionOfRun } from "../../agents/stream/session-file.ts";
+import { sessionOfRun } from "../../agents/stream/session-file.ts";
 import { checkTask } from "../../codec/task-codec.ts";
 import { wallSeconds } from "../../core/clock.ts";
 import { ErrInvalidTransition } from "../../core/errors.ts";
@@ -19,13 +19,12 @@ import { submit } from "../../mailbox/submit/submit.ts";
 import { safe } from "../../text/render.ts";
 import { findRun, findTask, noSuchTask } from "../../view/find-task.ts";
 import { readJsonObject } from "../../view/scan.ts";
+import { type Session, sessionOfTask } from "../../view/session-of-task.ts";
 import { wantsWorktree, worktreeIdOf } from "../../worker/workspace.ts";
 import { defineCommand, textOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../shell/options.ts";
 import { waitForTasks } from "../wait/wait-for-tasks.ts";
-
-type Session = SessionDocument & { session_id: string };
 
 export const command = defineCommand({
   usage: "ID TEXT",
@@ -91,15 +90,14 @@ async function sessionOf(tree: StateTree, id: string): Promise<Session> {
       phase: "continue",
       hint: `tell it now: mailchute say ${id} TEXT`,
     });
-  const run = findRun(tree, id, place, readJsonObject(place.path));
-  const session = run === undefined ? undefined : sessionOfRun(run);
-  if (typeof session?.session_id !== "string")
+  const session = sessionOfTask(tree, place);
+  if (session === undefined)
     throw new ErrInvalidTransition(`${JSON.stringify(id)} has left no session to continue`, {
       id,
       phase: "continue",
       hint: "only coding agents have sessions, and they are kept as long as the task's runs",
     });
-  return session as Session;
+  return session;
 }
 
 type InWorktree = Pick<Task, "worktree" | "cwd" | "metadata" | "setup">;

@@ -1,5 +1,6 @@
 /** `control …` and its short forms such as `pause`: commands for a running supervisor. */
-import { messageOf } from "../../core/errors.ts";
+import { openIdReaders } from "../../app/id-readers.ts";
+import { ErrTaskNotFound, messageOf } from "../../core/errors.ts";
 import {
   awaitAcknowledgement,
   type SentCommand,
@@ -7,6 +8,7 @@ import {
 } from "../../mailbox/commands/send-command.ts";
 import { resultText } from "../../text/command-result.ts";
 import { safe } from "../../text/render.ts";
+import { findTask, noSuchTask } from "../../view/find-task.ts";
 import {
   type Context,
   defineCommand,
@@ -17,7 +19,7 @@ import {
 import { describeError, type ErrorReport } from "../shell/error-text.ts";
 import { EXIT, exitCodeOf } from "../shell/exit-codes.ts";
 import { giveCommand, noteIfAlone, TIMEOUT, timeoutOf, WAIT } from "../shell/give-command.ts";
-import { existingTree } from "../shell/options.ts";
+import { existingTree, openSettings } from "../shell/options.ts";
 
 /** Sends one command for each task before it waits for any. A refused command does not stop the others. */
 async function sendEach(
@@ -39,6 +41,7 @@ async function sendEach(
   };
   for (const args of each) {
     try {
+      await checkTask(ctx, args["node"]);
       const one = await sendCommand(ctx.stateDir, command, args);
       sent.push(one);
       if (!ctx.json && !isWaiting) ctx.out.line(one.id);
@@ -61,8 +64,19 @@ async function sendEach(
       refuse(one, error);
     }
   }
+  const placeOf = ({ args }: Pick<SentCommand, "args">): number =>
+    each.findIndex(({ node }) => node === args["node"]);
+  refused.sort((a, b) => placeOf(a) - placeOf(b));
   if (ctx.json) ctx.out.json({ sent, refused });
   return exitCode;
+}
+
+/** @throws ErrTaskNotFound when neither a tray nor the plan knows the id. A plan that cannot be read may know it */
+async function checkTask(ctx: Context<OptionTable>, id: unknown): Promise<void> {
+  const tree = existingTree(ctx);
+  if (typeof id !== "string" || (await findTask(tree, id)) !== undefined) return;
+  const isInPlan = await openIdReaders(tree, undefined).membership();
+  if (isInPlan?.(id) === false) throw noSuchTask(id, "cancel");
 }
 
 function workersOf(text: string | undefined): number {
@@ -115,6 +129,7 @@ const controlCommand = defineCommand({
       case "cancel":
         if (node === undefined)
           throw new ErrUsage("cancel needs --node ID", "usage: mailchute control cancel --node ID");
+        await checkTask(ctx, node);
         return giveCommand(ctx, "cancel", { node });
       default:
         return giveCommand(ctx, ctx.subcommand, {});
@@ -157,6 +172,13 @@ const resume = defineCommand({
     if (agent === undefined) return giveCommand(ctx, "resume", {});
     const { BreakerFile } = await import("../../agents/breaker/breaker-file.ts");
     const paused = new BreakerFile(existingTree(ctx).dir, agent).resume();
+    const { settings } = await openSettings(ctx);
+    if (paused === undefined && !settings.agents.some(({ name }) => name === agent))
+      throw new ErrTaskNotFound(`config.yaml has no agent ${JSON.stringify(agent)}`, {
+        id: agent,
+        phase: "resume",
+        hint: "`mailchute status` shows which agents are paused",
+      });
     if (ctx.json) ctx.out.json({ agent, resumed: paused !== undefined });
     else if (paused === undefined) ctx.out.note(`the agent ${safe(agent)} is not paused`);
     else ctx.out.line(`the tasks of ${safe(agent)} start again`);
@@ -170,7 +192,7 @@ const cancel = defineCommand({
   details: [
     "Ends tasks for good, waiting or running: their error record says kind cancelled. With --requeue a running task is stopped and put back " +
       "into the inbox, and uses up no attempt. Of several tasks, all are cancelled first, and then --wait waits for them. --json prints one object: " +
-      "the commands that were sent, and with --wait those that were refused.",
+      "the commands that were sent, and those that were refused. Exit code 3: no tray and no plan has the task.",
   ],
   options: {
     requeue: { type: "flag", help: "put the tasks back instead of ending them" },
@@ -181,8 +203,10 @@ const cancel = defineCommand({
     const each = [...new Set(ctx.positionals)].map((node) =>
       ctx.options.requeue ? { node } : { node, final: true },
     );
-    const [first = {}] = each;
-    return each.length === 1 ? giveCommand(ctx, "cancel", first) : sendEach(ctx, "cancel", each);
+    const [first] = each;
+    if (first === undefined || each.length > 1) return sendEach(ctx, "cancel", each);
+    await checkTask(ctx, first.node);
+    return giveCommand(ctx, "cancel", first);
   },
 });
 

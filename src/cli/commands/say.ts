@@ -17,6 +17,7 @@ import type { StateTree } from "../../core/state-tree.ts";
 import type { Task } from "../../core/task.ts";
 import { findTask, noSuchTask, type TaskPlace } from "../../view/find-task.ts";
 import { readJsonObject } from "../../view/scan.ts";
+import { sessionOfTask } from "../../view/session-of-task.ts";
 import { defineCommand, durationOption, ErrUsage, textOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { dropOf, insideRun } from "../shell/inside-run.ts";
@@ -92,7 +93,7 @@ export const command = defineCommand({
     const wanted = stateOf(ctx.options.wait);
     const deadlineMs = performance.now() + (ctx.options.timeout ?? Number.POSITIVE_INFINITY);
     const { state, isOver } = await waitFor(tree, id, box, n, wanted, deadlineMs);
-    const next = outlook(isLive, state, await findTask(tree, id));
+    const next = outlook(tree, isLive, state, await findTask(tree, id));
     if (ctx.json) ctx.out.json({ id, message: n, state, next });
     else {
       ctx.out.line(`message ${n} to ${id}: ${state}`);
@@ -126,13 +127,20 @@ async function openTask(tree: StateTree, id: string): Promise<TaskPlace> {
     throw new ErrInvalidTransition(`${JSON.stringify(id)} has ended, and its agent reads no more`, {
       id,
       phase: "say",
-      hint: `go on in its session: mailchute continue ${id} TEXT`,
+      hint: adviceFor(tree, place),
     });
   return place;
 }
 
 function hasEnded(place: TaskPlace | undefined): boolean {
   return place === undefined || place.state === "done" || place.state === "failed";
+}
+
+/** What to do for an ended task. `continue` refuses one without a session, such as a program's. */
+function adviceFor(tree: StateTree, place: TaskPlace): string {
+  return sessionOfTask(tree, place) === undefined
+    ? "it has left no session to go on in; make a new task: mailchute enqueue"
+    : `go on in its session: mailchute continue ${place.id} TEXT`;
 }
 
 /** Whether the agent that has the task takes messages while it runs. @throws ErrInvalidTransition when it is no coding agent */
@@ -168,10 +176,15 @@ async function waitFor(
 }
 
 /** What happens to the message next. */
-function outlook(isLive: boolean, state: MessageState, place: TaskPlace | undefined): string {
+function outlook(
+  tree: StateTree,
+  isLive: boolean,
+  state: MessageState,
+  place: TaskPlace | undefined,
+): string {
   if (state === "read") return "";
-  if (hasEnded(place))
-    return `the task has ended without it; go on in its session: mailchute continue ${place?.id ?? "ID"} TEXT`;
+  if (place === undefined) return "the task has ended without it";
+  if (hasEnded(place)) return `the task has ended without it; ${adviceFor(tree, place)}`;
   return place?.state === "running" && isLive
     ? "the agent runs, and reads it at its next step, or in one more run when its work is done"
     : "it is kept for the agent's next run of this task";

@@ -41,6 +41,8 @@ export const command = defineCommand({
     const isRun = dropOf({ env: own, stateDir }) !== undefined;
     if (isRun && as !== undefined)
       throw new ErrUsage("a run speaks as its agent", "leave out --as");
+    if (as?.toLowerCase() === "human")
+      throw new ErrUsage("--as: an agent cannot speak as human", "name an agent: --as june");
     const name = isRun ? undefined : (as ?? DEFAULT_NAME);
     const env = { ...own, [STATE_VARIABLE]: stateDir, MAILCHUTE_VIA: "mcp" };
     const server = new McpServer({

@@ -5,6 +5,8 @@
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { compileCheck, optional } from "../../codec/schema.ts";
 import { type TProperties, type TSchema, Type } from "../../codec/typebox.ts";
+import { NODE_STATUSES } from "../../core/roadmap.ts";
+import { LISTED_STATES } from "../../view/page-of-tasks.ts";
 
 /** Groups of tools that a person may allow. All clients may look, use mail, and enqueue tasks for agents of the settings. */
 export const GROUPS = ["exec", "control"] as const;
@@ -39,8 +41,16 @@ const Id = Type.String({ pattern: "^[^-\\u0000][^\\u0000]*$", maxLength: 256 });
 const Text = Type.String({ minLength: 1, maxLength: 65_536, pattern: "^[^\\u0000]*$" });
 const Texts = Type.Array(Text, { minItems: 1, maxItems: 100 });
 const TIME = "^[0-9][0-9A-Za-z:.-]*$";
-const STATUSES = "open, blocked, needs_human, done or failed";
 const Ids = Type.Array(Id, { minItems: 1, maxItems: 100 });
+
+/** One of these words. The schema lists them, and so does the error for another one. */
+function oneOf(words: readonly string[]): TSchema {
+  const description = `one of ${words.join(", ")}`;
+  return Type.Union(
+    words.map((word) => Type.Literal(word)),
+    { description },
+  );
+}
 
 interface Draft {
   input?: TProperties;
@@ -87,7 +97,7 @@ export const TOOLS: readonly Tool[] = [
   tool("status", "status", "What runs, what waits, and why nothing moves."),
   tool("tasks", "ls", "Lists tasks.", {
     optional: {
-      state_is: Type.String({ description: "waiting, ready, held, running, done or failed" }),
+      state_is: oneOf([...LISTED_STATES, "skipped"]),
       limit: Type.Integer({ minimum: 1, maximum: 1000 }),
     },
     words: (args) => given(args, ["state_is", "limit"]),
@@ -223,7 +233,7 @@ export const TOOLS: readonly Tool[] = [
     ],
   }),
   tool("plan_status", "node", "Changes the status of a node of the plan.", {
-    input: { id: Id, status: Type.String({ description: STATUSES, pattern: "^[a-z_]+$" }) },
+    input: { id: Id, status: oneOf([...NODE_STATUSES, "pending"]) },
     group: "control",
     words: ({ id, status }) => ["set-status", text(id), text(status)],
   }),

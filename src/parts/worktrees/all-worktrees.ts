@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { messageOf } from "../../core/errors.ts";
 import type { Settings } from "../../core/settings.ts";
+import { findCheckout } from "../../git/find-repository.ts";
 import { listWorktrees, openRepository, type Repository } from "../../git/repository.ts";
 import type { Worktree } from "../../git/snapshot.ts";
 import { listDir } from "../../host/list-dir.ts";
@@ -33,8 +34,14 @@ export async function findAll(
   const dir = fs.realpathSync(wanted);
   const repositories: Repository[] = [];
   const problems: string[] = [];
-  for (const commonDir of notedRepositories(dir)) {
+  const names = fs.readdirSync(dir).filter((name) => !name.startsWith("."));
+  // A worktree knows its repository in its new place once git has repaired it.
+  const places = names.map((name) => join(dir, name)).filter((path) => isThere(join(path, ".git")));
+  const linked = places.flatMap((path) => findCheckout(path)?.commonDir ?? []).filter(isThere);
+  for (const commonDir of new Set([...notedRepositories(dir), ...linked])) {
     try {
+      if (!isThere(commonDir) && linked.length > 0) continue;
+      if (!isThere(commonDir)) throw new Error(explainMoved(commonDir, places));
       repositories.push(await openRepository(commonDir));
     } catch (error) {
       problems.push(messageOf(error));
@@ -49,11 +56,21 @@ export async function findAll(
     }),
   );
   const known = new Set(found.map(({ id }) => id));
-  for (const name of fs.readdirSync(dir))
-    if (!name.startsWith(".") && !known.has(name))
+  for (const name of names)
+    if (!known.has(name))
       problems.push(`${join(dir, name)} is no worktree of a repository that mailchute knows`);
   found.sort((a, b) => (a.id < b.id ? -1 : 1));
   return { dir, repositories, found, problems };
+}
+
+function isThere(path: string): boolean {
+  return fs.existsSync(path);
+}
+
+function explainMoved(commonDir: string, worktrees: readonly string[]): string {
+  const words =
+    worktrees.length === 0 ? "" : ` ${worktrees.map((path) => JSON.stringify(path)).join(" ")}`;
+  return `there is no repository ${commonDir}: if it was moved, run in its new place: git worktree repair${words}`;
 }
 
 function notedRepositories(dir: string): string[] {

@@ -53,6 +53,13 @@ it("a client looks, writes under its name, reads its mail and gives an agent a t
   expect(await client.end()).toBe(0);
 });
 
+it.each(["human", "Human"])("a client cannot be %s", async (name) => {
+  const { pool } = newPlace();
+  const answer = await pool.run(["mcp", "--as", name], "");
+  expect(answer).toMatchObject({ code: 2, stdout: "" });
+  expect(answer.stderr).toContain("an agent cannot speak as human");
+});
+
 it("programs and control are there when a person allows them, and not otherwise", async () => {
   const { pool, start, tasks } = newPlace();
   const plain = start();
@@ -79,15 +86,18 @@ it("programs and control are there when a person allows them, and not otherwise"
 });
 
 it("a client cannot speak as a person, nor read a person's mail", async () => {
-  const { pool, said, start } = newPlace();
-  const client = start("--as", "human");
-  expect(await client.call("say", { to: ["coder"], text: "obey" })).toContain(
-    "an agent cannot speak as human",
-  );
-  expect(await client.call("ask", { question: "Really?" })).toContain("cannot speak as human");
-  await pool.run("say secret --to human --scope unknown:main".split(" "));
-  expect(await client.call("mail", { ack: true })).toContain("cannot speak as human");
-  expect(said()).toHaveLength(1);
+  // As the server calls the verbs; with another name it cannot be started.
+  const pool = newPool({ env: { MAILCHUTE_VIA: "mcp" } });
+  fs.appendFileSync(join(pool.state, "config.yaml"), AGENTS);
+  for (const words of [
+    "say obey --to coder --from human",
+    "ask Really? --from human",
+    "mail --ack",
+  ]) {
+    const { code, stderr } = await pool.run(words.split(" "));
+    expect(code, words).toBe(2);
+    expect(stderr, words).toContain("cannot speak as human");
+  }
 });
 
 function matching(pattern: RegExp): unknown {

@@ -263,6 +263,25 @@ describe("a tool", () => {
   };
   const single: Args = { ...full, to: "june" };
 
+  it("with a list of words names them when another word is given, and its schema lists them", () => {
+    const choices = TOOLS.flatMap(({ spec, check }) =>
+      Object.entries<{ anyOf?: { const?: unknown }[] }>(spec.inputSchema["properties"]).flatMap(
+        ([name, { anyOf = [] }]) =>
+          anyOf.length === 0 ? [] : [{ name, check, words: anyOf.map((one) => one.const), spec }],
+      ),
+    );
+    expect(choices.map(({ name, spec }) => `${spec.name}.${name}`)).toEqual([
+      "tasks.state_is",
+      "plan_status.status",
+    ]);
+    for (const { check, name, words } of choices) {
+      const checkWord = (word: unknown) =>
+        check({ ...(name === "status" ? { id: "a" } : {}), [name]: word });
+      expect(checkWord("bogus")?.message).toContain(`${name}: expected one of ${words.join(", ")}`);
+      for (const word of words) expect(checkWord(word)).toBeUndefined();
+    }
+  });
+
   it.each(TOOLS)("$spec.name says what its verb understands, whatever the texts", async (tool) => {
     const { required = [], properties } = tool.spec.inputSchema as unknown as {
       required?: string[];

@@ -70,7 +70,7 @@ async function list(
     rows.push({ ...holdings, repository: repository.commonDir, is_live, landing, reasons });
   }
   if (ctx.json) ctx.out.json({ worktrees: rows, problems });
-  else if (rows.length === 0) ctx.out.line("no task has a worktree");
+  else if (rows.length === 0) noteNone(ctx, problems);
   else {
     const cells = rows.map((row) => [safe(row.id), safe(row.branch)]);
     const texts = rows.map((row) => safe(holdsText(row)));
@@ -78,7 +78,12 @@ async function list(
       ctx.out.line(line);
   }
   if (!ctx.json) for (const problem of problems) ctx.out.note(safe(problem));
-  return EXIT.ok;
+  return rows.length === 0 && problems.length > 0 ? EXIT.failed : EXIT.ok;
+}
+
+/** With problems it is unknown whether there is one: their repository may have been moved. */
+function noteNone(ctx: Context, problems: readonly string[]): void {
+  if (problems.length === 0) ctx.out.line("no task has a worktree");
 }
 
 function holdsText(row: {
@@ -123,7 +128,11 @@ async function clean(
       const text = safe(cleanedText(tree, one, isDryRun));
       for (const line of ctx.isTerminal ? wrap(text, ctx.columns, 4) : [text]) ctx.out.line(line);
     }
-  if (!ctx.json && cleaned.length === 0) ctx.out.line("no task has a worktree");
+  if (!ctx.json && cleaned.length === 0) {
+    noteNone(ctx, all.problems);
+    for (const problem of all.problems) ctx.out.note(safe(problem));
+  }
+  if (cleaned.length === 0 && all.problems.length > 0) return EXIT.failed;
   // Only a named worktree that stays is a failure. Without names it is usual that some stay.
   return ids.length > 0 && cleaned.some(({ removed }) => !removed) ? EXIT.failed : EXIT.ok;
 }
