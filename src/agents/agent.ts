@@ -92,6 +92,8 @@ export interface Assignment {
   workspace?: { readonly cwd: string; readonly env: Readonly<Record<string, string>> };
   /** What a coding agent is told besides its task. */
   briefing?: Briefing;
+  /** The file that says how the check of the last run failed: see `worker/last-check.ts`. */
+  lastCheck?: string;
   /** What is left of the attempt's time limit (ms) after an earlier part of the attempt. Left out: all of it. */
   timeLeftMs?: number;
 }
@@ -115,6 +117,9 @@ export abstract class Agent {
   reopen(_assignment: Assignment): AttemptOutcome | undefined {
     return undefined;
   }
+
+  /** Called when the checks of a completed attempt have failed: the next run goes on in the same session. */
+  keepSession(_assignment: Assignment): void {}
 }
 
 /** Where the programs of an attempt run: its worktree, or a path relative to the directory that contains the state tree. */

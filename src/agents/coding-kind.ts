@@ -52,6 +52,10 @@ export class LoadedAgent extends Agent {
     return this.agent?.reopen(assignment);
   }
 
+  override keepSession(assignment: Assignment): void {
+    this.agent?.keepSession(assignment);
+  }
+
   private async load(): Promise<Agent> {
     const kind = await this.entry.load();
     // Two runs may begin at once. They share one agent, which counts failures in a row.

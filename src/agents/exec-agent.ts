@@ -1,7 +1,7 @@
 /** The kind of agent that is a program: a task's own `exec`, or the one that is configured. */
 import { join } from "node:path";
 import { type AttemptOutcome, outcomeOfExit } from "../core/outcome.ts";
-import { writeAnew } from "../host/regular-file.ts";
+import { tryReadText, writeAnew } from "../host/regular-file.ts";
 import { Agent, type Assignment, timeoutOf } from "./agent.ts";
 import { lastWords, runProgram } from "./program.ts";
 import { readReport } from "./report.ts";
@@ -34,6 +34,14 @@ export class ExecAgent extends Agent {
   }
 }
 
+/** How the check of the last run failed, for an agent; "" when there was no such check. */
+export function lastCheckText({ lastCheck }: Pick<Assignment, "lastCheck">): string {
+  const text = lastCheck === undefined ? undefined : tryReadText(lastCheck);
+  return text === undefined
+    ? ""
+    : `## The last check\n\nThe work of the last run was checked, and the check failed. Mend that:\n\n${text}`;
+}
+
 /** The packet of a task that belongs to no node: only its own prompt. */
 export function writePacket(assignment: Assignment): string {
   const { task, runDir } = assignment;
@@ -42,6 +50,7 @@ export function writePacket(assignment: Assignment): string {
     task.title === undefined ? "" : `# ${task.title}\n`,
     task.description ?? "",
     task.prompt ?? "",
+    lastCheckText(assignment),
   ];
   const text = `${parts.filter((part) => part !== "").join("\n\n")}\n`;
   writeAnew(packet, text);

@@ -250,6 +250,7 @@ function programEnvironment(
   env["MAILCHUTE_RESULT_FILE"] = join(assignment.runDir, "result.json");
   env["MAILCHUTE_PROGRESS_FILE"] = join(assignment.runDir, "progress");
   env[STATE_VARIABLE] = assignment.stateDir;
+  if (assignment.lastCheck !== undefined) env["MAILCHUTE_LAST_CHECK"] = assignment.lastCheck;
   if (assignment.dropDir !== undefined) env[DROP_VARIABLE] = assignment.dropDir;
   if (assignment.node !== undefined) {
     env["MAILCHUTE_PHASE"] = assignment.node.phase;

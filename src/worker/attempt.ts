@@ -1,4 +1,5 @@
 /** One attempt as a pipeline of named steps over one record: claimed → read → announced → run → decided → ended. */
+import fs from "node:fs";
 import {
   type Assignment,
   brokenAgent,
@@ -34,6 +35,7 @@ import { newSettlement, type Settlement } from "../mailbox/settle/settle.ts";
 import { withChecks } from "./checks.ts";
 import type { Drop } from "./drop.ts";
 import { judgeIdle, markStart } from "./expected-files.ts";
+import { keepLastCheck, lastCheckPath } from "./last-check.ts";
 import { explainUnlimited, limiterFor } from "./limited.ts";
 import type { AssignedAgent, Attempt, AttemptTools, RunHooks, Runner } from "./runner.ts";
 import { isVerified, runVerify } from "./verify.ts";
@@ -236,6 +238,7 @@ function assign(
     ...(agent.settings.kind === "module" || agent.settings === BUILT_IN_EXEC
       ? {}
       : { dropDir: dropDirOf(tools.tree, claim.name.id, subject.lease) }),
+    ...lastCheckOf(tools, claim, subject.lease),
     settings: tools.settings,
     stop,
     usage,
@@ -244,6 +247,16 @@ function assign(
     onStuck,
   };
   return { agent, assignment };
+}
+
+/** The text of the last check, if the task ran before. */
+function lastCheckOf(
+  { tree }: AttemptTools,
+  { name }: Claim,
+  lease: string,
+): Pick<Assignment, "lastCheck"> {
+  const path = lastCheckPath(tree.sessions, name.id, lease);
+  return name.attempt > 1 && fs.existsSync(path) ? { lastCheck: path } : {};
 }
 
 /** Runs the attempt in its own worktree. */
@@ -293,6 +306,7 @@ async function runPlain(
   const fault = await runVerify(assignment, limitMs, attempt.startedMonotonicMs, () =>
     trays.clock.monotonicMs(),
   );
+  if (keepLastCheck(assignment, fault)) agent.keepSession(assignment);
   return fault ?? agent.reopen(assignment) ?? outcome;
 }
 

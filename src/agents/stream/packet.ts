@@ -2,7 +2,7 @@
 
 import { readRegularText } from "../../host/regular-file.ts";
 import type { Assignment } from "../agent.ts";
-import { writePacket } from "../exec-agent.ts";
+import { lastCheckText, writePacket } from "../exec-agent.ts";
 import type { SessionDocument } from "./session-file.ts";
 
 /** The largest size of the news and the messages together (bytes). A message of a person may be longer. */
@@ -19,7 +19,7 @@ export function firstWords(
   isTold: boolean,
   messages: string,
 ): string {
-  const words = isTold ? resumePacketOf(session) : packetOf(assignment, session);
+  const words = isTold ? resumePacketOf(assignment, session) : packetOf(assignment, session);
   const { briefing } = assignment;
   const news = briefing?.news(Math.max(0, NEWS_BYTES_MAX - Buffer.byteLength(messages))) ?? "";
   const parts = [
@@ -49,9 +49,14 @@ function packetOf(
 }
 
 /** For a session that knows its task: says why it runs again. It does not repeat the task, because that would cost twice. */
-function resumePacketOf({ hand_off: handOff, has_news: hasNews }: SessionDocument): string {
+function resumePacketOf(
+  assignment: Assignment,
+  { hand_off: handOff, has_news: hasNews }: SessionDocument,
+): string {
   if (hasNews === true)
     return "You had done your work on this task. A message for you has come since: take it into account, and end the task again.\n";
+  const check = lastCheckText(assignment);
+  if (check !== "") return `You had ended this task.\n\n${check}`;
   const why = handOff === "" ? "" : `\n\nWhat is known of the last run:\n\n${handOff}`;
   return `Your last run of this task did not come to its end. Go on where you were; the task is as before. Look first at what is done already.${why}\n`;
 }

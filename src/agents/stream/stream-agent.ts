@@ -63,18 +63,28 @@ export class StreamAgent extends Agent {
 
   /** If a message came while the checks ran, the task runs once more. The end of the run has removed the session, so this restores it. */
   override reopen(assignment: Assignment): AttemptOutcome | undefined {
-    const { stateDir, task, runDir, claimFile } = assignment;
+    const { stateDir, task } = assignment;
     if (new SayBox(stateDir, task.id, false).unread().length === 0) return undefined;
+    this.restoreSession(assignment, true);
+    return GO_ON;
+  }
+
+  override keepSession(assignment: Assignment): void {
+    this.restoreSession(assignment, false);
+  }
+
+  /** Writes the session back that the end of the run has removed. */
+  private restoreSession(assignment: Assignment, hasNews: boolean): void {
+    const { stateDir, runDir, claimFile } = assignment;
     const session = sessionOfRun(runDir);
     const file = new SessionFile(stateTree(stateDir).sessions, sessionKey(assignment));
     try {
       // If the claim file is gone, another process has the task and its session.
       if (session !== undefined && fs.existsSync(claimFile))
-        file.write({ ...session, has_news: true });
+        file.write({ ...session, has_news: hasNews });
     } catch {
-      // The disk is full. The task reads the message in a new session.
+      // The disk is full. The task goes on in a new session.
     }
-    return GO_ON;
   }
 
   private async runInSession(assignment: Assignment): Promise<AttemptOutcome> {

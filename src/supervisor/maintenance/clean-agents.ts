@@ -9,8 +9,8 @@ import type { StateTree } from "../../core/state-tree.ts";
 import { nodeStorage } from "../../mailbox/files/node-storage.ts";
 import { type CleanPass, type CleanRules, namesIn, removeFile } from "./clean-pass.ts";
 
-/** `<id>@<submission>`, followed by `.<phase>` for a phase of a node. */
-const SESSION = /^(.+@[a-z0-9]+)(?:\.[a-z_]+)?\.json$/;
+/** `<id>@<submission>`, followed by `.<phase>` for a phase of a node, or by `.check` for the text of a failed check. */
+const SESSION = /^(.+@[a-z0-9]+)(?:\.[a-z_]+)?\.(?:json|txt)$/;
 
 export function* cleanAgents(
   tree: StateTree,

@@ -5,6 +5,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { type Agent, type Assignment, stoppedOutcome, timeoutOf } from "../../../agents/agent.ts";
+import { lastCheckText } from "../../../agents/exec-agent.ts";
 import { makeRunDir } from "../../../agents/program.ts";
 import { readResults, readTail } from "../../../agents/report.ts";
 import type { Clock } from "../../../core/clock.ts";
@@ -20,6 +21,7 @@ import { stateTree } from "../../../core/state-tree.ts";
 import { openToAppend, statOf, writeAnew, writeNew } from "../../../host/regular-file.ts";
 import { say } from "../../../host/say.ts";
 import type { KvStore } from "../../../kv/store.ts";
+import { keepLastCheck } from "../../../worker/last-check.ts";
 import { runVerify } from "../../../worker/verify.ts";
 import { judgePhase, type PhaseVerdict } from "./judge-phase.ts";
 import { cutBytes, fenced, flat } from "./markdown.ts";
@@ -105,9 +107,13 @@ async function runPhases(
     exitCode: last?.kind === "completed" ? last.exitCode : null,
   };
   const fault = await verify(run);
+  const repeated = phaseToRepeat(phases, undefined);
+  // The session that is kept is that of the last phase.
+  if (keepLastCheck(run.assignment, fault) && repeated === phases.at(-1))
+    run.agent.keepSession(inPhase(run.assignment, repeated));
   if (fault === undefined) return reopenLast(run, phases, log) ?? { outcome, envelope };
   if (fault.kind !== "failed") return judgePhase(fault, { by: "module" });
-  if (run.isHeld()) log.reopenFrom(phaseToRepeat(phases, undefined), phases);
+  if (run.isHeld()) log.reopenFrom(repeated, phases);
   const failed: Envelope = {
     ...envelope,
     status: "fail",
@@ -127,11 +133,15 @@ function reopenLast(
   const { agent, assignment } = run;
   const phase = phases.at(-1);
   if (phase === undefined || !run.isHeld()) return undefined;
-  const packetFile = join(assignment.runDir, "packet.md");
-  const again = agent.reopen({ ...assignment, node: { phase, packetFile, stdoutFrom: 0 } });
+  const again = agent.reopen(inPhase(assignment, phase));
   if (again === undefined) return undefined;
   log.reopenFrom(phase, phases);
   return judgePhase(again, { by: "module" });
+}
+
+function inPhase(assignment: Assignment, phase: Phase): Assignment {
+  const packetFile = join(assignment.runDir, "packet.md");
+  return { ...assignment, node: { phase, packetFile, stdoutFrom: 0 } };
 }
 
 async function verify(run: NodeRun): Promise<AttemptOutcome | undefined> {
@@ -163,7 +173,8 @@ async function runPhase(
     agent.settings.kind !== "module" &&
     task.exec === undefined &&
     agent.settings.result !== "optional";
-  const packet = renderFor(run, phase, phases, done, isRequired);
+  const check = lastCheckText(assignment);
+  const packet = `${renderFor(run, phase, phases, done, isRequired)}${check === "" ? "" : `\n${check}`}`;
   writeAnew(packetFile, packet);
   // Packets of earlier phases are kept, too, so their sizes add up.
   assignment.packetBytes = (assignment.packetBytes ?? 0) + Buffer.byteLength(packet);
