@@ -131,13 +131,14 @@ export async function noteSetup(
 async function see(call: GitCall, gitDir: string, tree: string | undefined): Promise<Seen> {
   const entries =
     tree === undefined ? new Map<string, TreeEntry>() : await entriesOfTree(call, tree);
-  const links = [...entries].filter(([, { mode }]) => mode === "160000").map(([path]) => path);
+  const links = new Set<string>();
+  for (const [path, { mode }] of entries) if (mode === "160000") links.add(path);
   return {
     call,
     gitDir,
     tree,
     entries,
-    found: walkFiles(call.cwd, new Set(links)),
+    found: walkFiles(call.cwd, links),
     known: readFilesIndex(gitDir) ?? { files: new Map(), inner: new Map() },
     hashes: new Map(),
     sources: new Map(),
@@ -251,10 +252,11 @@ async function splitIgnored(
 async function removedFiles({ call, found, entries }: Seen): Promise<string[]> {
   const hidden = [...found.inner.keys()].map((dir) => `${dir}/`);
   hidden.push(...found.unreadable);
-  const gone = [...entries].flatMap(([path, { mode }]) => {
-    if (found.files.has(path) || (mode === "160000" && isThere(call.cwd, path))) return [];
-    return hidden.some((dir) => path === dir || path.startsWith(dir)) ? [] : [path];
-  });
+  const gone: string[] = [];
+  for (const [path, { mode }] of entries) {
+    if (found.files.has(path) || (mode === "160000" && isThere(call.cwd, path))) continue;
+    if (!hidden.some((dir) => path === dir || path.startsWith(dir))) gone.push(path);
+  }
   if (gone.length === 0) return [];
   const { out } = await askGit({ ...call, answers: [128] }, "ls-files", "-t", "-z");
   const left = splitNul(out.toString("latin1")).filter((line) => line.startsWith("S "));

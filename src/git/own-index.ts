@@ -50,8 +50,8 @@ export async function entriesOfTree(call: GitCall, tree: string): Promise<Map<st
   for (const line of out.toString("latin1").split("\0")) {
     const tab = line.indexOf("\t");
     if (tab === -1) continue;
-    const [mode = "", , oid = ""] = line.slice(0, tab).split(" ");
-    entries.set(line.slice(tab + 1), { mode, oid });
+    const oid = line.slice(line.lastIndexOf(" ", tab) + 1, tab);
+    entries.set(line.slice(tab + 1), { mode: line.slice(0, line.indexOf(" ")), oid });
   }
   return entries;
 }

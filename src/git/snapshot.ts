@@ -17,6 +17,7 @@ import {
 import { unreachable } from "./refs.ts";
 import { atCommonDir, commitOf, type Repository } from "./repository.ts";
 import { askGit, type GitCall, gitLines, gitList, gitText } from "./run-git.ts";
+import { unmergedIn } from "./status.ts";
 import { onDisk, shown } from "./walk-files.ts";
 
 export interface Worktree {
@@ -168,8 +169,7 @@ async function commitTree(
 /** Undefined when there is no index yet. Puts unmerged entries under `.unmerged/<stage>/`. */
 async function treeOfIndex(call: GitCall, gitDir: string): Promise<string | undefined> {
   if (!fs.existsSync(join(gitDir, "index"))) return undefined;
-  const unmerged = await askGit(call, "ls-files", "--unmerged", "-z");
-  if (unmerged.out.length === 0) return gitText(call, "write-tree");
+  if ((await unmergedIn(call, gitDir)).length === 0) return gitText(call, "write-tree");
   const { out } = await askGit(call, "ls-files", "--stage", "-z");
   // Bytes, because paths need not be UTF-8: "<mode> <object> <stage>\t<path>".
   const entries = out

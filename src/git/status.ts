@@ -1,10 +1,11 @@
 /** Reads what a worktree holds, without changing anything in it. */
 import fs from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "../core/errors.ts";
 import { explainLook, lookAtFiles } from "./files-look.ts";
 import { findCheckout } from "./find-repository.ts";
 import { commitOf, type Repository } from "./repository.ts";
-import { type GitCall, gitList, gitText } from "./run-git.ts";
+import { askGit, type GitCall, gitList, gitText } from "./run-git.ts";
 import type { Worktree } from "./snapshot.ts";
 import { shown } from "./walk-files.ts";
 
@@ -52,7 +53,7 @@ export async function statusOf(
   };
   if (path === undefined) return status;
   const look = await lookAtFiles(call, gitDir, from);
-  const unmerged = await unmergedIn(call);
+  const unmerged = await unmergedIn(call, gitDir);
   const asked = ["diff-index", "--cached", "--name-only", "-z"];
   const staged = head === undefined ? [] : await gitList(call, ...asked, "HEAD");
   const isMerged = (name: string): boolean => !unmerged.includes(name);
@@ -76,7 +77,7 @@ export async function statusOfCheckout(
 ): Promise<Pick<WorktreeStatus, "modified" | "unmerged" | "operation">> {
   const gitDir = findCheckout(path)?.gitDir ?? join(path, ".git");
   const call: GitCall = { cwd: path, gitDir, env };
-  const unmerged = await unmergedIn(call);
+  const unmerged = await unmergedFiles(call);
   const asked = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=no"];
   const entries = await gitList(call, ...asked);
   const modified = entries.map((entry) => entry.slice(3)).filter((one) => !unmerged.includes(one));
@@ -89,7 +90,23 @@ export async function filesThatFit(call: GitCall, patterns: readonly string[]): 
   return gitList(call, "ls-files", "--others", "--ignored", ...excludes, "-z");
 }
 
-async function unmergedIn(call: GitCall): Promise<string[]> {
+/**
+ * Files of a worktree of ours that a merge has left for the run to solve. If a run has broken the index, there is nothing in it to
+ * save: it is put aside, and a new one has the files of the head.
+ */
+export async function unmergedIn(call: GitCall, gitDir: string): Promise<string[]> {
+  try {
+    return await unmergedFiles(call);
+  } catch (error) {
+    if (!/\bindex\b/.test(messageOf(error))) throw error;
+    const index = join(gitDir, "index");
+    fs.renameSync(index, `${index}.broken`);
+    await askGit(call, "read-tree", "HEAD");
+    return unmergedFiles(call);
+  }
+}
+
+async function unmergedFiles(call: GitCall): Promise<string[]> {
   const entries = await gitList(call, "ls-files", "--unmerged", "-z");
   return [...new Set(entries.map((entry) => entry.slice(entry.indexOf("\t") + 1)))];
 }

@@ -98,6 +98,12 @@ const ACTS: readonly string[] = [
   "git mv a.txt b$N.txt; echo moved >> b$N.txt",
   "mv a.txt A.TXT; echo case > A.TXT",
   "rm -rf docs",
+  "echo broken > $(git rev-parse --git-dir)/index",
+  "rm $(git rev-parse --git-dir)/index",
+  "mkfifo pipe$N; ln -s / root$N",
+  "rm -rf src; ln -s docs src",
+  "echo secret.txt >> $(git rev-parse --git-common-dir)/info/exclude; echo $N > secret.txt",
+  "rm .git",
 ];
 
 /** Acts whose file is sure to land, unless a later one is in the way. */

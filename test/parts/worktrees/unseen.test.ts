@@ -120,6 +120,22 @@ const BROKEN: readonly [what: string, one: Partial<Walk>, ...changes: Change[]][
     { file: "git/own-index.ts", from: "if (!isRefusal(error)) throw error;", to: "throw error;" },
   ],
   [
+    "work beside an index that a run has broken",
+    {
+      acts: [
+        {
+          script: "echo broken > $(git rev-parse --git-dir)/index; echo whole > whole.txt",
+          lands: ["whole.txt", "whole"],
+        },
+      ],
+    },
+    {
+      file: "git/status.ts",
+      from: "if (!/\\bindex\\b/.test(messageOf(error))) throw error;",
+      to: "throw error;",
+    },
+  ],
+  [
     "line ends that git would give back in another way",
     { settings: ["core.autocrlf=input"], acts: edit("printf 'a\\r\\nb\\n' > mixed.txt") },
     {
