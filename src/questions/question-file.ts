@@ -93,6 +93,7 @@ export function holdOf(id: string): string {
 /** Why this text is no valid answer; undefined when it is one. */
 export function explainBadAnswer(expects: Question["expects"], answer: string): string | undefined {
   if (answer.trim() === "") return "the answer is empty";
+  if (answer.includes("\u0000")) return "the answer holds a NUL character";
   if (expects === "limit" && readLimitAnswer(answer) === undefined)
     return `expected yes, no or a number, found ${JSON.stringify(answer.slice(0, 40))}`;
   return undefined;

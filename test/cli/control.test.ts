@@ -41,6 +41,14 @@ test("commands that could not be sent are not said to wait", async () => {
   expect({ code, stdout }).toEqual({ code: 73, stdout: "" });
 });
 
+test("0 slots are set, with a warning that nothing starts", async () => {
+  for (const args of [["set-workers"], ["control", "set-workers", "--workers"]]) {
+    const told = async (count: string) => (await newCli()([...args, count])).stderr;
+    expect(await told("0"), args[0]).toContain("with 0 slots no task starts");
+    expect(await told("1"), args[0]).not.toContain("0 slots");
+  }
+});
+
 test("control set-workers --workers 3 has args {workers: 3}", async () => {
   const cli = newTree();
   expect((await cli(["control", "set-workers", "--workers", "3"])).code).toBe(0);

@@ -174,3 +174,8 @@ describe("a question in a state tree", () => {
     expect(pool.alerts().filter(({ alert }) => alert === "budget")).toHaveLength(1);
   });
 });
+
+it("an answer with a NUL character is refused: no program takes it as an argument", () => {
+  expect(explainBadAnswer("text" as never, "a\0b")).toContain("NUL");
+  expect(explainBadAnswer("text" as never, "a b")).toBeUndefined();
+});

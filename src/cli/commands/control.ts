@@ -89,6 +89,13 @@ function workersOf(text: string | undefined): number {
   return Number(text);
 }
 
+function setSlots(ctx: Context<OptionTable>, text: string | undefined): Promise<number> {
+  const workers = workersOf(text);
+  if (workers === 0 && !ctx.json)
+    ctx.out.note("with 0 slots no task starts, until mailchute set-workers N");
+  return giveCommand(ctx, "set-workers", { workers });
+}
+
 const controlCommand = defineCommand({
   usage: "pause | resume | set-workers --workers N | replan | cancel --node ID",
   subcommands: {
@@ -125,7 +132,7 @@ const controlCommand = defineCommand({
     if (ctx.subcommand !== "cancel") only("node", node);
     switch (ctx.subcommand) {
       case "set-workers":
-        return giveCommand(ctx, "set-workers", { workers: workersOf(workers) });
+        return setSlots(ctx, workers);
       case "cancel":
         if (node === undefined)
           throw new ErrUsage("cancel needs --node ID", "usage: mailchute control cancel --node ID");
@@ -152,7 +159,7 @@ const setWorkers = defineCommand({
     "More slots are used at once. With fewer slots, no running task is stopped: slots go as tasks end.",
   ],
   options: { wait: WAIT, timeout: TIMEOUT },
-  run: (ctx) => giveCommand(ctx, "set-workers", { workers: workersOf(ctx.positionals[0]) }),
+  run: (ctx) => setSlots(ctx, ctx.positionals[0]),
 });
 
 const resume = defineCommand({

@@ -93,6 +93,11 @@ function timeText(ms: number): string {
   return ms % 60_000 === 0 ? localTime(ms) : `${localTime(ms).slice(0, 11)}${clockTime(ms)}`;
 }
 
+/** The time zone of this computer, in which all times are shown; that of a schedule may be another one. */
+function zoneName(): string {
+  return new Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
 interface Entry {
   name: string;
   when: string;
@@ -204,7 +209,7 @@ function show(ctx: Context, source: ScheduleSource, found: ScheduleFile): number
 function next(ctx: Context, schedule: Schedule, count: number): number {
   const times = timesAfter(schedule, Date.now(), count);
   if (ctx.json) ctx.out.json({ name: schedule.name, next: times });
-  else for (const ms of times) ctx.out.line(timeText(ms));
+  else for (const ms of times) ctx.out.line(`${timeText(ms)} ${zoneName()}`);
   if (times.length === 0) ctx.out.note(`${safe(schedule.name)} fires no more`);
   return EXIT.ok;
 }

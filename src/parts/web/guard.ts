@@ -47,11 +47,15 @@ export function refuse(
   return undefined;
 }
 
-/** The value of a cookie; undefined when it is missing or comes twice. */
-export function cookieIn({ cookie = "" }: IncomingHttpHeaders, name: string): string | undefined {
-  const found = cookie
+/** At most so many cookies of one name are looked at. */
+const COOKIES_MAX = 8;
+
+/** The values of a cookie. Browsers send another cookie of the same name, too, such as one with another path. */
+export function cookiesIn({ cookie = "" }: IncomingHttpHeaders, name: string): string[] {
+  return cookie
     .split(";")
     .map((part) => part.trim())
-    .filter((part) => part.startsWith(`${name}=`));
-  return found.length === 1 ? found[0]?.slice(name.length + 1) : undefined;
+    .filter((part) => part.startsWith(`${name}=`))
+    .slice(0, COOKIES_MAX)
+    .map((part) => part.slice(name.length + 1));
 }

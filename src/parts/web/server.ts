@@ -12,7 +12,7 @@ import { EventStream, type Wanted } from "./event-stream.ts";
 import { type Pages, routeOf } from "./find-page.ts";
 import {
   ACT_PATH,
-  cookieIn,
+  cookiesIn,
   KEY_HEADER,
   METRICS_PATH,
   PAGE_PATH,
@@ -141,8 +141,8 @@ export class WebServer {
     if (url.pathname.startsWith("/api/")) {
       const { sessions } = this.options;
       const key = headers[KEY_HEADER];
-      const id = cookieIn(headers, this.cookieName);
-      const secrets = [id, typeof key === "string" ? key : undefined] as const;
+      const ids = cookiesIn(headers, this.cookieName);
+      const secrets = [ids, typeof key === "string" ? key : undefined] as const;
       const isAllowed = () => sessions.isOpen(...secrets);
       const is = sessions.check(...secrets);
       if (is === "later")

@@ -56,15 +56,16 @@ export class Sessions {
   }
 
   /** Like `isOpen`, but counts wrong secrets. "later" after too many wrong ones; a right one passes even then. */
-  check(id: string | undefined, key: string | undefined): "open" | "wrong" | "later" {
-    if (this.isOpen(id, key)) return "open";
-    if (id === undefined && key === undefined) return "wrong";
+  check(ids: readonly string[], key: string | undefined): "open" | "wrong" | "later" {
+    if (this.isOpen(ids, key)) return "open";
+    if (ids.length === 0 && key === undefined) return "wrong";
     return this.wrongKeys.isOneTooMany() ? "later" : "wrong";
   }
 
-  isOpen(id: string | undefined, key: string | undefined): boolean {
-    if (id === undefined || key === undefined) return false;
-    return this.open.some((one) => isSame(id, one.id) && isSame(key, one.key));
+  /** @param ids the values of the cookie. One of them must be that of the session with this key */
+  isOpen(ids: readonly string[], key: string | undefined): boolean {
+    if (key === undefined) return false;
+    return this.open.some((one) => isSame(key, one.key) && ids.some((id) => isSame(id, one.id)));
   }
 }
 

@@ -43,7 +43,7 @@ const WAIT = { wait: true, timeout: EFFECT_MS };
 const Id = Type.String({ pattern: "^[^\\u0000-\\u001f]+$", maxLength: 256 });
 const One = Type.Array(Id, { minItems: 1, maxItems: 1 });
 const Ids = Type.Array(Id, { minItems: 1, maxItems: IDS_MAX });
-const Text = Type.String({ pattern: "^[^\\u0000]*\\S[^\\u0000]*$", maxLength: TEXT_MAX });
+const Text = Type.String({ pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$", maxLength: TEXT_MAX });
 const AllOf = Type.Object(
   {
     state: Type.Union(LISTED_STATES.map((state) => Type.Literal(state))),

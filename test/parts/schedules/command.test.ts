@@ -31,6 +31,9 @@ test("ls, show and next say when a schedule fires, and name a file that cannot b
     "02:30",
   ]);
   expect((next[0] ?? 0) > Date.now() && (next[0] ?? 0) <= Date.now() + 86_400_000).toBe(true);
+  const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const lines = (await pool.run(["schedule", "next", "nightly", "-n", "2"])).stdout.trim();
+  expect(lines.split("\n").map((line) => line.split(" ").slice(2).join(" "))).toEqual([zone, zone]);
   expect((await pool.run(["schedule", "show", "nightly"])).stdout).toMatch(
     /task +\{"exec":\["make","nightly"\]\}/,
   );

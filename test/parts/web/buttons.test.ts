@@ -45,6 +45,13 @@ it("no text is taken for an option of the command line", () => {
   });
 });
 
+it.each(["answer", "reject"])("no text of %s holds a NUL character, and none is blank", (verb) => {
+  const read = (text: string) => readWish(JSON.stringify({ verb, ids: ["a"], text }));
+  for (const text of ["\0", "a\0", "\0a", "a\0b", " \0 ", " ", ""])
+    expect(typeof read(text), JSON.stringify(text)).toBe("string");
+  for (const text of ["a", " a b\n"]) expect(read(text)).toMatchObject({ text });
+});
+
 it("the question of a long list names how many tasks it has, or at least how many", () => {
   const askOf = (count: number, isExact: boolean): string | undefined =>
     actsOnList({ state: "failed", q: "" }, { count, is_exact: isExact })[0]?.ask;
