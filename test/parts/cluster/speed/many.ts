@@ -16,6 +16,7 @@ import { CACHE } from "../nats/found.ts";
 import { Server } from "../nats/server.ts";
 import { PROMPT } from "./cluster.ts";
 import type { Found, MeasureOptions } from "./measures.ts";
+import { cpuMs } from "./processor.ts";
 import { median, row } from "./table.ts";
 
 const TASKS = 100_000;
@@ -99,10 +100,10 @@ cluster: {servers: ["${server.url}"], name: ${ORIGIN}}
   fill(pool, "far");
   const isSent = (): boolean => heldOf(pool).length >= MACHINES;
   await waitFor(isSent, { what: "tasks on their way", timeoutMs: 120_000 });
-  const beforeS = cpuS(bridge.pid);
+  const beforeS = cpuMs(bridge.pid) / 1000;
   const fromMs = performance.now();
   const cost = await costOf(pool, run);
-  const share = (cpuS(bridge.pid) - beforeS) / ((performance.now() - fromMs) / 1000);
+  const share = (cpuMs(bridge.pid) / 1000 - beforeS) / ((performance.now() - fromMs) / 1000);
   tell(`for machines: ${JSON.stringify(cost)}, ${heldOf(pool).length} on their way`);
   return { ...cost, bridge: share };
 }
@@ -182,14 +183,8 @@ async function costOf(pool: Pool, { pid }: Running): Promise<Cost> {
 }
 
 async function shareOf(pid: number, ms: number): Promise<number> {
-  const before = cpuS(pid);
+  const before = cpuMs(pid);
   const fromMs = performance.now();
   await wait(ms);
-  return (cpuS(pid) - before) / ((performance.now() - fromMs) / 1000);
-}
-
-function cpuS(pid: number): number {
-  const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / 100;
+  return (cpuMs(pid) - before) / (performance.now() - fromMs);
 }

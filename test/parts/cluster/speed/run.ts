@@ -1,5 +1,5 @@
 /**
- * The command line of the measurement: `npm run test:cluster-speed -- [--only rate,start,killed,growth,many] [--rounds N]`. Ends with 1
+ * The command line of the measurement: `npm run test:cluster-speed -- [--only rate,start,killed,growth,many,processor] [--rounds N]`. Ends with 1
  * when a goal is missed. The machine must have nothing else to do.
  */
 import { parseArgs } from "node:util";
@@ -14,6 +14,7 @@ import {
   measureRate,
   measureStart,
 } from "./measures.ts";
+import { measureProcessor } from "./processor.ts";
 import { goalLine, isMet } from "./table.ts";
 
 const MEASURES: Readonly<Record<string, (o: MeasureOptions) => Promise<Found>>> = {
@@ -22,6 +23,7 @@ const MEASURES: Readonly<Record<string, (o: MeasureOptions) => Promise<Found>>> 
   killed: measureKilled,
   growth: measureGrowth,
   many: measureMany,
+  processor: measureProcessor,
 };
 
 /** @returns the exit code */
