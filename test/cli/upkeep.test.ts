@@ -4,6 +4,9 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import type { OptionTable } from "../../src/cli/shell/command-spec.ts";
+import { SHARED_OPTIONS } from "../../src/cli/shell/options.ts";
+import { loadCommand, REGISTRY } from "../../src/cli/shell/registry.ts";
 import { newPool } from "../support/pool.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { type Cli, newCli, put } from "./run-cli.ts";
@@ -250,6 +253,59 @@ offer mailchute enq; offer mailchute enqueue --pri; offer mailchute ls --state-i
   expect(spawnSync("bash", ["-c", probe], { encoding: "utf8" }).stdout).toBe(
     "enqueue\n--priority\nfailed\n",
   );
+});
+
+test("the completion for bash offers for each option of each verb only what the verb takes", async () => {
+  const cli = newCli();
+  await cli(["enqueue", "--id", "job-1", "--", "true"]);
+  const bin = join(cli.dir, "mailchute");
+  fs.writeFileSync(bin, "#!/bin/sh\necho job-1\n", { mode: 0o755 });
+  expect((await cli(["completion", "ids"])).stdout).toBe("job-1\n");
+  const { stdout: script } = await cli(["completion", "bash"]);
+  const tables = new Map<string, OptionTable>();
+  for (const verb of Object.keys(REGISTRY)) {
+    const { options } = await loadCommand(verb);
+    tables.set(verb, { ...options, ...SHARED_OPTIONS });
+  }
+  const faultsOf = (text: string): string[] => {
+    const probes = [...tables].flatMap(([verb, table]) =>
+      Object.keys(table).map(
+        (name) => `printf "%s " ${verb} ${name}; offer mailchute ${verb} --${name} ""`,
+      ),
+    );
+    const probe = `${text}
+offer() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _mailchute; echo "\${COMPREPLY[*]}"; }
+cd "$(mktemp -d)"; ${probes.join("\n")}`;
+    const env = { ...process.env, PATH: `${cli.dir}:${process.env["PATH"]}` };
+    const { stdout } = spawnSync("bash", ["-c", probe], { encoding: "utf8", env });
+    return stdout
+      .trimEnd()
+      .split("\n")
+      .flatMap((line) => {
+        const [verb = "", name = "", ...offered] = line.trim().split(" ");
+        const table = tables.get(verb) ?? {};
+        const spec = table[name];
+        return offered
+          .filter((word) => {
+            if (spec === undefined) return true;
+            if ("value" in spec) {
+              const choices = spec.type === "text" ? (spec.choices ?? []) : [];
+              return !choices.includes(word) && !(spec.value === "ID" && word === "job-1");
+            }
+            const flag = word.replace(/^--(?:no-)?/, "");
+            return (
+              word.startsWith("--") &&
+              !Object.hasOwn(table, flag) &&
+              !Object.hasOwn(table, word.slice(2))
+            );
+          })
+          .map((word) => `${verb} --${name} offers ${word}`);
+      });
+  };
+  expect(faultsOf(script)).toEqual([]);
+  // As if the verb did not count: what one verb takes would be offered for all.
+  expect(faultsOf(script.replaceAll(/"[\w-]+ (--[\w-]+)"/g, '*" $1"'))).not.toEqual([]);
+  expect(script).toContain('"enqueue -s"');
 });
 
 test("what is dropped again just as it was runs no more, and everybody is told; retry --completed runs it again", async () => {
