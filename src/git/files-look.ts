@@ -31,11 +31,6 @@ export interface FilesLook {
   unreadable: string[];
 }
 
-export interface LookOptions {
-  /** False when a run may have changed the settings by which git would give files back. */
-  trustsSettings?: boolean;
-}
-
 interface Seen {
   call: GitCall;
   gitDir: string;
@@ -59,7 +54,6 @@ export async function lookAtFiles(
   call: GitCall,
   gitDir: string,
   tree: string | undefined,
-  { trustsSettings = true }: LookOptions = {},
 ): Promise<FilesLook> {
   const seen = await see(call, gitDir, tree);
   const { found, known, entries } = seen;
@@ -77,7 +71,7 @@ export async function lookAtFiles(
   const removed = await removedFiles(seen);
   const inner = await explainInner(call, gitDir, found.inner, known.inner, entries);
   const { unreadable } = found;
-  const taken = await takeAll(seen, { differ, modes, removed, inner, trustsSettings });
+  const taken = await takeAll(seen, { differ, modes, removed, inner });
   await remember(seen);
   return { ...taken, ignored, inner: inner.kept, unreadable };
 }
@@ -273,13 +267,12 @@ interface Differences {
   modes: ReadonlyMap<string, string>;
   removed: readonly string[];
   inner: Inner;
-  trustsSettings: boolean;
 }
 
 /** Makes the tree that git would commit, and finds the files that it would not give back as they are. */
 async function takeAll(
   seen: Seen,
-  { differ, modes, removed, inner, trustsSettings }: Differences,
+  { differ, modes, removed, inner }: Differences,
 ): Promise<Pick<FilesLook, "tree" | "modified" | "untracked" | "refused" | "bytes">> {
   const { call, gitDir, tree, entries, hashes } = seen;
   const none = { tree, modified: [], untracked: [], refused: new Map(), bytes: new Map() };
@@ -305,7 +298,7 @@ async function takeAll(
     const converted = differ.filter(
       (path) => !refused.has(path) && !fixed.has(path) && oidOf(path) !== hashes.get(path),
     );
-    const back = trustsSettings ? await givenBack(seen, index, converted) : new Set();
+    const back = await givenBack(seen, index, converted);
     const odd = converted.filter((path) => !back.has(path));
     for (const path of converted) if (back.has(path)) seen.sources.set(path, oidOf(path));
     return {

@@ -16,7 +16,7 @@ import {
 } from "./own-index.ts";
 import { unreachable } from "./refs.ts";
 import { atCommonDir, commitOf, type Repository } from "./repository.ts";
-import { askGit, type GitCall, gitLines, gitList, gitText } from "./run-git.ts";
+import { askGit, type GitCall, gitLines, gitText } from "./run-git.ts";
 import { unmergedIn } from "./status.ts";
 import { onDisk, shown } from "./walk-files.ts";
 
@@ -63,8 +63,6 @@ const SAME_TIME = { GIT_AUTHOR_DATE: "@0 +0000", GIT_COMMITTER_DATE: "@0 +0000" 
 const EARLIER_MAX = 1000;
 
 export interface SnapshotWish {
-  /** True: stores files without filters, because an agent may have set up a filter, which would run here. */
-  withoutFilters: boolean;
   /** Ignored files that the snapshot also takes. */
   more?: readonly string[];
 }
@@ -73,18 +71,14 @@ export interface SnapshotWish {
 export async function takeSnapshot(
   repository: Repository,
   worktree: Worktree,
-  { withoutFilters, more = [] }: SnapshotWish,
+  { more = [] }: SnapshotWish,
 ): Promise<Snapshot> {
   const { path, gitDir, branch } = worktree;
-  const settings = withoutFilters ? await switchFiltersOff(repository) : [];
-  const call: GitCall = { cwd: path ?? gitDir, gitDir, env: repository.env, settings };
+  const call: GitCall = { cwd: path ?? gitDir, gitDir, env: repository.env };
   const head = await commitOf(call, "HEAD");
   const headTree = head === undefined ? undefined : await treeOf(call, head);
   const index = await treeOfIndex(call, gitDir);
-  const look =
-    path === undefined
-      ? undefined
-      : await lookAtFiles(call, gitDir, headTree, { trustsSettings: !withoutFilters });
+  const look = path === undefined ? undefined : await lookAtFiles(call, gitDir, headTree);
   const files = look === undefined ? undefined : await treeOfFiles(call, gitDir, look, more);
   const held: [string, string][] = head === undefined ? [] : [["head", head]];
   const isStaged = index !== undefined && index !== headTree;
@@ -280,15 +274,4 @@ async function stashesOf(repository: Repository, branch: string): Promise<string
       return subject.startsWith(`WIP on ${branch}: `) || subject.startsWith(`On ${branch}: `);
     })
     .map((line) => line.slice(0, line.indexOf(" ")));
-}
-
-/** Settings that switch off every filter that the repository or the user has. */
-async function switchFiltersOff(repository: Repository): Promise<string[]> {
-  const call = { ...atCommonDir(repository), answers: [1] };
-  const names = await gitList(call, "config", "-z", "--name-only", "--get-regexp", "^filter\\.");
-  return [...new Set(names.map((name) => name.replace(/\.[^.]+$/, "")))].flatMap((filter) => [
-    `${filter}.clean=`,
-    `${filter}.process=`,
-    `${filter}.required=false`,
-  ]);
 }

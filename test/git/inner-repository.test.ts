@@ -20,7 +20,7 @@ function withSubmodule(dir: string): { repo: TestRepository; sub: TestRepository
 async function missingIn(repo: TestRepository): Promise<readonly string[]> {
   const worktree = { path: repo.dir, gitDir: join(repo.dir, ".git"), branch: "main" };
   const found = await openRepository(repo.dir);
-  return (await takeSnapshot(found, worktree, { withoutFilters: false })).missing;
+  return (await takeSnapshot(found, worktree, {})).missing;
 }
 
 const OWN = ["sub is a repository of its own"];

@@ -72,7 +72,6 @@ async function cleanOne(found: FoundWorktree, dir: string, wish: CleanWish): Pro
         worktree,
         id,
         attempt: 0,
-        withoutFilters: false,
         more: wish.withIgnored ? holdings.ignored : [],
       };
       const { snapshot, ref } = await removeWorktree(order, dir);

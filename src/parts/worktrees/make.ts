@@ -193,7 +193,7 @@ async function forget(
     });
   if (fs.existsSync(join(gitDir, "index"))) {
     const worktree = { path: undefined, gitDir, branch: branchOf(id) };
-    await saveWork({ repository, worktree, id, attempt: attempt - 1, withoutFilters: true });
+    await saveWork({ repository, worktree, id, attempt: attempt - 1 });
   }
   // git itself does not remove a directory with that mark. A run can only have left files in a worktree that was checked out.
   fs.rmSync(gitDir, { recursive: true, force: true });
@@ -211,8 +211,7 @@ async function saveRemoved(
   if ((await baseOf(repository, id)) === undefined) return;
   const gitDir = join(commonDir, "worktrees", basename(path));
   const worktree = { path: undefined, gitDir, branch: branchOf(id) };
-  if (isGone(worktree))
-    await saveWork({ repository, worktree, id, attempt: attempt - 1, withoutFilters: true });
+  if (isGone(worktree)) await saveWork({ repository, worktree, id, attempt: attempt - 1 });
 }
 
 /** Writes the files of the branch. Called only before the first run: a worktree without an index was never used. */
@@ -248,7 +247,7 @@ async function saveEarlier(
 ): Promise<void> {
   const { gitDir } = worktree;
   if (readMade(gitDir) === undefined) return;
-  await saveWork({ repository, worktree, id, attempt: attempt - 1, withoutFilters: false });
+  await saveWork({ repository, worktree, id, attempt: attempt - 1 });
 }
 
 function makeFolder(dir: string): string {

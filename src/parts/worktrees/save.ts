@@ -28,8 +28,6 @@ export interface SaveOrder {
   id: string;
   /** The run that did the work; 0 for work of a person, or of before the first run. */
   attempt: number;
-  /** See `takeSnapshot`. */
-  withoutFilters: boolean;
   /** Ignored files that are saved, too. */
   more?: readonly string[];
 }

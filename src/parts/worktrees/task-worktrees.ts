@@ -186,7 +186,7 @@ export class TaskWorktrees implements Workspaces {
     const worktree = asLeft(made.worktree);
     const id = worktreeIdOf(task);
     const isSuspect = await this.noteChanges(assigned, made);
-    const order: SaveOrder = { repository, worktree, id, attempt, withoutFilters: false };
+    const order: SaveOrder = { repository, worktree, id, attempt };
     // A node that asks a person goes on in its worktree after the answer.
     const isCompleted = outcome.kind === "completed" && outcome.verdict !== "checkpoint";
     if (isCompleted) await this.commit(order, task, isLastTry);
@@ -217,7 +217,7 @@ export class TaskWorktrees implements Workspaces {
         const holdings = await this.lookAt(repository, worktree, id);
         const reasons = reasonsToStay({ ...holdings, commits: 0 });
         if (reasons.length > 0) return reasons;
-        const save = { repository, worktree, id, attempt: 0, withoutFilters: false };
+        const save = { repository, worktree, id, attempt: 0 };
         const { snapshot } = await removeWorktree(save, dirname(path));
         if (snapshot.missing.length > 0) return [...snapshot.missing];
       }

@@ -166,7 +166,7 @@ export async function walk(dir: string, one: Walk, src: string): Promise<string[
   await mc.markReady("a", made);
   for (const { script } of one.acts) run(path, script);
   const there = filesIn(path);
-  const order = { repository, worktree, id: "a", attempt: 1, withoutFilters: false };
+  const order = { repository, worktree, id: "a", attempt: 1 };
   if (one.isCompleted) await mc.commitWork(order, { id: "a", exec: ["true"] } as never);
   await mc.saveWork(order);
   const holdings = await mc.lookAt(repository, worktree, "a", []);
@@ -219,7 +219,7 @@ export async function lostCommitsOf(
   const commits = run(worktree.path, `${commit}; ${acts}`).trim().split("\n");
   run(repo.dir, `git worktree remove --force ${worktree.path}; git branch -D mailchute/a`);
   const gone = { ...worktree, path: undefined };
-  await mc.saveWork({ repository, worktree: gone, id: "a", attempt: 1, withoutFilters: false });
+  await mc.saveWork({ repository, worktree: gone, id: "a", attempt: 1 });
   return commits.filter((one) => repo.git("for-each-ref", "--contains", one) === "");
 }
 
