@@ -308,7 +308,9 @@ async function keptFiles(
     if (/\/(?:base|ended|settings-changed)$/.test(ref)) continue;
     const to = join(dir, `kept${n}`);
     fs.mkdirSync(to, { recursive: true });
-    const env = { ...GIT_ENVIRONMENT, GIT_INDEX_FILE: join(dir, `index${n}`) };
+    const index = join(dir, `index${n}`);
+    const commonDir = join(repo.dir, ".git");
+    const env = { ...GIT_ENVIRONMENT, GIT_INDEX_FILE: index, GIT_COMMON_DIR: commonDir };
     const settings = ["core.sparseCheckout=false", "core.symlinks=true"];
     await write({ cwd: to, gitDir: join(repo.dir, ".git"), env, settings }, ref);
     for (const [name, contents] of filesIn(to)) kept.add(`${name}\0${contents}`);
