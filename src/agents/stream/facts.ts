@@ -24,6 +24,8 @@ export type TurnFault =
   | "config"
   /** The service refuses what this run has sent (400), such as a prompt that is too long or a broken image. */
   | "request"
+  /** The conversation is too long for the model. */
+  | "context"
   /** The session to resume does not exist. */
   | "lost_session"
   /** The program was asked to stop. */

@@ -16,8 +16,8 @@ export interface ProgramExit {
 /** A kind may need one more try before the outcome counts. */
 export type RunVerdict =
   | { next: "outcome"; outcome: AttemptOutcome }
-  /** The session to resume is gone. The agent runs once more, in a new session with a hand-off. */
-  | { next: "fresh_session" };
+  /** The session is gone, or too long for the model. The agent runs once more, in a new session with a hand-off. */
+  | { next: "fresh_session"; isTooLong?: true };
 
 /** How much of a message of the program is in a record (characters). */
 const MESSAGE_MAX = 4000;
@@ -35,6 +35,8 @@ export interface RunFacts {
    * Finds the fault in the last words of a program whose stream has no end. Undefined when they name no fault.
    */
   faultOfLastWords?: (lastWords: string) => TurnFault | undefined;
+  /** A new session was begun before because the old one was too long. */
+  hasOverflowed?: boolean;
   /** We stopped the program when only its background tasks went on, so its exit code means nothing. */
   hasStoppedBackground?: boolean;
 }
@@ -42,6 +44,10 @@ export interface RunFacts {
 export function judgeRun(state: RunState, exit: ProgramExit, facts: RunFacts): RunVerdict {
   const fault = state.lastEnd === undefined ? wordsOf(exit, facts) : state.lastEnd.fault;
   if (fault === "lost_session" && facts.isResumed) return { next: "fresh_session" };
+  // Without an answer the task itself is too long, and no new session helps.
+  const isLong = facts.isResumed || state.hasAnswered;
+  if (fault === "context" && isLong && facts.hasOverflowed !== true)
+    return { next: "fresh_session", isTooLong: true };
   return { next: "outcome", outcome: outcomeOf(state, exit, facts) };
 }
 
@@ -68,7 +74,9 @@ function outcomeOf(state: RunState, exit: ProgramExit, facts: RunFacts): Attempt
       more,
     );
   }
-  if (state.denied.length > 0) return denied(state, more);
+  // A run that went another way has done its work: the checks decide.
+  if (state.denied.length > 0 && state.toolsDone === 0 && state.changedFiles === 0)
+    return denied(state, more);
   const early = facts.hasStoppedBackground === true ? undefined : earlyExit(state, exit, more);
   if (early !== undefined) return early;
   const output = end.text === "" ? state.lastText : end.text;
@@ -77,10 +85,19 @@ function outcomeOf(state: RunState, exit: ProgramExit, facts: RunFacts): Attempt
     // Keep the end, where a node's result is.
     output: output.slice(-RESULT_SCAN_BYTES_MAX),
     verdict: "unknown",
-    verdictReason:
-      facts.hasStoppedBackground === true ? "its background tasks went on and were stopped" : "",
+    verdictReason: reasonOf(state, facts),
     exitCode: exit.exitCode,
   };
+}
+
+function reasonOf({ denied: tools }: RunState, { hasStoppedBackground }: RunFacts): string {
+  const reasons = [
+    ...(hasStoppedBackground === true ? ["its background tasks went on and were stopped"] : []),
+    ...(tools.length > 0
+      ? [`it was not allowed to use ${[...new Set(tools)].join(", ")}, and went another way`]
+      : []),
+  ];
+  return reasons.join("; ");
 }
 
 /** Its last turn ended well, but the program had a bad exit code, or ended before all was done. */
@@ -144,6 +161,7 @@ function outcomeOfFault(
           };
     case "config":
       return failed("config", "ErrAgentConfig", text, { canRetry: false });
+    case "context":
     case "request":
       return failed("agent", "ErrAgentRequest", text, { canRetry: false });
     case "lost_session":

@@ -30,6 +30,7 @@ import { provesPacket } from "./session-proof.ts";
 const HAND_OFF_MAX = 4000;
 /** The reason for the end of a run whose process was killed. */
 const CUT_OFF = "It was cut off: the process that ran it was killed.";
+const TOO_LONG = "Its conversation had become too long for the model.";
 /** The shortest time between two copies of that text while it runs, in case its process is killed (ms). */
 const KEEP_MS = 5000;
 
@@ -125,6 +126,10 @@ export class RunRecorder {
     this.log.close();
     const isGone = outcome === undefined;
     const why = isGone ? "" : whyOf(outcome);
+    if (verdict.next === "fresh_session" && verdict.isTooLong === true) {
+      session.overflowed = true;
+      session.hand_off = handOffOf(TOO_LONG, state.lastText) || session.hand_off;
+    }
     const left: SessionDocument = {
       ...session,
       session_id: isGone ? null : (state.sessionId ?? session.session_id),

@@ -1,6 +1,6 @@
 /** The state of a run of a coding agent, from the facts of its stream: whether it is over, and whether it succeeded. Pure. */
 import { isDeepStrictEqual } from "node:util";
-import type { Fact, TurnEnd, Usage } from "./facts.ts";
+import { type Fact, isAnswer, type TurnEnd, type Usage } from "./facts.ts";
 
 export const NO_USAGE: Usage = {
   inputTokens: 0,
@@ -31,6 +31,10 @@ export interface RunState {
   lastStatus: number | undefined;
   denied: string[];
   changedFiles: number;
+  /** How many tool calls ended well. */
+  toolsDone: number;
+  /** The model has answered in this run. */
+  hasAnswered: boolean;
   /** The open turn has said or done something. */
   hasContent: boolean;
   /** The tokens of the session before this run, and up to the end of the last turn. */
@@ -69,6 +73,8 @@ export function newRunState(booked = NO_USAGE): RunState {
     lastStatus: undefined,
     denied: [],
     changedFiles: 0,
+    toolsDone: 0,
+    hasAnswered: false,
     hasContent: false,
     bookedTokens: tokensOf(booked),
     tokensBefore: tokensOf(booked),
@@ -122,6 +128,9 @@ export function tokensOf({ inputTokens, outputTokens }: Usage): number {
 
 /** Adds a fact to the state. */
 export function applyFact(state: RunState, fact: Fact): void {
+  if (isAnswer(fact)) state.hasAnswered = true;
+  // It goes on, so the request that failed before has succeeded.
+  if (CONTENT.has(fact.fact)) state.lastStatus = undefined;
   if (CONTENT.has(fact.fact) && !(fact.fact === "said" && fact.text.trim() === ""))
     state.hasContent = true;
   switch (fact.fact) {
@@ -149,6 +158,7 @@ export function applyFact(state: RunState, fact: Fact): void {
       return;
     case "tool_ended":
       state.openTools.delete(fact.id);
+      if (!fact.isError && (fact.exitCode ?? 0) === 0) state.toolsDone++;
       return;
     case "tool_denied":
       state.denied.push(fact.name);

@@ -33,6 +33,8 @@ export interface SessionDocument {
   continues?: string;
   /** True when the last run had done its work, and another run follows because of a message. */
   has_news?: boolean;
+  /** True when a session before this one had become too long for the model. It is replaced only once. */
+  overflowed?: boolean;
   /** How the last run of the task failed, and how many runs in a row failed like this. */
   failing?: { how: string; count: number };
   updated_at: number;

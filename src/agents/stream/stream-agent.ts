@@ -5,6 +5,7 @@
 import fs from "node:fs";
 import { join, sep } from "node:path";
 import type { Writable } from "node:stream";
+import { compact } from "../../core/compact.ts";
 import { type AttemptOutcome, failed, retryPolicyOf } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
@@ -22,10 +23,12 @@ import { AgentAlerts } from "./agent-alerts.ts";
 import type { AgentProgram } from "./agent-program.ts";
 import { enterAccount } from "./choose-account.ts";
 import { beginWith } from "./continued.ts";
+import type { Fact } from "./facts.ts";
 import { MessageFeed } from "./message-feed.ts";
 import { firstWords } from "./packet.ts";
 import { judgeRun, type RunFacts, type RunVerdict } from "./run-outcome.ts";
 import { RunRecorder } from "./run-recorder.ts";
+import { applyFact } from "./run-state.ts";
 import { countFailure } from "./same-failure.ts";
 import { SayBox } from "./say-box.ts";
 import { newSession, type SessionDocument, SessionFile, sessionOfRun } from "./session-file.ts";
@@ -41,6 +44,15 @@ const PAUSED_AGAIN_MS = 60_000;
 
 /** Its work is done, but a message is unread. So the task runs once more, which uses up no attempt. */
 const GO_ON: AttemptOutcome = { kind: "released", message: "a message for it has come" };
+const SILENT_QUOTA: Fact = {
+  fact: "turn_ended",
+  end: {
+    fault: "limit",
+    text: "the service answered 429, and the program was silent since",
+    answers: undefined,
+    denied: [],
+  },
+};
 const NEXT_RUN: RunVerdict = { next: "outcome", outcome: GO_ON };
 
 export class StreamAgent extends Agent {
@@ -91,13 +103,8 @@ export class StreamAgent extends Agent {
     const accounts = accountsOf(this.settings);
     const file = new SessionFile(stateTree(assignment.stateDir).sessions, sessionKey(assignment));
     const cwd = realpath(workDirOf(assignment));
-    const fresh = newSession({
-      task_id: assignment.task.id,
-      agent: this.name,
-      kind: this.settings.kind,
-      account: accounts[0] ?? "default",
-      cwd,
-    });
+    const of = { task_id: assignment.task.id, agent: this.name, kind: this.settings.kind, cwd };
+    const fresh = newSession({ ...of, account: accounts[0] ?? "default" });
     const budget = new RunBudget(assignment, this.settings);
     // Do this before reading the session's document, because it may change that.
     await budget.bookLeft();
@@ -122,7 +129,9 @@ export class StreamAgent extends Agent {
       const first = await this.runOnce(assignment, session, file, { gate, budget });
       if (first.next === "outcome") return first.outcome;
       // Begin a new session, which is told what the old one did. It resumes nothing, so this happens only once.
-      const again = { ...fresh, account: gate.account, hand_off: session.hand_off };
+      const { hand_off, overflowed } = session;
+      const anew = newSession({ ...of, account: gate.account });
+      const again = { ...anew, hand_off, ...compact({ overflowed }) };
       const second = await this.runOnce(assignment, again, file, { gate, budget });
       return second.next === "outcome"
         ? second.outcome
@@ -209,6 +218,7 @@ export class StreamAgent extends Agent {
       {
         isResumed: sessionId !== undefined,
         wasRefused: session.was_refused,
+        hasOverflowed: session.overflowed === true,
         nowMs: Date.now(),
         faultOfLastWords: (words) => this.program.faultOfLastWords(words),
         hasStoppedBackground: watch.ownStop === "background",
@@ -291,12 +301,15 @@ export class StreamAgent extends Agent {
     words: string,
   ): RunVerdict {
     const { outcome } = end;
+    // Some programs wait in silence for as long as the service told them to.
+    const isQuota = ownStop === "idle" && recorder.state.lastStatus === 429;
+    if (isQuota) applyFact(recorder.state, SILENT_QUOTA);
     if (halt !== undefined && outcome?.kind === "released" && outcome.message === "budget")
       return { next: "outcome", outcome: halt };
     if (recorder.hasLostSession) return { next: "fresh_session" };
     // The program had finished its work but did not exit. The outcome of its work counts.
     const isDone = ownStop === "lingering" || ownStop === "background";
-    const isJudged = outcome === undefined || isDone || isSignal(outcome);
+    const isJudged = outcome === undefined || isDone || isSignal(outcome) || isQuota;
     if (!isJudged) return { next: "outcome", outcome };
     const exitCode = isDone ? 0 : end.outcome === undefined ? end.exitCode : null;
     const signal = !isDone && outcome?.kind === "failed" ? outcome.signal : null;

@@ -44,7 +44,8 @@ export function faultOfResult(result: Json, error: string | undefined): TurnFaul
   const isBad = textAt(result, "subtype")?.startsWith("error") === true || BAD_ENDS.has(reason);
   if (result["is_error"] === false && !isBad) return undefined;
   if ((textsAt(result, "errors") ?? []).some(isLostSession)) return "lost_session";
-  // The conversation is too long for the model: neither the account nor the settings are at fault.
+  if (reason === "prompt_too_long") return "context";
+  // Neither the account nor the settings are at fault.
   if (reason !== "" && reason !== "api_error") return "other";
   return faultOfRequest(result, error);
 }

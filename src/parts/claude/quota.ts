@@ -4,7 +4,10 @@ import { readEpochMs } from "../../agents/stream/read-values.ts";
 import { isObject } from "../../core/json-object.ts";
 import { type Json, numberAt, objectAt, textAt } from "./fields.ts";
 
-/** One fact for each window. An event that names no window or refuses nothing also gives one without a window. */
+/**
+ * One fact for each window. An event that names no window or refuses nothing also gives one without a window. The program calls each 429 a
+ * refusal until the end of a window, even if the service says in the same answer that no window is full. Then no time is known.
+ */
 export function quotaOf(info: Json): Fact[] {
   const isRejected = textAt(info, "status") === "rejected";
   const named = textAt(info, "rateLimitType");
@@ -12,18 +15,23 @@ export function quotaOf(info: Json): Fact[] {
   if (named !== undefined && !isObject(windows[named])) windows[named] = info;
   const facts: Fact[] = [];
   // A fact without a window is about the whole account. It comes first, because the facts of a window are more exact.
-  const isBare = Object.keys(windows).length === 0;
-  if (!isRejected || isBare) facts.push(quota(isBare ? info : {}, null, isRejected));
-  for (const [name, window] of Object.entries(windows)) {
-    if (!isObject(window)) continue;
-    // A full window does not stop an account that may exceed it.
-    facts.push(quota(window, name, isRejected && (name === named || isFull(window))));
-  }
+  const all = Object.entries(windows).flatMap(([name, window]): [string, Json][] =>
+    isObject(window) ? [[name, window]] : [],
+  );
+  const isRefusing = ([name, window]: [string, Json]): boolean =>
+    isRejected && (isFull(window) || (name === named && !isOpen(window)));
+  if (!isRejected || !all.some(isRefusing)) facts.push(quota({}, null, isRejected));
+  // A full window does not stop an account that may exceed it.
+  for (const one of all) facts.push(quota(one[1], one[0], isRefusing(one)));
   return facts;
 }
 
 function isFull(window: Json): boolean {
-  return textAt(window, "status") === "rejected";
+  return textAt(window, "status") === "rejected" || (numberAt(window, "utilization") ?? 0) >= 1;
+}
+
+function isOpen(window: Json): boolean {
+  return textAt(window, "status")?.startsWith("allowed") === true;
 }
 
 function quota(from: Json, window: string | null, isRejected: boolean): Fact {

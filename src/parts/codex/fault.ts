@@ -23,8 +23,12 @@ const BILLING = /quota exceeded|billing|insufficient_quota|out of credits/i;
 const WRONG_MODEL =
   /\bmodel\b.*(does not exist|not supported|not found)|model_not_found|model provider .* not found|no longer supported/i;
 
+/** The conversation is too long for the model. */
+const CONTEXT = /ran out of room in the model's context|context_length_exceeded|context window/i;
+
 /** The order matters: a message about a usage limit offers to buy credits, but is not about billing. */
 const WORDS: readonly (readonly [TurnFault, RegExp])[] = [
+  ["context", CONTEXT],
   ["lost_session", /no rollout found|thread not found|no saved session/i],
   ["limit", /usage limit|rate limit|too many requests/i],
   ["config", BILLING],
@@ -49,6 +53,7 @@ const CODES: Readonly<Record<string, TurnFault>> = {
   unauthorized: "auth",
   modelNotFound: "config",
   badRequest: "request",
+  contextWindowExceeded: "context",
 };
 
 /** The reason stands at the beginning of a message, so no more than this is searched (characters). */
@@ -65,6 +70,7 @@ export function faultOfMessage(fullMessage: string): TurnFault {
 }
 
 function faultOfRefusal(message: string): TurnFault {
+  if (CONTEXT.test(message)) return "context";
   return BILLING.test(message) || WRONG_MODEL.test(message) ? "config" : "request";
 }
 
@@ -77,7 +83,8 @@ export function statusOfMessage(message: string): number | null {
 /** The fault of an error of the app-server: `{message, codexErrorInfo}`. */
 export function faultOfTurnError(message: string, info: unknown): TurnFault {
   // An account that must pay has the code of a usage limit, but waiting does not help.
-  if (faultOfMessage(message) === "config") return "config";
+  const said = faultOfMessage(message);
+  if (said === "config" || said === "context") return said;
   const status = statusOfErrorInfo(info);
   const fault = status === null ? undefined : faultOfStatus(status);
   if (fault !== undefined) return fault;

@@ -19,6 +19,8 @@ interface Case {
   files?: readonly string[];
   /** Which starts resumed the session of the first one; default: all but the first. */
   starts: number;
+  /** Each start begins a new session. */
+  isAnew?: boolean;
   /** Turns that were paid for. */
   paid: number;
   /** Outcomes that were booked. */
@@ -35,6 +37,7 @@ interface Case {
 const PROGRAMS = ["claude", "codex", "server"] as const;
 type Program = (typeof PROGRAMS)[number];
 const DONE = { say: "Done." };
+const FULL = "Codex ran out of room in the model's context window. Start a new thread.";
 const result = (more: object): Step => ({ line: { type: "result", ...more } });
 
 const CASES: readonly Case[] = [
@@ -142,7 +145,7 @@ const CASES: readonly Case[] = [
     what: "a success that is an error",
     kinds: ["claude"],
     turns: [[{ say: "Prompt is too long" }, { runaway: true }]],
-    ends: { kind: "agent", code: "ErrAgentFailed" },
+    ends: { kind: "agent", code: "ErrAgentRequest" },
     maxAttempts: 1,
     starts: 1,
     paid: 1,
@@ -209,6 +212,44 @@ const CASES: readonly Case[] = [
     starts: 1,
     paid: 1,
     booked: ["failed"],
+  },
+  {
+    what: "a tool denied, and another way that worked",
+    turns: [[{ deny: "Bash" }, { run: "true" }, DONE]],
+    ends: { output: "Done." },
+    starts: 1,
+    paid: 1,
+    booked: ["completed"],
+  },
+  {
+    what: "a session that became too long",
+    kinds: ["claude"],
+    turns: [[{ run: "true" }, { say: "Half." }, { runaway: true }], [DONE]],
+    ends: { output: "Done." },
+    starts: 2,
+    isAnew: true,
+    paid: 2,
+    booked: ["lost_session", "completed"],
+  },
+  {
+    what: "a thread that became too long",
+    kinds: ["codex", "server"],
+    turns: [[{ run: "true" }, { say: "Half." }, { fail: 400, message: FULL }], [DONE]],
+    ends: { output: "Done." },
+    starts: 2,
+    isAnew: true,
+    paid: 1,
+    booked: ["completed"],
+  },
+  {
+    what: "a thread that is too long again in its new session",
+    kinds: ["codex", "server"],
+    turns: [[{ run: "true" }, { fail: 400, message: FULL }]],
+    ends: { kind: "agent", code: "ErrAgentRequest" },
+    starts: 2,
+    isAnew: true,
+    paid: 0,
+    booked: [],
   },
   {
     what: "nothing said, and no file",
@@ -325,7 +366,8 @@ describe.each(PROGRAMS)("%s", (program) => {
         error: expect.stringMatching(error),
       });
     }
-    expectStarts(id, one.starts);
+    if (one.isAnew === true) expectAnew(id, one.starts);
+    else expectStarts(id, one.starts);
     const costs = bench.costs(id);
     expect(costs.map(({ outcome }) => outcome)).toEqual(one.booked);
     const tokens = costs.reduce((sum, { input_tokens: input }) => sum + input, 0);
@@ -362,6 +404,14 @@ it("tells a person once for each agent and reason what to do", () => {
   const refused = told.find(({ message }) => String(message).includes("is not let in"));
   expect(refused?.["message"]).toContain("log in again");
 });
+
+/** The second start began a new session, which was told the task and why. */
+function expectAnew(id: string, count: number): void {
+  expect(bench.resumed(id)).toEqual(Array.from({ length: count }, () => undefined));
+  const message = bench.messages(id).at(-1);
+  expect(message).toContain(`the work of ${id}`);
+  expect(message).toContain("too long for the model");
+}
 
 /** It resumed the session of the first start, and was told its task once. */
 function expectStarts(id: string, count: number): void {

@@ -1,6 +1,9 @@
 /** Watchdogs of a run: silence, a background task without an end, stops in the middle. Nothing of a run lives on after it. */
+import fs from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
+import { readJson } from "../../support/pool.ts";
 import { endOfFile } from "../../support/temp-dir.ts";
+import { waitFor } from "../../support/wait-for.ts";
 import { type Bench, type FakeAgent, type Kind, newBench, type Step } from "./bench.ts";
 
 const KINDS: readonly Kind[] = ["claude", "codex"];
@@ -55,6 +58,14 @@ beforeAll(async () => {
     turns: [[{ run: BUSY, background: true }, { say: "It runs." }]],
     settings: { background_ms: 1500 },
   });
+  agents.push({
+    name: "codex-silent",
+    kind: "codex",
+    turns: [
+      [{ notice: "Reconnecting... 1/5 (last status: 429 Too Many Requests)" }, { hang: true }],
+    ],
+    settings: IDLE,
+  });
   // It hears of the end of its background task before it ends itself, and speaks of that.
   agents.push({
     name: "claude-talker",
@@ -71,6 +82,18 @@ beforeAll(async () => {
       max_attempts: 1,
       ...(name.endsWith("wall") ? { timeout_ms: 2500 } : {}),
     });
+});
+
+it("lets a program that is silent after a 429 wait at its account's gate, and uses no attempt", async () => {
+  const held = (): string | undefined =>
+    fs.readdirSync(bench.pool.processing).find((name) => /^codex-silent@.*~hold-quota/.test(name));
+  const file = await waitFor(held, { what: "its wait" });
+  expect(file).toContain(".1~hold");
+  expect(readJson<object>(bench.gatePath("codex-silent"))).toMatchObject({
+    status: "closed",
+    closings: 1,
+    reason: expect.stringContaining("429"),
+  });
 });
 
 describe.each(KINDS)("%s", (kind) => {

@@ -25,6 +25,17 @@ const rejected = line({
   type: "rate_limit_event",
   rate_limit_info: { status: "rejected", resetsAt: 1_795_478_431, rateLimitType: "five_hour" },
 });
+/** Of 2.1.332, after a 429 with `status: allowed` and `retry-after: 2`. */
+const contradicting = line({
+  type: "rate_limit_event",
+  rate_limit_info: {
+    status: "rejected",
+    resetsAt: 1_795_478_431,
+    rateLimitType: "five_hour",
+    isUsingOverage: false,
+    unifiedWindows: { five_hour: { utilization: 0.3, resetsAt: 1_795_478_431, status: "allowed" } },
+  },
+});
 const allowed = line({ type: "rate_limit_event", rate_limit_info: { status: "allowed" } });
 
 type Case = readonly [string, readonly string[], Parameters<typeof play>[1], string];
@@ -125,6 +136,12 @@ const CASES: readonly Case[] = [
   ],
   ["ended by a signal", [init, result()], { signal: "SIGKILL" }, "failed signal"],
   ["a bad exit after a good end", [init, result()], { exitCode: 3 }, "failed exit"],
+  [
+    "refused until the end of a window that is not full",
+    [init, contradicting],
+    { exitCode: 1 },
+    "deferred null",
+  ],
   ["refused, and no word more", [init, rejected], { exitCode: 1 }, "deferred 100000"],
   [
     "refused, then let in, then broken off",

@@ -25,7 +25,8 @@ const RUNS: readonly (readonly [string, Parameters<typeof play>[1], string])[] =
   ["quota-warning", { sent: [A] }, "completed"],
   ["tool-results", { sent: [A] }, "completed"],
   ["denied-tools", { sent: [A] }, "failed permission, for good"],
-  ["one-denied", { sent: [A] }, "failed permission, for good"],
+  // It went another way after the refusal.
+  ["one-denied", { sent: [A] }, "completed"],
   ["401", { exitCode: 1 }, "deferred 60000"],
   ["401", { exitCode: 1, wasRefused: true }, "failed auth, for good"],
   ["401-mid-run", { exitCode: 1 }, "deferred 60000"],
@@ -42,7 +43,7 @@ const RUNS: readonly (readonly [string, Parameters<typeof play>[1], string])[] =
   ["500", { exitCode: 1 }, "deferred null"],
   ["no-connection", { exitCode: 1 }, "deferred null"],
   ["no-answer", { exitCode: 1 }, "deferred null"],
-  ["prompt-too-long", { exitCode: 1 }, "failed agent"],
+  ["prompt-too-long", { exitCode: 1 }, "failed agent, for good"],
   ["max-turns", { exitCode: 1 }, "failed agent"],
   ["max-budget", { exitCode: 1 }, "failed agent"],
   ["sigint", { sent: [A], exitCode: 0 }, "failed interrupted"],
