@@ -16,7 +16,8 @@ export function placesOfTree(): string[] {
   const paths = patterns.flatMap(expand).map((path) =>
     path
       .replaceAll(/<(\w+)>/g, (_, name: string) => NAMES[name] ?? "a")
-      .replaceAll("@….", "@abcdefgh.1")
+      .replaceAll("@….~", "@abcdefgh.1~")
+      .replaceAll("@…", "@abcdefgh.1")
       .replaceAll("…", "x"),
   );
   const folders = paths.map(dirname).filter((folder) => folder !== ".");
