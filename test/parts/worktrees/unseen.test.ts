@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { breakSources, type Change } from "../../support/broken.ts";
+import { newRepository } from "../../support/git-repository.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { IS_WHOLE, WALKS_SEED } from "../../support/walks.ts";
@@ -74,12 +75,37 @@ test("a run that removes its worktree says what became of its work, also in its 
   ]);
 });
 
+test("work in a submodule is told, and no commit lands that only its worktree has", async () => {
+  const place = newPlace();
+  const inner = newRepository(join(place.pool.dir, "inner"));
+  const allow = ["-c", "protocol.file.allow=always"];
+  place.repo.git(...allow, "submodule", "--quiet", "add", inner.dir, "sub");
+  place.repo.commit({}, "with a submodule");
+  const more = { setup: ["sh", "-c", SUBMODULE], land: "merge" };
+  place.pool.drop("changed", inWorktree("echo x > sub/README.md", more));
+  place.pool.drop("named", inWorktree("cd sub; echo x > x; commit; cd ..; commit", more));
+  place.pool.drop("looked", inWorktree("git -C sub status; echo x > x", more));
+  await (await place.pool.start(["--drain"])).ended;
+  for (const id of ["changed", "named"]) {
+    expect(await place.pool.result(id), id).toMatchObject({
+      landing: "pending",
+      work_left: ["sub is a repository of its own"],
+    });
+    expect((await place.pool.error(`${id}.land`))["error"]).toContain("sub is a repository");
+  }
+  await place.pool.result("looked.land");
+  const link = (ref: string): string => place.repo.git("rev-parse", `${ref}:sub`);
+  expect(link("mailchute/integration")).toBe(link("main"));
+  expect(place.pool.alerts().filter((one) => one["alert"] === "worktree")).toHaveLength(2);
+});
+
 const PLAIN: Walk = { settings: [], isSparse: false, setup: [], acts: [], isCompleted: true };
 const edit = (script: string): Act[] => [{ script }];
 const [OUTSIDE, ASSUMED] = LANDS as [Act, Act];
 
 /** Each one is right with our sources, and wrong with the broken ones. */
 const SORTED = "const { changed, fresh } = sort(seen);";
+const FRESH = "const { ignored, others } = await splitIgnored(call, fresh);";
 const BROKEN: readonly [what: string, one: Partial<Walk>, ...changes: Change[]][] = [
   [
     "a file marked skip-worktree",
@@ -94,11 +120,10 @@ const BROKEN: readonly [what: string, one: Partial<Walk>, ...changes: Change[]][
   [
     "a new file outside of the cone",
     { isSparse: true, acts: [OUTSIDE] },
-    { file: "git/own-index.ts", from: '"core.sparseCheckout=false",', to: "" },
     {
-      file: "git/own-index.ts",
-      from: '["update-index", "--add", "--replace", "-z", "--stdin"]',
-      to: '["add", "--pathspec-from-file=-", "--pathspec-file-nul"]',
+      file: "git/files-look.ts",
+      from: FRESH,
+      to: `${FRESH} others.splice(0, others.length, ...others.filter((one) => !/^docs/.test(one)));`,
     },
   ],
   ["a file marked assume-unchanged", { acts: [ASSUMED] }, trustsMarks()],
