@@ -89,7 +89,11 @@ export const BATCHES: InputCase[] = [
         around(bytes('{"exec":["true"],"title":"\xed\xa0\x80"}')),
         batch(2, { 2: "not valid UTF-8" }),
       ],
-      ["an escaped surrogate", around('{"exec":["true"],"title":"\\ud800"}'), batch(3)],
+      [
+        "an escaped surrogate",
+        around('{"exec":["true"],"title":"\\ud800"}'),
+        batch(2, { 2: "title: it has half of a character" }),
+      ],
       ["a raw control character", around('{"exec":["\u001b[2J"]}'), batch(2, { 2: NOT_JSON })],
       ["1 MiB", around(`{"exec":["true"],"title":"${"x".repeat(MIB - 28)}"}`), batch(3)],
       [

@@ -136,9 +136,21 @@ export const TEXTS: InputCase[] = [
     ["an escaped NUL in a text of its own", '{"exec":["true"],"x":"a\\u0000b"}', RUNS],
   ]),
   ...contents("surrogates", [
-    ["a high one alone", '{"exec":["true"],"title":"\\ud83d"}', RUNS],
-    ["a low one alone", '{"exec":["true"],"title":"\\ude00"}', RUNS],
-    ["a pair the wrong way round", '{"exec":["true"],"title":"\\ude00\\ud83d"}', RUNS],
+    [
+      "a high one alone",
+      '{"exec":["true"],"title":"\\ud83d"}',
+      refused("title: it has half of a character", 26),
+    ],
+    [
+      "a low one alone",
+      '{"exec":["true"],"title":"\\ude00"}',
+      refused("title: it has half of a character", 26),
+    ],
+    [
+      "a pair the wrong way round",
+      '{"exec":["true"],"title":"\\ude00\\ud83d"}',
+      refused("title: it has half of a character", 26),
+    ],
     ["a pair", '{"exec":["true"],"title":"\\ud83d\\ude00"}', RUNS],
     ["as raw bytes", bytes('{"title":"\xed\xa0\x80"}'), refused("UTF-8", 10)],
     ["a pair as raw bytes", bytes('{"x":"\xed\xa0\xbd\xed\xb8\x80"}'), refused("UTF-8", 6)],
