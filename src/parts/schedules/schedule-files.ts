@@ -26,6 +26,8 @@ export interface ScheduleLog {
   last: { nominal_ms: number; id: string } | null;
   fired: number;
   skipped: number;
+  /** The last reason for skipping, when an event last said so, and how many times were skipped since. Left out after one fired. */
+  untold?: { reason: string; told_ms: number; count: number };
 }
 
 /** What a person wants. */
@@ -129,7 +131,11 @@ export function readLog(stateDir: string, name: string): ScheduleLog | undefined
     log !== undefined && Number.isFinite(log.decided_to_ms) && typeof log.times === "string";
   if (!isGood) return undefined;
   const last = isObject(log.last) && typeof log.last.id === "string" ? log.last : null;
-  return { ...log, last, fired: Number(log.fired) || 0, skipped: Number(log.skipped) || 0 };
+  const counts = { fired: Number(log.fired) || 0, skipped: Number(log.skipped) || 0 };
+  const { untold, ...rest } = log;
+  const isTold = isObject(untold) && typeof untold.reason === "string";
+  const isCounted = isTold && Number.isFinite(untold.told_ms) && Number.isSafeInteger(untold.count);
+  return { ...rest, last, ...counts, ...(isCounted && { untold }) };
 }
 
 /** Survives a power cut, because a forgotten time could fire again once its submit note is removed. @throws a system error */

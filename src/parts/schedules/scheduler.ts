@@ -29,6 +29,8 @@ import { timesAfter, timesBetween } from "./times.ts";
 
 /** If the clock is set back by less than this, the scheduler waits until it has caught up. */
 const SET_BACK_MS = 3 * 3_600_000;
+/** Times that are skipped for the same reason as the one before are told together, at most this often (ms). */
+const TELL_MS = 600_000;
 /** At most this many due times are searched for a task in flight. */
 const LIVE_MAX = 1000;
 
@@ -54,10 +56,16 @@ export class Scheduler {
 
   private readonly orders: Apart;
   private readonly isPlanIdle: () => Promise<boolean>;
+  private readonly tellMs: number;
 
   /** @param isPlanIdle resolves to true if nothing of the plan runs or will run by itself */
-  constructor(env: SchedulerEnvironment, isPlanIdle: () => Promise<boolean>) {
+  constructor(
+    env: SchedulerEnvironment,
+    isPlanIdle: () => Promise<boolean>,
+    tellMs: number = TELL_MS,
+  ) {
     this.env = env;
+    this.tellMs = tellMs;
     this.orders = ordersApart(env, "schedule");
     this.isPlanIdle = isPlanIdle;
   }
@@ -186,7 +194,7 @@ export class Scheduler {
 
   /** @param live the task of an earlier time that has not ended */
   private async carryOut(one: Known, decision: Decision, live: string | undefined): Promise<void> {
-    const { trays, telemetry, alerts, facts, controlTrays, tree } = this.env;
+    const { trays, alerts, facts, controlTrays, tree } = this.env;
     const { schedule } = one;
     const { name } = schedule;
     // A decision that was not noted is made again. It must not cancel the task that it submitted itself.
@@ -213,10 +221,8 @@ export class Scheduler {
         );
       }
     }
-    for (const { count, why } of decision.skipped) {
-      skipped += count;
-      telemetry.note("schedule_skipped", { schedule: name, count, reason: why });
-    }
+    for (const { count } of decision.skipped) skipped += count;
+    const untold = this.tellSkipped(one, decision);
     one.log = {
       v: 1,
       times: schedule.timesDigest,
@@ -224,7 +230,30 @@ export class Scheduler {
       last,
       fired,
       skipped,
+      ...(untold && { untold }),
     };
     writeLog(tree.dir, name, one.log);
+  }
+
+  /** Writes events about skipped times. @returns what is told later: a schedule that is paused all night would fill the journal */
+  private tellSkipped({ schedule, log }: Known, decision: Decision): ScheduleLog["untold"] {
+    const nowMs = this.env.trays.clock.wallMs();
+    const tell = (reason: string, count: number): void => {
+      const fields = { schedule: schedule.name, count, reason };
+      if (count > 0) this.env.telemetry.note("schedule_skipped", fields);
+    };
+    let { untold } = log;
+    for (const { count, why } of decision.skipped) {
+      if (untold?.reason === why) untold = { ...untold, count: untold.count + count };
+      else {
+        if (untold !== undefined) tell(untold.reason, untold.count);
+        untold = { reason: why, told_ms: Number.NEGATIVE_INFINITY, count };
+      }
+    }
+    if (untold === undefined) return undefined;
+    const hasFired = decision.fire.length > 0;
+    if (!hasFired && Math.abs(nowMs - untold.told_ms) < this.tellMs) return untold;
+    tell(untold.reason, untold.count);
+    return hasFired ? undefined : { ...untold, told_ms: nowMs, count: 0 };
   }
 }

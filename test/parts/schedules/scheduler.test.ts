@@ -2,7 +2,7 @@
 import { EventEmitter } from "node:events";
 import fs from "node:fs";
 import { join } from "node:path";
-import { expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
 import { claimNextCommand } from "../../../src/mailbox/commands/command-queue.ts";
@@ -25,7 +25,7 @@ function newPlace() {
   const told: string[] = [];
   const skipped: string[] = [];
   let isPlanIdle = true;
-  const newScheduler = (): Scheduler =>
+  const newScheduler = (tellMs?: number): Scheduler =>
     new Scheduler(
       {
         settings: { schedules: {} },
@@ -40,6 +40,7 @@ function newPlace() {
         facts: new EventEmitter(),
       } as never,
       () => Promise.resolve(isPlanIdle),
+      tellMs,
     );
   const log = join(tree.dir, "schedules", ".log", "s.json");
   return {
@@ -101,6 +102,41 @@ test("of the times that were missed the newest, all or none fires", async () => 
     await lookAt(place, 65, 66);
     expect(place.waiting(), missed).toEqual(fired);
   }
+});
+
+describe("times that are skipped for one reason", () => {
+  /** Looks every five seconds for 25 minutes, each time after a restart, and then once without that reason. */
+  async function eventsOf(text: string, reason: string, tellMs?: number): Promise<string[]> {
+    const place = newPlace();
+    place.write(`every: 5s\n${text}`);
+    const look = async (seconds: number): Promise<void> => {
+      place.set(START + seconds * 1000);
+      await place.newScheduler(tellMs).look();
+    };
+    if (reason === "paused") place.write("every: 5s\npaused: true");
+    for (let seconds = 0; seconds <= 1500; seconds += 5) await look(seconds);
+    place.endAll();
+    place.write("every: 5s");
+    await look(1505);
+    const counts = place.skipped.map((one) => Number(one.replace(`${reason} `, "")));
+    const { fired, skipped } = JSON.parse(String(place.saveLog())) as Record<string, number>;
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(skipped);
+    expect(Number(fired) + Number(skipped)).toBe(301);
+    return place.skipped;
+  }
+
+  test.each([
+    ["paused", ""],
+    ["overlap", "overlap: skip"],
+  ])("are told together: %s", async (reason, text) => {
+    const events = await eventsOf(text, reason);
+    expect(events).toHaveLength(4);
+    expect(events.slice(0, 3)).toEqual([`${reason} 1`, `${reason} 120`, `${reason} 120`]);
+  });
+
+  test("caught: an event for each of them", async () => {
+    expect((await eventsOf("", "paused", 0)).length).toBeGreaterThan(280);
+  });
 });
 
 test("of very many missed times the newest run, and none that is too old", async () => {
