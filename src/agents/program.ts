@@ -13,6 +13,7 @@ import { type AttemptOutcome, failed, hindered } from "../core/outcome.ts";
 import { codeOfLimit, type LimitFault } from "../core/run-limits.ts";
 import type { Settings } from "../core/settings.ts";
 import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
+import { explainInterpreter } from "../host/interpreter.ts";
 import { makeDirs } from "../host/make-dirs.ts";
 import {
   DROP_VARIABLE,
@@ -128,7 +129,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     });
     if (child.pid !== undefined) forget = processes().noteProgram(child.pid, env, sinceMs);
   } catch (error) {
-    return { outcome: spawnFailure(argv, error) };
+    return { outcome: spawnFailure(argv, error, assignment) };
   } finally {
     for (const fd of logs) fs.closeSync(fd);
   }
@@ -152,7 +153,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   forget();
   const fault = limited?.close({ exitCode, signal }) ?? stop.limitFault;
 
-  if (error !== undefined) return { outcome: spawnFailure(argv, error) };
+  if (error !== undefined) return { outcome: spawnFailure(argv, error, assignment) };
   if (stop.reason === "room") return { outcome: writtenTooLong(), isRoomShort: true };
   if (stop.reason === "output" || (stop.reason === undefined && stop.output.fault === "output")) {
     await stop.output.cut([stdoutLog, stderrLog]);
@@ -356,6 +357,10 @@ class Stopper {
 /** Where a program runs: a path without links, under an allowed root. For a worktree, the path of its repository was checked before. */
 export function resolveCwd(assignment: Assignment): string {
   const cwd = fs.realpathSync(workDirOf(assignment));
+  if (tryStatOf(cwd)?.isDirectory() === false)
+    throw Object.assign(new Error(`cwd ${cwd} is a file, and not a directory (ENOTDIR)`), {
+      code: "ENOTDIR",
+    });
   if (assignment.workspace !== undefined) return cwd;
   const { settings } = assignment;
   const isAllowed = settings.roots.some((root) => {
@@ -372,7 +377,11 @@ export function resolveCwd(assignment: Assignment): string {
 }
 
 /** Names only the program: its arguments may be secrets, and records and journals hold this message. */
-function spawnFailure(argv: readonly string[], error: unknown): AttemptOutcome {
+function spawnFailure(
+  argv: readonly string[],
+  error: unknown,
+  assignment: Assignment,
+): AttemptOutcome {
   const code = systemCode(error);
   if (MACHINE_FAULTS.has(code)) return hindered(`no program can be started (${code})`);
   const [program = ""] = argv;
@@ -380,12 +389,26 @@ function spawnFailure(argv: readonly string[], error: unknown): AttemptOutcome {
   const [first = ""] = /^\s*\S*/.exec(program) ?? [];
   const isLine = code === "ENOENT" && first !== program;
   const shown = JSON.stringify(isLine ? `${first} …` : program);
+  const why = code === "ENOENT" ? interpreterFault(program, error, assignment) : undefined;
   const hint =
-    isLine && argv.length === 1
-      ? `; no shell reads it: write the program and each argument by itself, or ["sh", "-c", ${shown}]`
-      : "";
+    why !== undefined
+      ? `; ${why}`
+      : isLine && argv.length === 1
+        ? `; no shell reads it: write the program and each argument by itself, or ["sh", "-c", ${shown}]`
+        : "";
   const message = `cannot start ${shown}: ${reasonOf(error)}${hint}`;
   return failed("spawn", "ErrSpawn", message, { canRetry: !SPAWN_FINAL.has(code) });
+}
+
+/** Undefined when nothing else than the program itself is missing. */
+function interpreterFault(
+  program: string,
+  error: unknown,
+  assignment: Assignment,
+): string | undefined {
+  if ((error as { syscall?: string }).syscall?.startsWith("spawn") !== true) return undefined;
+  const path = assignment.task.env?.["PATH"] ?? process.env["PATH"];
+  return explainInterpreter(program, path, workDirOf(assignment));
 }
 
 /** Node's own message about a program quotes it, or the argument at fault. */

@@ -300,3 +300,32 @@ it("gives the question of a node, and why the others of the plan do not start", 
     { what: "the plan was changed since it last ran", do: "mailchute run" },
   ]);
 });
+
+it("says why a program that is there cannot be started, and of a place to work in that it is a file", async () => {
+  const pool = newPool();
+  const file = (name: string, text: string): string => {
+    fs.writeFileSync(join(pool.dir, name), text, { mode: 0o755 });
+    return join(pool.dir, name);
+  };
+  const bare = file("bare.sh", "#! /bin/sh\r\necho hi\r\n");
+  const nowhere = file("nowhere.sh", "#!/nowhere/sh\n");
+  pool.drop("windows", { exec: [bare] });
+  pool.drop("searched", { exec: ["bare.sh"], env: { PATH: pool.dir } });
+  pool.drop("nowhere", { exec: [nowhere] });
+  pool.drop("in-a-file", { exec: ["true"], cwd: bare });
+  pool.drop("in-nothing", { exec: ["true"], cwd: join(pool.dir, "none") });
+  await pool.run(["run", "--drain"]);
+  const errorOf = async (id: string): Promise<string> => (await pool.error(id)).error;
+  const crlf = "its first line ends as on Windows (CRLF), and no program is named";
+  expect(await errorOf("windows")).toBe(
+    `cannot start ${JSON.stringify(bare)}: ENOENT; ${crlf} "/bin/sh\\r": sed -i 's/\\r$//' ${bare}`,
+  );
+  expect(await errorOf("searched")).toContain(`${crlf} "/bin/sh\\r": sed -i 's/\\r$//' ${bare}`);
+  expect(await errorOf("nowhere")).toBe(
+    `cannot start ${JSON.stringify(nowhere)}: ENOENT; its first line names "/nowhere/sh", which is not there`,
+  );
+  expect(await errorOf("in-a-file")).toBe(
+    `cannot start "true": cwd ${bare} is a file, and not a directory (ENOTDIR)`,
+  );
+  expect(await errorOf("in-nothing")).toContain(join(pool.dir, "none"));
+});
