@@ -2,12 +2,13 @@
 import fs from "node:fs";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import https from "node:https";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { extname, join } from "node:path";
 import { describeError } from "../../cli/shell/error-text.ts";
 import { messageOf } from "../../core/errors.ts";
 import { NAMED, readRegular } from "../../host/regular-file.ts";
 import type { Actor } from "./act.ts";
+import { Connections } from "./connections.ts";
 import { EventStream, type Wanted } from "./event-stream.ts";
 import { type Pages, routeOf } from "./find-page.ts";
 import {
@@ -30,7 +31,6 @@ import { readWish } from "./verbs.ts";
 const CODE_BYTES_MAX = 4096;
 const ACT_BYTES_MAX = 65_536;
 const REQUEST_MS = 10_000;
-const CONNECTIONS_MAX = 128;
 /** At most this many pages are made at once. */
 const PAGES_MAX = 8;
 const ACTS_MAX = 8;
@@ -68,6 +68,7 @@ export interface WebOptions {
   assets: string;
   /** A request that takes longer to arrive ends (default 10,000 ms). */
   requestMs?: number;
+  connections?: Connections;
 }
 
 export class WebServer {
@@ -75,6 +76,7 @@ export class WebServer {
   private origins: readonly string[] = [];
   private readonly options: WebOptions;
   private readonly server: http.Server | https.Server;
+  private readonly connections: Connections;
   private readonly files = new Map<string, Buffer>();
   private pagesNow = 0;
   private actsNow = 0;
@@ -97,7 +99,8 @@ export class WebServer {
       tls === undefined
         ? http.createServer(settings, onRequest)
         : https.createServer({ ...settings, ...tls }, onRequest);
-    this.server.maxConnections = CONNECTIONS_MAX;
+    this.connections = options.connections ?? new Connections();
+    this.server.on("connection", (socket: Socket) => this.connections.enter(socket));
     this.server.maxHeadersCount = 100;
   }
 
@@ -149,6 +152,7 @@ export class WebServer {
         return send(response, 429, { error: "too many wrong keys: wait a minute" });
       if (is === "wrong")
         return send(response, 401, { error: "open the link that `mailchute web` prints" });
+      this.connections.trust(request.socket);
       if (url.pathname === PAGE_PATH) return this.sendPage(response, url);
       if (url.pathname === STREAM_PATH) return this.stream(request, response, url, isAllowed);
       if (url.pathname === ACT_PATH) return this.act(request, response);
@@ -168,6 +172,7 @@ export class WebServer {
       return send(response, 429, { error: "too many wrong codes: wait a minute" });
     if (session === "wrong")
       return send(response, 403, { error: "this link was used before, or is older than a minute" });
+    this.connections.trust(request.socket);
     const secure = this.origins.every((one) => one.startsWith("https:")) ? "; Secure" : "";
     const cookie = `${this.cookieName}=${session.id}; HttpOnly; SameSite=Strict; Path=/${secure}`;
     send(response, 200, { key: session.key }, { "Set-Cookie": cookie });

@@ -6,6 +6,7 @@ import type { Context } from "../../../src/cli/shell/command-spec.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { Actor } from "../../../src/parts/web/act.ts";
+import type { Connections } from "../../../src/parts/web/connections.ts";
 import { Pages } from "../../../src/parts/web/find-page.ts";
 import { listenOn } from "../../../src/parts/web/listen-on.ts";
 import { Live } from "../../../src/parts/web/live.ts";
@@ -63,6 +64,7 @@ export async function openWeb(
   env: NodeJS.ProcessEnv = {},
   on = listenOn({ "behind-proxy": false }),
   metrics?: MetricsPage,
+  connections?: Connections,
 ): Promise<Web> {
   const verbs = new VerbReader(contextOf(state, env));
   const { settings } = loadSettings({ stateDir: state, env: {} });
@@ -70,7 +72,8 @@ export async function openWeb(
   const actor = isReadOnly ? {} : { actor: new Actor(contextOf(state, env)) };
   const live = new Live(stateTree(state), pages);
   const options = { port: 0, listenOn: on, pages, live, sessions, assets: ASSETS, requestMs };
-  const server = new WebServer({ ...options, ...actor, ...(metrics && { metrics }) });
+  const more = { ...(metrics && { metrics }), ...(connections && { connections }) };
+  const server = new WebServer({ ...options, ...actor, ...more });
   await server.listen();
   onTestFinished(async () => {
     await server.close();
