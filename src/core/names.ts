@@ -88,6 +88,15 @@ export function readInboxName(name: string): InboxName {
   return isBatch ? { kind: "task", id, isBatch } : { kind: "task", id };
 }
 
+/** An ending that people write for a task or a batch. */
+const ALMOST_TASK = /\.(?:nd)?json$|\.(?:jsonl|json5|jsonc|ya?ml)$/i;
+
+/** True for a file in `inbox/` that is surely meant as a task, and that its ending keeps from being one. */
+export function isMisnamed(name: string): boolean {
+  const isLeftover = EDITOR_LEFTOVER.test(name);
+  return !isLeftover && ALMOST_TASK.test(name) && readInboxName(name).kind === "ignored";
+}
+
 /** The name in `inbox/` under which this task or batch is dropped. */
 export function inboxName(name: Pick<ProcessingName, "id" | "isBatch">): string {
   return `${name.id}${endingOf(name)}`;

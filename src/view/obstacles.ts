@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { HeldTask, PlanHolds, SupervisorDocument } from "../core/documents.ts";
 import { explainShortage } from "../core/free-space.ts";
 import type { NodeStatus } from "../core/roadmap.ts";
+import { visible } from "../core/visible.ts";
 import { holdOf } from "../questions/question-file.ts";
 import { ago, counted } from "../text/render.ts";
 import type { Obstacle, Snapshot } from "./snapshot.ts";
@@ -135,12 +136,26 @@ function sayTasks(s: Looked, isOn: boolean, say: Say): void {
       `${counted(s.unreadable.length, "accepted task")} cannot be read: ${s.unreadable.slice(0, 3).join(", ")}`,
       `check the disk, and the owner and rights of the files in ${join(s.mailbox_dir, "processing")}; they are tried again by themselves`,
     );
+  sayMisnamed(s.misnamed, say);
   const orphans = s.running.filter((one) => one.verdict === "dead").length;
   if (orphans > 0)
     say(
       `${counted(orphans, "running task is", "running tasks are")} held by processes that are dead`,
       isOn ? "they are taken back within seconds" : "mailchute run, or mailchute recover",
     );
+}
+
+/** Such a file would wait for ever without a word. */
+function sayMisnamed(names: readonly string[], say: Say): void {
+  if (names.length === 0) return;
+  const [are, endings] =
+    names.length === 1 ? ["is no task", "its ending"] : ["are no tasks", "their endings"];
+  const more = names.length > NAMED_MAX ? ", …" : "";
+  const shown = names.slice(0, NAMED_MAX).map(visible).join(", ");
+  say(
+    `${counted(names.length, "file")} in the inbox ${are} because of ${endings}: ${shown}${more}`,
+    "a task is JSON in NAME.json, a batch JSON lines in NAME.ndjson, in small letters: rename or convert what is meant as one",
+  );
 }
 
 /** Whether the plan has nodes that would start by themselves. */

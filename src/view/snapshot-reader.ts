@@ -4,7 +4,7 @@ import { basename, join } from "node:path";
 import { failedLinesText } from "../core/batch.ts";
 import type { WaitingCounts } from "../core/documents.ts";
 import { systemCode } from "../core/errors.ts";
-import { readInboxName } from "../core/names.ts";
+import { isMisnamed, readInboxName } from "../core/names.ts";
 import { controlOf, workerOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judge } from "../host/identity.ts";
@@ -71,7 +71,7 @@ export class SnapshotReader {
     this.tree = tree;
     this.runs = new RunningTasks(tree);
     this.questions = new QuestionStore(tree.dir);
-    this.inbox = new TrayCount(tree, "waiting", undefined, namesPerLook);
+    this.inbox = new TrayCount(tree, "waiting", misnamedOf, namesPerLook);
     this.outbox = new TrayCount(tree, "done", batchOfResults, namesPerLook);
     this.skipped = new SkippedCount(tree);
     this.failed = new TrayCount(tree, "failed", undefined, namesPerLook, this.skipped);
@@ -118,6 +118,7 @@ export class SnapshotReader {
         commands_waiting: countCommands(tree),
       },
       unreadable,
+      misnamed: [...this.inbox.picked].sort(),
       running,
       recent_failures: this.recentFailures(stamps.slice(2).join(" ")),
       metrics,
@@ -163,6 +164,10 @@ export class SnapshotReader {
         .slice(0, FAILURES_SHOWN);
     });
   }
+}
+
+function misnamedOf(name: string): string | undefined {
+  return isMisnamed(name) ? name : undefined;
 }
 
 function countCommands(tree: StateTree): number {

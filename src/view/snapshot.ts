@@ -93,6 +93,8 @@ export interface Snapshot {
   };
   /** Ids of accepted tasks that wait because their files cannot be read. */
   unreadable: string[];
+  /** Files in the inbox that are meant as tasks and wait because of their endings, such as `a.yaml`; at most 1000. */
+  misnamed: string[];
   running: RunningView[];
   recent_failures: FailureView[];
   metrics: Record<string, unknown> | null;

@@ -50,6 +50,33 @@ test("status says that no supervisor runs while tasks wait", async () => {
   expect(json.supervisor.state).toBe("none");
 });
 
+test("status and doctor name files of the inbox whose endings keep them from being tasks, and no others", async () => {
+  const cli = newCli();
+  const misnamed = ["B.ndJSON", "UPPER.JSON", "c.jsonl", "d.yaml", "e.yml"];
+  const others = [".x.yaml", "#y.yaml", "f.json", "g.ndjson", "h.yaml~", "i.json.tmp", "notes.txt"];
+  const what = async (args: string[]): Promise<string[]> => {
+    const { stdout } = await cli([...args, "--json"]);
+    const { obstacles, checks } = JSON.parse(stdout) as Record<string, Record<string, string>[]>;
+    return [...(obstacles ?? []), ...(checks ?? [])].map(
+      (one) => `${one["what"] ?? one["message"]}`,
+    );
+  };
+  for (const name of others) put(cli, `mailbox/inbox/${name}`, "");
+  for (const verb of ["status", "doctor"])
+    expect(await what([verb])).not.toContainEqual(expect.stringContaining("in the inbox"));
+  for (const name of misnamed) put(cli, `mailbox/inbox/${name}`, "");
+  const text =
+    "5 files in the inbox are no tasks because of their endings: B.ndJSON, UPPER.JSON, c.jsonl, …";
+  for (const verb of ["status", "doctor"])
+    expect((await what([verb])).filter((line) => line === text)).toHaveLength(1);
+  const { misnamed: names } = JSON.parse((await cli(["status", "--json"])).stdout);
+  expect(names).toEqual(misnamed);
+  for (const name of misnamed.slice(1)) fs.rmSync(join(cli.inbox, name));
+  expect((await cli(["status"])).stdout).toContain(
+    "1 file in the inbox is no task because of its ending: B.ndJSON",
+  );
+});
+
 test("a record and an event that nest without end are passed over", async () => {
   const cli = newCli();
   const deep = `${"[".repeat(50_000)}${"]".repeat(50_000)}`;

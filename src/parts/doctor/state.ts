@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describeError } from "../../cli/shell/error-text.ts";
 import { messageOf } from "../../core/errors.ts";
 import { parseObject } from "../../core/json-object.ts";
-import { readInboxName } from "../../core/names.ts";
+import { isMisnamed, readInboxName } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { NAMED, readEnd, statOf } from "../../host/regular-file.ts";
 import { checkStateDir } from "../../mailbox/files/trays.ts";
@@ -153,8 +153,10 @@ function inTheWay(obstacles: readonly Obstacle[]): CheckResult[] {
 function checkLeftovers(tree: StateTree, nowMs: number): CheckResult[] {
   return [tree.mailbox, tree.control].flatMap((mailbox) => {
     const inbox = join(mailbox, "inbox");
+    // The snapshot names those of the mailbox at once.
+    const isTold = (file: string): boolean => mailbox === tree.mailbox && isMisnamed(file);
     const isLeftover = (file: string): boolean =>
-      file !== ".gitkeep" && readInboxName(file).kind === "ignored";
+      file !== ".gitkeep" && readInboxName(file).kind === "ignored" && !isTold(file);
     const { files } = findFiles(inbox, isLeftover, FILES_MAX);
     const old = files.filter((file) => nowMs - file.mtimeMs > LEFTOVER_MS);
     if (old.length === 0) return [];
