@@ -1,5 +1,5 @@
 /** Says which commits no branch contains any more. */
-import { atCommonDir } from "./repository.ts";
+import { atCommonDir, openRepository } from "./repository.ts";
 import { askGit, gitLines } from "./run-git.ts";
 
 /** Branches of tasks begin at what has landed: they do not show that a person has it. */
@@ -15,8 +15,8 @@ export async function commitsOnNoBranch(
   target: string,
   commits: readonly string[],
 ): Promise<string[]> {
-  const call = atCommonDir({ commonDir: repository, prefix: "", env: {} });
   try {
+    const call = atCommonDir(await openRepository(repository));
     const asked = ["rev-parse", "--quiet", "--verify", `refs/heads/${target}`];
     const { code } = await askGit({ ...call, answers: [1] }, ...asked);
     const kept = code === 0 ? [`refs/heads/${target}`] : [];

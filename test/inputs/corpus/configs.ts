@@ -228,6 +228,7 @@ export const CONFIG_CASES: readonly ConfigCase[] = [
     [agent("permissions: { mode: all }"), refused("agents.0.permissions")],
     [agent("account: My Account"), refused("agents.0.account")],
     [agent("idle_ms: 1"), refused("agents.0.idle_ms")],
+    ['roots: ["/\\ud800"]', refused("roots: it has half of a character")],
     ["agents: []", taken({ agents: [] })],
     [agent("args: ['', ' ']"), taken()],
   ]),
@@ -240,6 +241,5 @@ export const CONFIG_CASES: readonly ConfigCase[] = [
     ["{ workers: 2, }", taken({ workers: 2 })],
     ["--- \nworkers: 2\n...\n", taken({ workers: 2 })],
     ["roots: &r [/srv]\nenv_allow: *r", taken({ roots: ["/srv"], env_allow: ["/srv"] })],
-    ['roots: ["/\\ud800"]', taken()],
   ]),
 ];
