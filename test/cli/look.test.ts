@@ -339,12 +339,33 @@ test("logs prints the bytes of the newest run, also with -f when the task has se
   put(cli, "mailbox/outbox/ok1_result.json", RESULT);
   put(cli, "runs/ok1@s.1.1/stdout.log", "hello\nno newline");
   put(cli, "runs/ok1@s.1.1/stderr.log", "warned\n");
-  expect((await cli(["logs", "ok1"])).stdout).toBe("hello\nno newline");
-  expect((await cli(["logs", "ok1", "-f"])).stdout).toBe("hello\nno newline");
+  const both = { stdout: "hello\nno newline", stderr: "warned\n" };
+  expect(await cli(["logs", "ok1"])).toMatchObject(both);
+  expect(await cli(["logs", "ok1", "-f"])).toMatchObject(both);
   expect((await cli(["logs", "ok1", "--stderr"])).stdout).toBe("warned\n");
   const lines = (await cli(["logs", "ok1", "--json"])).stdout.trim().split("\n");
-  expect(lines.map((line) => JSON.parse(line).line)).toEqual(["hello", "no newline"]);
+  expect(lines.map((line) => Object.values(JSON.parse(line)).join(" "))).toEqual(
+    expect.arrayContaining(["ok1@s.1.1 stdout hello", "ok1@s.1.1 stderr warned"]),
+  );
   expect((await cli(["logs", "nope"])).code).toBe(3);
+});
+
+test("logs of both streams ends with the one that was written to last", async () => {
+  const cli = newCli();
+  put(cli, "mailbox/outbox/ok1_result.json", RESULT);
+  const paths = ["stdout", "stderr"].map((s) => put(cli, `runs/ok1@s.1.1/${s}.log`, `${s}\n`));
+  const shown = async (): Promise<string[]> => {
+    const { stdout } = await cli(["logs", "ok1", "--json"]);
+    return stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line).line);
+  };
+  for (const [i, last] of ["stdout", "stderr"].entries()) {
+    fs.utimesSync(paths[1 - i] ?? "", 1000, 1000);
+    fs.utimesSync(paths[i] ?? "", 2000, 2000);
+    expect((await shown()).at(-1)).toBe(last);
+  }
 });
 
 test("logs of a file that cannot be read says so, instead of showing nothing", async () => {

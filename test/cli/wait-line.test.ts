@@ -69,6 +69,7 @@ describe("the line", () => {
       line: (text = "") => void printed.push(`${written.length} ${text}`),
       json: () => {},
       raw: async () => {},
+      rawError: async () => {},
       note: (text) => void printed.push(`${written.length} ${text}`),
     });
     line.show("waits");

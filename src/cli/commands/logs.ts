@@ -1,4 +1,4 @@
-/** `logs`: prints the output of a task's program, or the conversation of a coding agent; follows it until the task has settled. */
+/** `logs`: prints what a task's program wrote to stdout and stderr, or the conversation of a coding agent; follows it until the task has settled. */
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { StringDecoder } from "node:string_decoder";
@@ -8,7 +8,7 @@ import { messageOf, systemCode } from "../../core/errors.ts";
 import { parseRun } from "../../core/names.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { ChangeSignal } from "../../host/change-signal.ts";
-import { openToRead } from "../../host/regular-file.ts";
+import { openToRead, statOf } from "../../host/regular-file.ts";
 import { paint, safe, safeOutput } from "../../text/render.ts";
 import { listRuns, noSuchTask } from "../../view/find-task.ts";
 import { findLog } from "../../view/know-task.ts";
@@ -29,8 +29,8 @@ export const command = defineCommand({
   endsWithReader: true,
   args: { min: 1, max: 1 },
   details: [
-    "Shows the output of the newest attempt; with #LINE, that of one line of a batch. On a terminal, colours are kept and all other control codes are shown as text. A file or pipe gets the bytes as they are.",
-    "Of a task that runs, or has run, at another machine, it reads the log there, through its bridge: see docs/cluster.md.",
+    "Shows the output of the newest attempt; with #LINE, that of one line of a batch. What the program wrote to stderr goes to stderr; each is a file of its own, so their lines are in order only while the task is followed. After its end, the stream that it wrote to last comes last. On a terminal, colours are kept and all other control codes are shown as text. A file or pipe gets the bytes as they are.",
+    "Of a task that runs, or has run, at another machine, it reads the log there, through its bridge, stdout or with --stderr stderr: see docs/cluster.md.",
     "NAME is an agent of the scope of the state tree: the task that it runs now, else the one that it ran last; with --follow, else its next one.",
     "Of a coding agent it shows the conversation, over all attempts, with local times: > what it was told, * a tool call, | the end of its result, ! what failed, + a changed file. --raw shows the lines of its program as they are, of the newest attempt.",
   ],
@@ -40,7 +40,7 @@ export const command = defineCommand({
       short: "f",
       help: "show new output until the task has settled, over all its attempts",
     },
-    stderr: { type: "flag", help: "stderr instead of stdout" },
+    stderr: { type: "flag", help: "only stderr, on stdout" },
     raw: { type: "flag", help: "of a coding agent: the lines of its program, as they are" },
   },
   async run(ctx) {
@@ -265,11 +265,36 @@ class TaskLog {
     return new ConversationReader(run, read, page, (text) => ctx.out.raw(text));
   }
 
-  private bytesOf(run: string): LogReader {
-    const isAgent = !this.isStderr && sessionOfRun(run) !== undefined;
-    const stream = this.isStderr ? "stderr" : isAgent ? "events" : "stdout";
-    const path = join(run, isAgent ? "events.jsonl" : `${stream}.log`);
-    return new LogReader(path, basename(run), stream, this.ctx);
+  /** Both streams of a program. A copy of a log from another machine holds only one. */
+  private bytesOf(run: string): RunLog {
+    if (!this.isStderr && sessionOfRun(run) !== undefined)
+      return new LogReader(join(run, "events.jsonl"), basename(run), "events", this.ctx);
+    const reader = (stream: "stdout" | "stderr", isOnStderr: boolean): LogReader =>
+      new LogReader(join(run, `${stream}.log`), basename(run), stream, this.ctx, isOnStderr);
+    return this.isStderr
+      ? reader("stderr", false)
+      : new BothStreams(reader("stdout", false), reader("stderr", true));
+  }
+}
+
+/** The two streams of a run. Their order is not recorded, so the one that was written to last comes last. */
+class BothStreams implements RunLog {
+  private readonly readers: readonly LogReader[];
+
+  constructor(...readers: LogReader[]) {
+    this.readers = readers;
+  }
+
+  async drain(): Promise<void> {
+    const written = this.readers.map((reader) => ({
+      reader,
+      ms: statOf(reader.path)?.mtimeMs ?? 0,
+    }));
+    for (const { reader } of written.sort((a, b) => a.ms - b.ms)) await reader.drain();
+  }
+
+  async end(): Promise<void> {
+    for (const reader of this.readers) await reader.end();
   }
 }
 
@@ -277,17 +302,22 @@ function attemptOf(run: string): number {
   return parseRun(basename(run))?.attempt ?? 1;
 }
 
-/** Copies new bytes of one log to stdout. */
+/** Copies new bytes of one log to stdout or stderr. */
 class LogReader {
   readonly path: string;
   private readonly run: string;
   private readonly stream: string;
   private readonly ctx: Context;
+  private readonly write: (chunk: string | Uint8Array) => Promise<void>;
+  private readonly isTerminal: boolean;
   private readonly decoder = new StringDecoder("utf8");
   private offset = 0;
   private line = "";
 
-  constructor(path: string, run: string, stream: string, ctx: Context) {
+  constructor(path: string, run: string, stream: string, ctx: Context, isOnStderr = false) {
+    const { out } = ctx;
+    this.write = (chunk) => (isOnStderr ? out.rawError(chunk) : out.raw(chunk));
+    this.isTerminal = isOnStderr ? process.stderr.isTTY === true : ctx.isTerminal;
     this.path = path;
     this.run = run;
     this.stream = stream;
@@ -323,8 +353,8 @@ class LogReader {
   }
 
   private async emit(bytes: Buffer): Promise<void> {
-    if (!this.ctx.json && !this.ctx.isTerminal) {
-      await this.ctx.out.raw(Buffer.from(bytes));
+    if (!this.ctx.json && !this.isTerminal) {
+      await this.write(Buffer.from(bytes));
       return;
     }
     const lines = (this.line + this.decoder.write(bytes)).split("\n");
@@ -340,7 +370,7 @@ class LogReader {
   private async emitLines(lines: readonly string[], isPart: boolean): Promise<void> {
     for (const line of lines) {
       if (this.ctx.json) this.ctx.out.json({ run: this.run, stream: this.stream, line });
-      else await this.ctx.out.raw(safeOutput(line) + (isPart ? "" : "\n"));
+      else await this.write(safeOutput(line) + (isPart ? "" : "\n"));
     }
   }
 }

@@ -111,6 +111,8 @@ export interface Output {
   json(value: unknown): void;
   /** Writes bytes or text to stdout unchanged; resolves when the reader has room for more. */
   raw(chunk: string | Uint8Array): Promise<void>;
+  /** The same for stderr. */
+  rawError(chunk: string | Uint8Array): Promise<void>;
   /** One line on stderr, prefixed with `mailchute: `. */
   note(text: string): void;
 }

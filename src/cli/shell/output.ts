@@ -85,6 +85,7 @@ export function makeOutput(stdout: Stdout): Output {
     line: (text = "") => void stdout.write(`${safeOutput(text)}\n`),
     json: (value) => void stdout.write(`${visibleJson(value)}\n`),
     raw: (chunk) => stdout.write(chunk),
+    rawError: writeRawStderr,
     note: (text) => writeStderr(`mailchute: ${text}\n`),
   };
 }
@@ -92,11 +93,21 @@ export function makeOutput(stdout: Stdout): Output {
 let isStderrGuarded = false;
 
 export function writeStderr(text: string): void {
+  guardStderr();
+  process.stderr.write(safeOutput(text));
+}
+
+async function writeRawStderr(chunk: string | Uint8Array): Promise<void> {
+  guardStderr();
+  if (!process.stderr.write(chunk))
+    await new Promise<void>((resolve) => process.stderr.once("drain", () => resolve()));
+}
+
+function guardStderr(): void {
   if (!isStderrGuarded) {
     isStderrGuarded = true;
     process.stderr.on("error", () => {
       // The reader of stderr is gone, and there is no other place to report it.
     });
   }
-  process.stderr.write(safeOutput(text));
 }

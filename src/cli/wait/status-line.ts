@@ -41,6 +41,7 @@ export class StatusLine {
       line: after((text?: string) => out.line(text)),
       json: after((value: unknown) => out.json(value)),
       raw: after((chunk: string | Uint8Array) => out.raw(chunk)),
+      rawError: after((chunk: string | Uint8Array) => out.rawError(chunk)),
       note: after((text: string) => out.note(text)),
     };
   }

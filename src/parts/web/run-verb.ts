@@ -49,6 +49,8 @@ function collect({ documents, notes }: Said): Output {
       for (const line of text.split("\n"))
         if (line !== "") documents.push(JSON.parse(line) as Record<string, unknown>);
     },
+    // With --json no verb writes bytes to stderr.
+    rawError: async () => {},
     note: (text) => notes.push(text),
   };
 }

@@ -129,6 +129,7 @@ function contextOf(state: string, env: NodeJS.ProcessEnv): Context {
       line: () => undefined,
       json: () => undefined,
       raw: async () => undefined,
+      rawError: async () => undefined,
       note: () => undefined,
     },
   };
