@@ -6,6 +6,7 @@ import type { StateTree } from "../core/state-tree.ts";
 import { statOf } from "../host/regular-file.ts";
 import { lookForTask, type TaskPlace, type TaskState } from "./find-task.ts";
 import { eachName, readJsonObject, textOf } from "./scan.ts";
+import { programRows } from "./task-program.ts";
 import { dependencyIds, describeTask, maxAttemptsIn, numberIn, priorityIn } from "./task-rows.ts";
 
 type JsonObject = Record<string, unknown>;
@@ -34,6 +35,8 @@ export interface TaskPage {
   agent: string | null;
   group: string | null;
   priority: number | null;
+  /** What it runs: names and texts, without values of variables. */
+  program: readonly (readonly [name: string, text: string])[];
   /** The tasks that it waits for. */
   after: string[];
   /** How it failed; null when it did not. */
@@ -66,6 +69,7 @@ export function readTaskPage(tree: StateTree, id: string): TaskPage | undefined 
     agent: textIn(task, "agent") ?? textIn(isRecord ? file : undefined, "agent"),
     group: textIn(task, "group"),
     priority: priorityIn(task),
+    program: programRows(task, true),
     after: dependencyIds(task),
     error: place.state === "failed" ? errorOf(file) : null,
     run_dir: made === undefined ? null : runDir,

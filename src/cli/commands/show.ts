@@ -19,6 +19,7 @@ import { noSuchTask } from "../../view/find-task.ts";
 import { type Knowledge, learnTask } from "../../view/know-task.ts";
 import { changeText, type LandingView } from "../../view/landing.ts";
 import { countNames, findFiles, textOf } from "../../view/scan.ts";
+import { programRows } from "../../view/task-program.ts";
 import { progressText } from "../../view/task-progress.ts";
 import { describeTask, numberIn } from "../../view/task-rows.ts";
 import { type Context, defineCommand } from "../shell/command-spec.ts";
@@ -105,6 +106,7 @@ function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown]
     ["state", stateText(known)],
     ["waits", known.held],
     ["what", known.batch ?? describeTask(task ?? undefined)],
+    ...programRows(task, false),
     ...known.field_warnings.map((why): [string, string] => ["warning", why]),
     ["priority", task?.["priority"]],
     ["attempt", known.attempt],

@@ -33,6 +33,7 @@ const SHOWN: TaskShown = {
     agent: "coder",
     group: "web",
     priority: 5,
+    program: [],
     after: ["write-tests"],
     error: null,
     run_dir: "/srv/pool/state/runs/2026-03-01/fix-login@x.2",

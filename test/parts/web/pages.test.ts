@@ -123,6 +123,25 @@ it("a task that waits says why", async () => {
   ]);
 });
 
+it("a task has its program, its place and the names of its variables, as show has them with values", async () => {
+  const pool = newPool();
+  const exec = ["sh", "-c", "echo $A"];
+  pool.drop("t", { title: "T", exec, cwd: "/tmp", env: { A: "secret" }, env_from: { B: "env:B" } });
+  const web = await openWeb(pool.state);
+  const rows = [
+    ["exec", "sh -c 'echo $A'"],
+    ["cwd", "/tmp"],
+    ["env from", "B=env:B"],
+  ];
+  const page = await web.page("/tasks/t");
+  const { facts } = blockOf(page, "facts");
+  expect(facts).toEqual(expect.arrayContaining([...rows, ["env", "A=…"]]));
+  expect(JSON.stringify(page)).not.toContain("secret");
+  const { stdout } = await pool.run(["show", "t"]);
+  const lines = stdout.split("\n").map((line) => [line.slice(0, 14).trim(), line.slice(14)]);
+  expect(lines).toEqual(expect.arrayContaining([...rows, ["env", "A=secret"]]));
+});
+
 it("a task that is in no tray is said to be in none, whatever its id is", async () => {
   const web = await openWeb(newPool().state);
   for (const id of ["gone", "..%2F", "a%2Fb", "%00", "a".repeat(300), "%F0%9F%92%A9"])

@@ -97,6 +97,7 @@ function factsOf(task: TaskPage, { cost }: Past): [string, Cell][] {
   const facts: [string, Cell | null][] = [
     ["state", task.state],
     ["run", attempt === null ? null : `${attempt}${max === null ? "" : ` of ${max}`}`],
+    ...task.program.map(([name, text]): [string, Cell] => [name, text.slice(0, TEXT_CHARS_MAX)]),
     ["agent", agent],
     ["group", group],
     ["priority", priority === null ? null : String(priority)],

@@ -1,0 +1,30 @@
+/** What a task runs, where, and with which variables, as rows of text. Pure. */
+import { shellWord } from "../text/shell-word.ts";
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+const HIDDEN = "…";
+
+/** @param hidesValues of variables, which are often secrets */
+export function programRows(
+  task: JsonObject | null | undefined,
+  hidesValues: boolean,
+): [name: string, text: string][] {
+  const { exec, cwd, env, env_from: from } = task ?? {};
+  const rows: [string, string][] = [];
+  if (Array.isArray(exec)) rows.push(["exec", exec.map((word) => wordOf(String(word))).join(" ")]);
+  if (typeof cwd === "string") rows.push(["cwd", cwd]);
+  for (const [name, value] of Object.entries(env ?? {}))
+    rows.push(["env", `${name}=${hidesValues ? HIDDEN : String(value)}`]);
+  // A reference is no secret.
+  for (const [name, value] of Object.entries(from ?? {}))
+    rows.push(["env from", `${name}=${String(value)}`]);
+  return rows;
+}
+
+/** As a person would type it: an option needs no quotes behind the program. */
+function wordOf(word: string): string {
+  return word.startsWith("-") && shellWord(word.slice(1)) === word.slice(1)
+    ? word
+    : shellWord(word);
+}
