@@ -1,6 +1,6 @@
 /** The pages as data, over real HTTP and with a real pool: what they show, what they hide, and that they change nothing. */
 import fs from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 import type { Line, Page } from "../../../src/parts/web/page.ts";
 import { newPool, type Pool } from "../../support/pool.ts";
@@ -110,6 +110,39 @@ it("a task has its state, its error, and the end of its log, with a way back to 
   const bad = await web.page("/tasks/bad");
   expect(textsOf(bad)).toContainEqual(expect.stringMatching(/^exit: disk full/));
   expect(blockOf(bad, "log").title).toBe("stderr.log, its end");
+});
+
+it("a task whose work could not land is not simply done, and says why", async () => {
+  const pool = await settled();
+  const { lease } = await pool.result("good");
+  const put = (path: string, content: object): void => {
+    fs.mkdirSync(dirname(join(pool.state, path)), { recursive: true });
+    fs.writeFileSync(join(pool.state, path), JSON.stringify(content));
+  };
+  const factsNow = async (): Promise<Page> => (await openWeb(pool.state)).page("/tasks/good");
+  const order = { v: 1, task_id: "good", lease, land: "merge", branch: "b", target: "main" };
+  put("landings/good.order.json", order);
+  put("landings/good.sent.json", { v: 1, lease });
+  put("mailbox/inbox/good.land.json", { exec: ["true"] });
+  expect(blockOf(await factsNow(), "facts").facts).toEqual(
+    expect.arrayContaining([
+      ["state", "done"],
+      ["landing", { text: "good.land has not ended: waiting", to: "/tasks/good.land" }],
+    ]),
+  );
+  fs.rmSync(join(pool.inbox, "good.land.json"));
+  put("mailbox/failed/good.land_error.json", {
+    task_id: "good.land",
+    error: "it conflicts in a.txt",
+  });
+  const page = await factsNow();
+  expect(blockOf(page, "facts").facts).toEqual(
+    expect.arrayContaining([
+      ["state", "done, but its work did not land"],
+      ["landing", { text: "good.land failed", to: "/tasks/good.land" }],
+    ]),
+  );
+  expect(textsOf(page)).toContain("its work did not land: it conflicts in a.txt");
 });
 
 it("a task that waits says why", async () => {

@@ -4,14 +4,24 @@ import type { CostSum } from "../../../agents/cost-sums.ts";
 import { sessionOfRun } from "../../../agents/stream/session-file.ts";
 import type { AgentLines } from "../../../cli/text/agent-lines.ts";
 import { isId } from "../../../core/names.ts";
-import type { StateTree } from "../../../core/state-tree.ts";
+import { landingFileOf, type StateTree } from "../../../core/state-tree.ts";
 import { countText, duration } from "../../../text/render.ts";
 import { shellWord } from "../../../text/shell-word.ts";
+import { askForLanding, type LandingView } from "../../../view/landing.ts";
 import { readTaskPage, type TaskPage } from "../../../view/task-page.ts";
 import type { Past, TaskPast } from "../../../view/task-past.ts";
 import type { Why } from "../../../view/why-open.ts";
 import { actsOnTask } from "../buttons.ts";
-import { type Block, type Cell, linkToTask, type Page, say, shown, timeOf } from "../page.ts";
+import {
+  type Block,
+  type Cell,
+  linkToTask,
+  type Page,
+  say,
+  shown,
+  taskPath,
+  timeOf,
+} from "../page.ts";
 import { fileBlocks } from "./task-files.ts";
 import { runBlocks } from "./task-runs.ts";
 
@@ -39,7 +49,13 @@ export async function taskPage(
       : await blocksOf(tree, found, query, readers);
   const name = found === undefined ? "" : shellWord(id);
   const { path, run_dir: dir, files } = found ?? {};
-  const watch = [path ?? [], dir ?? [], (files ?? []).map(({ name }) => join(dir ?? "", name))];
+  const landing = found === undefined ? [] : landingFileOf(tree.dir, found.id, "state");
+  const watch = [
+    path ?? [],
+    landing,
+    dir ?? [],
+    (files ?? []).map(({ name }) => join(dir ?? "", name)),
+  ];
   return {
     title: shown(id),
     watch: watch.flat(),
@@ -59,9 +75,10 @@ async function blocksOf(
   const isOpen = task.state !== "done" && task.state !== "failed";
   const why = isOpen ? await readers.explain(task.id) : undefined;
   const past = readers.past.look(task.id);
+  const landing = task.state === "done" ? await askForLanding(tree, task.id) : undefined;
   const blocks: Block[] = [];
   if (task.title !== "") blocks.push(say(shown(task.title.slice(0, TEXT_CHARS_MAX))));
-  blocks.push({ kind: "facts", facts: factsOf(task, past) });
+  blocks.push({ kind: "facts", facts: factsOf(task, past, landing) });
   const acts = actsOnTask(task.id, task.state, usedBy(task, past));
   if (acts.length > 0) blocks.push({ kind: "acts", label: "this task", acts });
   if (why !== undefined && why.text !== "runs")
@@ -71,6 +88,8 @@ async function blocksOf(
         why.isStuck,
       ),
     );
+  if (landing?.state === "failed")
+    blocks.push(say(`its work did not land: ${shown(landing.why.slice(0, TEXT_CHARS_MAX))}`, true));
   if (task.error !== null) {
     const { kind, text, do: todo } = task.error;
     blocks.push(say(`${shown(kind)}: ${shown(text.slice(0, TEXT_CHARS_MAX))}`, true));
@@ -91,11 +110,12 @@ async function blocksOf(
   ];
 }
 
-function factsOf(task: TaskPage, { cost }: Past): [string, Cell][] {
+function factsOf(task: TaskPage, { cost }: Past, landing?: LandingView): [string, Cell][] {
   const { attempt, attempts_max: max, agent, group, priority } = task;
   const isEnded = task.state === "done" || task.state === "failed";
   const facts: [string, Cell | null][] = [
-    ["state", task.state],
+    ["state", landing?.state === "failed" ? "done, but its work did not land" : task.state],
+    ["landing", landing === undefined ? null : landingCell(landing)],
     ["run", attempt === null ? null : `${attempt}${max === null ? "" : ` of ${max}`}`],
     ...task.program.map(([name, text]): [string, Cell] => [name, text.slice(0, TEXT_CHARS_MAX)]),
     ["agent", agent],
@@ -111,6 +131,11 @@ function factsOf(task: TaskPage, { cost }: Past): [string, Cell][] {
     if (value === null) return [];
     return [[name, typeof value === "string" ? shown(value) : value]];
   });
+}
+
+function landingCell({ id, state, why }: LandingView): Cell {
+  const how = state === "open" ? `has not ended: ${why}` : state;
+  return { text: shown(`${id} ${how}`.slice(0, TEXT_CHARS_MAX)), to: taskPath(id) };
 }
 
 /** The time of the current run in whole seconds, and the cost of its task. A person who ends the run loses that. */
