@@ -107,6 +107,9 @@ const USAGE = {
     minimum: 1,
     description: "how many processes the last run left running; see keep_background",
   }),
+  denied: Type.Array(Type.String(), {
+    description: "the tools that the coding agents of the last run were not allowed to use",
+  }),
 };
 
 const Machine = Type.String({ description: "the other machine at which the last run was" });

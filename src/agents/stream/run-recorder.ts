@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { basename, join } from "node:path";
 import { compact } from "../../core/compact.ts";
 import type { AttemptOutcome } from "../../core/outcome.ts";
+import { addDenied } from "../../core/run-usage.ts";
 import { costsOf, stateTree } from "../../core/state-tree.ts";
 import { fileOfDay } from "../../journal/daily.ts";
 import { Journal } from "../../journal/journal.ts";
@@ -122,6 +123,7 @@ export class RunRecorder {
     const { state, session } = this;
     const outcome = verdict.next === "outcome" ? verdict.outcome : undefined;
     const bookedThen = this.bookedThen();
+    addDenied(this.assignment.usage, state.denied);
     const isBooked = this.book(this.costRecord(outcome?.kind ?? "lost_session"));
     this.log.close();
     const isGone = outcome === undefined;

@@ -126,6 +126,7 @@ function rowsOf(known: Knowledge, nowMs: number): [name: string, value: unknown]
     ["took", took === null ? null : duration(took)],
     ["used", usageText(record)],
     ["left", leftText(record)],
+    ["denied", deniedText(record)],
     ["error", error === undefined ? null : `${textOf(record?.["code"])}: ${textOf(error)}`],
     ["exit code", record?.["exit_code"]],
     ["signal", record?.["signal"]],
@@ -159,6 +160,11 @@ function usageText(record: Knowledge["record"]): string | null {
 function leftText(record: Knowledge["record"]): string | null {
   const count = numberIn(record, "left_processes");
   return count === null ? null : `${counted(count, "process", "processes")} that may still run`;
+}
+
+function deniedText(record: Knowledge["record"]): string | null {
+  const tools = record?.["denied"];
+  return Array.isArray(tools) ? tools.map((one) => textOf(one)).join(", ") : null;
 }
 
 function branchText(record: Knowledge["record"]): string | null {

@@ -41,6 +41,7 @@ export function pageOf(report: Report): Page {
     failures("Refused files", report.refused, {}),
     work(report),
     completed(report),
+    denials(report),
     costs(report),
     gates(report),
     crashes(report),
@@ -235,6 +236,17 @@ function completed({ completed: all, counts, titles }: Report): Section {
       headlineOf(titles[one.id] ?? ""),
     ]),
     ...moreOf(counts.completed - shown.length, "earlier one", "earlier ones"),
+  };
+}
+
+function denials({ denials: all }: Report): Section {
+  const shown = all.slice(-ROWS_MAX);
+  return {
+    title: "Tools that were denied",
+    columns: [{ title: "TASK", isText: true }],
+    rows: shown.map(({ id }) => [id]),
+    texts: { title: "TOOLS", of: shown.map(({ tools }) => tools.join(", ")) },
+    ...moreOf(all.length - shown.length, "earlier task", "earlier tasks"),
   };
 }
 

@@ -46,6 +46,8 @@ export class Period {
   readonly failures = new Map<string, Failure>();
   /** The landings that completed. */
   readonly landed: Ended[] = [];
+  /** The tools that the last run of each task was denied, by its id. */
+  readonly denials = new Map<string, string[]>();
   readonly refused: Failure[] = [];
   readonly crashes: Crash[] = [];
   slowest: Ended[] = [];
@@ -183,6 +185,7 @@ export class Period {
       return;
     }
     this.noteRun(ended);
+    this.noteDenied(id, line["denied"]);
     if (line["status"] === "completed") {
       this.addCompleted(ended);
       const hadFailed = [this.failures.delete(id), this.reopened.delete(id)].includes(true);
@@ -193,6 +196,12 @@ export class Period {
       this.failures.delete(id);
       this.failures.set(id, { id, kind, error, atMs });
     }
+  }
+
+  private noteDenied(id: string, tools: unknown): void {
+    this.denials.delete(id);
+    if (Array.isArray(tools) && this.denials.size < KEPT_MAX)
+      this.denials.set(id, tools.map(textOf));
   }
 
   private addCompleted(ended: Ended): void {

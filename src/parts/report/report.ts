@@ -53,6 +53,8 @@ export interface Report {
   /** Work on branches: what landed in the period, and what has not landed. */
   work: Work[];
   completed: { id: string; agent: string; at_ms: number; attempts: number }[];
+  /** The tools that agents were not allowed to use in the last run of a task. */
+  denials: { id: string; tools: string[] }[];
   gates: GateWait[];
   crashes: Crash[];
   costs: { rows: CostSum[]; total: CostSum };
@@ -130,6 +132,7 @@ export function makeReport(sources: Sources): Report {
       at_ms: atMs,
       attempts,
     })),
+    denials: [...period.denials].map(([id, tools]) => ({ id, tools })),
     gates: period.gateWaits(),
     crashes: period.crashes,
     costs: sources.costs,

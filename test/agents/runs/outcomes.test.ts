@@ -25,6 +25,8 @@ interface Case {
   paid: number;
   /** Outcomes that were booked. */
   booked: readonly string[];
+  /** The tools that the record lists as denied. */
+  denied?: readonly string[];
   /** Some kinds of records in the agent's log. */
   logged?: readonly string[];
   /** Bytes of events.jsonl, at least. */
@@ -212,14 +214,30 @@ const CASES: readonly Case[] = [
     starts: 1,
     paid: 1,
     booked: ["failed"],
+    denied: ["command_execution"],
+    claude: { denied: ["Bash"] },
   },
   {
-    what: "a tool denied, and another way that worked",
-    turns: [[{ deny: "Bash" }, { run: "true" }, DONE]],
+    what: "tools denied, one of them twice, and another way that worked",
+    turns: [[{ deny: "Bash" }, { deny: "Edit" }, { deny: "Bash" }, { run: "true" }, DONE]],
     ends: { output: "Done." },
     starts: 1,
     paid: 1,
     booked: ["completed"],
+    denied: ["command_execution"],
+    claude: { denied: ["Bash", "Edit"] },
+  },
+  {
+    what: "a tool denied, another way, and a file that is not there",
+    turns: [[{ deny: "Bash" }, { run: "true" }, DONE]],
+    files: ["report.md"],
+    maxAttempts: 1,
+    ends: { kind: "verify", code: "ErrVerify", error: /report.md is not/ },
+    starts: 1,
+    paid: 1,
+    booked: ["completed"],
+    denied: ["command_execution"],
+    claude: { denied: ["Bash"] },
   },
   {
     what: "a session that became too long",
@@ -366,6 +384,7 @@ describe.each(PROGRAMS)("%s", (program) => {
         error: expect.stringMatching(error),
       });
     }
+    expect(record["denied"]).toEqual(one.denied);
     if (one.isAnew === true) expectAnew(id, one.starts);
     else expectStarts(id, one.starts);
     const costs = bench.costs(id);

@@ -61,6 +61,22 @@ describe("a period", () => {
     expect([period.completedCount, period.mendedCount]).toEqual([1, 1]);
   });
 
+  it("lists what the last run of a task was denied, whether it completed or failed", () => {
+    const denied = ["Bash", "Edit"];
+    const period = periodOf([
+      completed("went-on", 2000, { denied }),
+      completed("stopped", 2000, { status: "failed", denied: ["Write"] }),
+      completed("allowed-since", 2000, { status: "failed", denied }),
+      completed("allowed-since", 3000),
+      completed("odd", 3000, { denied: "Bash" }),
+      completed("before", FROM - 1, { denied }),
+    ]);
+    expect([...period.denials]).toEqual([
+      ["went-on", denied],
+      ["stopped", ["Write"]],
+    ]);
+  });
+
   it("counts a cancelled task as cancelled, and one that only went back into the inbox as nothing", () => {
     const period = periodOf([
       ...failed("gone", 2000, "cancelled", "cancelled"),

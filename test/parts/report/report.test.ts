@@ -134,6 +134,7 @@ describe("report", () => {
             t: t + n,
             attempt: 1,
             status: "failed",
+            denied: [text],
           },
         ])
         .map((line) => `${JSON.stringify(line)}\n`)
@@ -143,6 +144,7 @@ describe("report", () => {
     for (const format of ["text", "md", "html"]) {
       const { stdout, code } = await cli(["report", "--format", format, "--state", "state"]);
       expect(code).toBe(0);
+      expect(stdout).toContain("Tools that were denied");
       expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
       if (format === "text") continue;
       const bare = stdout.replaceAll(/(`+) ?[\s\S]*?\1/g, (span) => (format === "md" ? "" : span));

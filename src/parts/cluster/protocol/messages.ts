@@ -9,7 +9,7 @@ import { type TSchema, Type } from "../../../codec/typebox.ts";
 import type { WorkFacts } from "../../../core/landing.ts";
 import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX, OUTPUT_DEPTH_MAX } from "../../../core/limits.ts";
 import { explainBadId } from "../../../core/names.ts";
-import type { RunUsage } from "../../../core/run-usage.ts";
+import { DENIED_CHARS_MAX, DENIED_MAX, type RunUsage } from "../../../core/run-usage.ts";
 import type { FailureKind } from "../../../core/task.ts";
 import { type Dispatch, dispatchId, isTarget, isTree } from "./dispatch.ts";
 
@@ -212,7 +212,14 @@ const DispatchSchema = Type.Object({
 const HEAD = { version: Type.Literal(VERSION), dispatch: DispatchSchema, target: Name };
 const Amount = Type.Optional(Type.Number({ minimum: 0 }));
 const Usage = Type.Optional(
-  Type.Object({ duration_ms: Amount, cpu_ms: Amount, peak_memory_bytes: Amount }),
+  Type.Object({
+    duration_ms: Amount,
+    cpu_ms: Amount,
+    peak_memory_bytes: Amount,
+    denied: Type.Optional(
+      Type.Array(Type.String({ maxLength: DENIED_CHARS_MAX }), { maxItems: DENIED_MAX }),
+    ),
+  }),
 );
 const Said = Type.String({ maxLength: SAID_CHARS_MAX });
 const Tokens = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });

@@ -83,8 +83,8 @@ export function costsOfEnd(end: End): readonly RunCost[] {
   return end.status === "refused" ? [] : (end.costs ?? []);
 }
 
-function runUsageOf({ cpu_ms, peak_memory_bytes }: RunUsage): RunUsage {
-  return compact({ cpu_ms, peak_memory_bytes });
+function runUsageOf({ cpu_ms, peak_memory_bytes, denied }: RunUsage): RunUsage {
+  return compact({ cpu_ms, peak_memory_bytes, denied });
 }
 
 export function outcomeOf(end: End, machine: string): AttemptOutcome {
