@@ -16,10 +16,11 @@ import { readJsonObject } from "../../view/scan.ts";
 import { describeTask } from "../../view/task-rows.ts";
 import { asHtml, asMarkdown, asText, FORMATS, type Format } from "./formats.ts";
 import { pageOf } from "./page.ts";
-import { Period } from "./period.ts";
+import { type EndedFailure, Period } from "./period.ts";
 import { makeReport, type Report } from "./report.ts";
 import { readStanding } from "./standing.ts";
 
+const RECORD_BYTES_MAX = 1024 * 1024;
 const DEFAULT_MS = 12 * 60 * 60 * 1000;
 /** Alerts that are left out, because the report has sections about them. */
 const TOLD_ELSEWHERE: ReadonlySet<unknown> = new Set([
@@ -94,8 +95,18 @@ async function readReport(
     work,
     standing: readStanding(tree, Date.now()),
     badLines: counts.bad,
+    wordsOf: (failure) => wordsOf(tree, failure),
     titleOf: (id) => titleOf(tree, id),
   });
+}
+
+function wordsOf(tree: StateTree, { id, lease }: EndedFailure): string | undefined {
+  const place = lookForRecord(tree, id);
+  const record = place === undefined ? undefined : readJsonObject(place.path, RECORD_BYTES_MAX);
+  const { error, lease: of } = record ?? {};
+  // A lease of the record ends with its owner. After a retry the record is about another run.
+  const isOfRun = typeof of === "string" && lease !== "" && of.startsWith(`${lease}.`);
+  return isOfRun && typeof error === "string" ? error : undefined;
 }
 
 function titleOf(tree: StateTree, id: string): string {

@@ -34,6 +34,11 @@ export interface Crash {
   at_ms: number;
 }
 
+export interface EndedFailure extends Failure {
+  /** `<s>.<n>` of its last run; "" when the line has none. */
+  lease: string;
+}
+
 /** How many tasks are kept by name. The counts have no such bound. */
 const KEPT_MAX = 200;
 const SLOWEST_MAX = 5;
@@ -43,7 +48,7 @@ export class Period {
   /** Completed tasks, in order of time; only the last ones if there are very many. */
   readonly completed: Ended[] = [];
   /** The last failure of each task, by its id, in order of time. */
-  readonly failures = new Map<string, Failure>();
+  readonly failures = new Map<string, EndedFailure>();
   /** The landings that completed. */
   readonly landed: Ended[] = [];
   /** The tools that the last run of each task was denied, by its id. */
@@ -194,7 +199,7 @@ export class Period {
     else if (isSkippedKind(kind)) this.skippedCount++;
     else {
       this.failures.delete(id);
-      this.failures.set(id, { id, kind, error, atMs });
+      this.failures.set(id, { id, kind, error, atMs, lease: textOf(line["lease"]) });
     }
   }
 

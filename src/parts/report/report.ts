@@ -5,7 +5,7 @@ import { type Cause, type Failure, groupByCause } from "../../view/causes.ts";
 import type { Work } from "../../view/landing.ts";
 import type { Obstacle } from "../../view/snapshot.ts";
 import { type NextStep, nextSteps } from "./next-steps.ts";
-import type { Crash, Ended, GateWait, Period } from "./period.ts";
+import type { Crash, Ended, EndedFailure, GateWait, Period } from "./period.ts";
 import type { OpenQuestion, Standing } from "./standing.ts";
 
 interface Percentiles {
@@ -75,18 +75,22 @@ interface Sources {
   work: readonly Work[];
   standing: Standing;
   badLines: number;
+  /** The error in the record of the failed task, which begins with the program's own words; undefined when it has no such record any more. */
+  wordsOf: (failure: EndedFailure) => string | undefined;
   /** The title of a settled task; "" when it has none. */
   titleOf: (id: string) => string;
 }
 
 /** At most this many titles are read, because each is in the record of its task. */
 const TITLES_MAX = 500;
+/** Of so many of the last failures the records are read. */
+const RECORDS_MAX = 1000;
 
 export function makeReport(sources: Sources): Report {
   const { period, standing } = sources;
   const { counts } = standing.snapshot;
   const landedIds = new Set(period.landed.map(({ id }) => id));
-  const failures = groupByCause(period.failures.values());
+  const failures = groupByCause(withWords(period, sources.wordsOf));
   const ofWork = new Map(sources.work.map(({ task_id: id, title }) => [id, title]));
   const named = [
     ...ofWork.keys(),
@@ -142,6 +146,15 @@ export function makeReport(sources: Sources): Report {
     bad_lines: sources.badLines,
   };
   return { ...report, next: nextSteps(report) };
+}
+
+/** The journal holds no words of programs. Without them all failures of one exit code would have one cause. */
+function withWords({ failures }: Period, wordsOf: Sources["wordsOf"]): Failure[] {
+  const withoutCount = Math.max(0, failures.size - RECORDS_MAX);
+  return [...failures.values()].map((one, i) => {
+    const error = i < withoutCount ? undefined : wordsOf(one);
+    return error === undefined ? one : { ...one, error };
+  });
 }
 
 function percentilesOf(bins: DurationBins): Percentiles {

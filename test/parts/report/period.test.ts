@@ -56,7 +56,7 @@ describe("a period", () => {
       selected("again", 5000),
     ]);
     expect([...period.failures.values()]).toEqual([
-      { id: "bad", kind: "exit", error: "exit code 1", atMs: 2000 },
+      { id: "bad", kind: "exit", error: "exit code 1", atMs: 2000, lease: "" },
     ]);
     expect([period.completedCount, period.mendedCount]).toEqual([1, 1]);
   });

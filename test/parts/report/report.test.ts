@@ -2,7 +2,9 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { stateTree } from "../../../src/core/state-tree.ts";
 import type { Report } from "../../../src/parts/report/report.ts";
+import { FailureCausesReader } from "../../../src/view/failure-causes.ts";
 import { newCli, put } from "../../cli/run-cli.ts";
 import { newPool, QUICK_CONFIG } from "../../support/pool.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -89,6 +91,31 @@ describe("report", () => {
     const retry = report.next.find(({ do: todo }) => todo.startsWith("mailchute retry"));
     expect(retry?.do.split(" ").slice(2).toSorted()).toEqual(["bad-1", "bad-2"]);
     if (HAS_JQ) expectSameNumbers(pool.state, report);
+  });
+
+  it("groups failures as top does, by the words of their programs, and knows which run they are about", async () => {
+    const pool = newPool({ config: QUICK_CONFIG });
+    const words = ["disk full", "no such host", "permission denied", "a bad word", "out of memory"];
+    for (let n = 0; n < 25; n++) {
+      const script = `echo "${words[n % 5]}" >&2; exit 1`;
+      pool.drop(`t-${n}`, { exec: ["sh", "-c", script], max_attempts: 1 });
+    }
+    await pool.run(["run", "--drain"]);
+    const until = new Date().toISOString();
+    const failures = async (): Promise<string[]> => {
+      const args = ["report", "--since", "1h", "--until", until, "--json"];
+      const report = JSON.parse((await pool.run(args)).stdout) as Report;
+      return report.failures.map(({ kind, count, error }) => `${count} ${kind} ${error}`).sort();
+    };
+    const { causes } = new FailureCausesReader(stateTree(pool.state)).look();
+    const shown = causes.map(({ kind, count, error }) => `${count} ${kind} ${error}`).sort();
+    expect(shown).toHaveLength(5);
+    expect(await failures()).toEqual(shown);
+    // A later run of the task says nothing of the earlier one.
+    const path = join(pool.failed, "t-0_error.json");
+    const record = JSON.parse(fs.readFileSync(path, "utf8"));
+    fs.writeFileSync(path, JSON.stringify({ ...record, lease: "later.1.x", error: "later" }));
+    expect(await failures()).toContain("1 exit the program ended with exit code 1");
   });
 
   it("gives the same page for the same files and period, in each format", async () => {
