@@ -1,6 +1,7 @@
 /** The entry file of a worker process, which a supervisor starts. Its first message holds the orders. */
 import { WORKER_PARTS } from "../app/worker-parts.ts";
 import { messageOf } from "../core/errors.ts";
+import { DEFAULT_SETTINGS } from "../core/settings.ts";
 import { say } from "../host/say.ts";
 import { runWorker } from "./main.ts";
 import type { WorkerBoot } from "./protocol.ts";
@@ -13,7 +14,7 @@ if (process.send === undefined) {
 } else {
   // If the supervisor dies before it sends the orders, nothing keeps this process alive, and it ends.
   process.once("message", (orders) => {
-    runWorker(orders as WorkerBoot, WORKER_PARTS).then(
+    runWorker(completed(orders as WorkerBoot), WORKER_PARTS).then(
       (code) => {
         process.exitCode = code;
       },
@@ -23,4 +24,10 @@ if (process.send === undefined) {
       },
     );
   });
+}
+
+/** A supervisor that began before an upgrade knows fewer settings. Its own stand first, because `digestSettings` reads their order. */
+function completed(orders: WorkerBoot): WorkerBoot {
+  const { settings } = orders;
+  return { ...orders, settings: { ...settings, ...DEFAULT_SETTINGS, ...settings } };
 }
