@@ -38,6 +38,7 @@ function distanceOf(a: string, b: string): number {
 
 /** Whether one edit at most (insert, delete, replace, swap two neighbours) turns one word into the other. */
 export function isOneEdit(a: string, b: string): boolean {
+  if (Math.abs(a.length - b.length) > 1) return false;
   let start = 0;
   while (start < a.length && start < b.length && a[start] === b[start]) start++;
   let end = 0;

@@ -173,11 +173,15 @@ export class FieldJudge {
   private readonly known = new Map<FieldPlace, Map<string, FieldNotice | undefined>>();
   /** The field for each word of `notCalled`, by its bare form. */
   private readonly meant = new Map<string, string>();
+  /** The bare form of each field. */
+  private readonly bare = new Map<string, string>();
 
   constructor(table: FieldTable = TASK_FIELDS) {
     this.table = table;
-    for (const [name, { notCalled }] of table)
+    for (const [name, { notCalled }] of table) {
+      this.bare.set(name, bare(name));
       for (const word of notCalled) this.meant.set(bare(word), name);
+    }
   }
 
   /** The fields of a task, a line, a node or a schedule that have no effect. */
@@ -259,8 +263,10 @@ export class FieldJudge {
     const wanted = bare(name);
     const meant = this.meant.get(wanted);
     if (meant !== undefined && this.table.get(meant)?.in.includes(place) === true) return meant;
-    for (const [field, { in: places }] of this.table)
-      if (places.includes(place) && isOneEdit(wanted, bare(field))) return field;
+    // Authors may have thousands of names of their own.
+    for (const [field, its] of this.bare)
+      if (isOneEdit(wanted, its) && this.table.get(field)?.in.includes(place) === true)
+        return field;
     // In metadata, the second spelling of a field there is a mistake, too.
     return place === "metadata" && wanted === bare("depends_on") ? "dependencies" : undefined;
   }
