@@ -149,6 +149,17 @@ export function isOfThisBoot(owner: string): boolean {
   return parseOwner(owner)?.place === thisPlace();
 }
 
+/** Whether the process of this owner string ended with its machine: it ran on this one, before that was started anew. */
+export function isOfEarlierBoot(owner: string): boolean {
+  const { place } = parseOwner(owner) ?? {};
+  const here = thisPlace();
+  return (
+    place !== undefined &&
+    place.slice(0, 4) === here.slice(0, 4) &&
+    place.slice(4, 8) !== here.slice(4, 8)
+  );
+}
+
 /**
  * Whether exactly that process still runs. `unknown`: its pid belongs to another host or container, or the system has no descriptor
  * left to look. Rule: `docs/protocol.md`, "Which process is dead".

@@ -16,6 +16,7 @@ import type { Task } from "../../core/task.ts";
 import {
   isCancelling,
   isEditing,
+  isOfEarlierBoot,
   isOfThisBoot,
   isRunner,
   isSkipping,
@@ -70,7 +71,11 @@ export async function reclaim(
   const agentId = claim.name.isBatch === true ? BATCH_AGENT : policy.agentId;
   const hasBegun = !wasCancelling && hasRunBegun(r, claim.name, decoded?.task);
   const isShort = reason === "memory";
-  const isUsedUp = !wasCancelling && !((!hasBegun || isShort) && mayExcuse(r, claim.name, isShort));
+  const isCrash = hasBegun && reason === "dead" && isOfEarlierBoot(claim.name.token);
+  const isExcused = isCrash
+    ? r.excusesCrash?.(claim.name) === true
+    : (!hasBegun || isShort) && mayExcuse(r, claim.name, isShort);
+  const isUsedUp = !wasCancelling && !isExcused;
   // A task whose worker shared its process gets one more run, alone in a process, before it fails because of the death.
   const isLeft = claim.name.attempt < maxAttempts + (isBeside ? 1 : 0);
   if (!isUsedUp || isLeft) {
@@ -78,8 +83,9 @@ export async function reclaim(
     const delayMs = Math.max(0, dueMs - r.trays.clock.wallMs());
     const next = putBack(r.trays, claim, delayMs, isUsedUp);
     if (next === undefined) return;
-    // A task whose worker died for lack of memory need not run alone: another process would need even more memory.
-    const isLastRun = next.attempt >= maxAttempts && (isUsedUp || !isShort);
+    // A task whose worker died for lack of memory need not run alone: another process would need even more memory. And the crash of a
+    // machine says nothing about the task.
+    const isLastRun = next.attempt >= maxAttempts && (isUsedUp || !(isShort || isCrash));
     const of = { name: claim.name, next, reason, hasBegun, agentId, isLastRun };
     r.onRecovered({ action: "reclaimed", ...of });
     return;

@@ -27,6 +27,8 @@ export interface Recoverer {
   skipped?: Promise<SkippedTasks> | undefined;
   /** Whether the process of a dead owner ended for lack of memory. */
   lackedMemory?: (owner: string) => boolean;
+  /** Called once for each crash of the machine during a run. True when it uses up no attempt; false without this function. */
+  excusesCrash?: (name: ProcessingName) => boolean;
   /** Ends every process of that lease; resolves when none is left. */
   endLease: (lease: string) => Promise<void>;
   policyOf: (task: Task | undefined) => { maxAttempts: number; agentId: string };

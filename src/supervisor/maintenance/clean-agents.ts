@@ -9,7 +9,7 @@ import type { StateTree } from "../../core/state-tree.ts";
 import { nodeStorage } from "../../mailbox/files/node-storage.ts";
 import { type CleanPass, type CleanRules, namesIn, removeFile } from "./clean-pass.ts";
 
-/** `<id>@<submission>`, followed by `.<phase>` for a phase of a node, or by `.check` for the text of a failed check. */
+/** `<id>@<submission>`, followed by `.<phase>` for a phase of a node, by `.check` for the text of a failed check, or by `.crashes`. */
 const SESSION = /^(.+@[a-z0-9]+)(?:\.[a-z_]+)?\.(?:json|txt)$/;
 
 export function* cleanAgents(

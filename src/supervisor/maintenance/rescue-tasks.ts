@@ -25,6 +25,7 @@ import type {
   SettledFacts,
 } from "../../mailbox/recover/recoverer.ts";
 import type { Settlement } from "../../mailbox/settle/settle.ts";
+import { excuseCrash } from "./machine-crash.ts";
 
 export interface ChildFacts {
   /** Whether this is our child and its end has not been reported yet: until then its cause of death is not known. */
@@ -75,6 +76,7 @@ export function makeTaskRescue(
     observer: new LeaseObserver(RECOVER_MS),
     unfinished: new Set(),
     excused: new Map(),
+    excusesCrash: (name) => excuseCrash(tree.sessions, name),
     endLease: async (lease) => {
       const left = await endTree(lease, 0, undefined, tree.dir);
       if (left > 0) listener.onUnkillable(lease, left);

@@ -68,6 +68,27 @@ describe.each(KINDS)("%s", (kind) => {
     expect(first).toBeDefined();
   });
 
+  it("goes on in its session after a crash of the machine, and uses no attempt", async () => {
+    const bench = benchOf(kind, [[HALF, { run: "sleep 60" }], [DONE]]);
+    const { pool } = bench;
+    await pool.start();
+    drop(bench, { max_attempts: 1 });
+    await hasOpenTool(bench);
+    const id = sessionOf(bench);
+    await pool.killAll();
+    const [claim = ""] = fs.readdirSync(pool.processing).filter((name) => name.includes("~w-"));
+    const [, before = "", boot = ""] = /^(.*~w-[0-9a-f]{4})([0-9a-f]{4})/.exec(claim) ?? [];
+    const other = boot === "0000" ? "0001" : "0000";
+    fs.renameSync(
+      join(pool.processing, claim),
+      join(pool.processing, `${before}${other}${claim.slice(before.length + boot.length)}`),
+    );
+    await pool.start();
+    expect(await pool.result("task")).toMatchObject({ output: "Done.", attempts: 1 });
+    expect(bench.resumed("coder")).toEqual([undefined, id]);
+    expect(bench.messages("coder").at(-1)).toContain("the process that ran it was killed");
+  });
+
   it("books each of two runs that two workers had in folders of one name", async () => {
     const bench = benchOf(kind, [
       [{ usage: { input: 10, cost: 0.1 } }, { kill: "SIGINT" }],
