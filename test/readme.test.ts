@@ -126,6 +126,18 @@ describe("docs/errors.md", () => {
   });
 });
 
+test("nothing tells a person to install from the registry, where the name is not ours", () => {
+  const sources = fs
+    .readdirSync(`${ROOT}src`, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => read(`src/${name}`));
+  const fromRegistry =
+    /(?:npm (?:i|install|add|exec)|npx (?:-y|--yes))\b[^\n#`]*[ "'](?:--package )?mailchute(?:@[\w.]+)?(?=[\s`"',]|$)/gm;
+  const found = (text: string): string[] => text.match(fromRegistry) ?? [];
+  expect(found("npm install -g mailchute\nnpm install -g mailchute@latest")).toHaveLength(2);
+  for (const text of [readme, ...pages, ...sources]) expect(found(text)).toEqual([]);
+});
+
 test("no page explains an error code that does not exist", () => {
   const known = codesInSources();
   for (const page of [readme, ...pages])

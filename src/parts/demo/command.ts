@@ -1,7 +1,9 @@
 /** `demo`: a short demonstration on a temporary state tree, with real processes. It checks its own result. */
+import fs from "node:fs";
 import { type Context, defineCommand } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { messageOf } from "../../core/errors.ts";
+import { pathInPackage } from "../../host/package.ts";
 import { tryReadText } from "../../host/regular-file.ts";
 import { duration, safe } from "../../text/render.ts";
 import { TASK_COUNT } from "./acts.ts";
@@ -77,17 +79,23 @@ function report(
     ),
   );
   narrator.line();
-  for (const line of NEXT) narrator.line(line);
-  if (isKept) narrator.line(`The demo's tree:  npx mailchute status --state ${stage.tree.dir}`);
+  const name = commandHere();
+  for (const line of nextLines(name)) narrator.line(line);
+  if (isKept) narrator.line(`The demo's tree:  ${name} status --state ${stage.tree.dir}`);
   return EXIT.ok;
 }
 
-const NEXT = [
+/** Outside of a clone npx would fetch a package of this name from the registry. The archive has no sources. */
+function commandHere(): string {
+  return fs.existsSync(pathInPackage("src")) ? "npx mailchute" : "mailchute";
+}
+
+const nextLines = (name: string): string[] => [
   "Your turn, in this directory:",
-  "   npx mailchute run                                            # terminal 1",
+  `   ${`${name} run`.padEnd(61)}# terminal 1`,
   '   echo \'{"exec": ["date"]}\' > state/mailbox/inbox/now.json     # terminal 2',
   "   cat state/mailbox/outbox/now_result.json",
-  "   npx mailchute status; npx mailchute help; less README.md",
+  `   ${name} status; ${name} help`,
 ];
 
 function logTail(path: string): string[] {

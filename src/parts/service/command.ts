@@ -142,7 +142,7 @@ async function install(
   noteLinger(ctx, systemd);
   if (/[/\\]_npx[/\\]/.test(text))
     ctx.out.note(
-      "this program lies in the cache of npx, which npm may clear: npm install -g mailchute",
+      "this program lies in the cache of npx, which npm may clear: npm install --global ./mailchute-VERSION.tgz, as docs/install.md says",
     );
 }
 
