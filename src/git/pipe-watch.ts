@@ -93,5 +93,7 @@ async function walk(
 function hasNoEnd(entry: fs.Dirent, path: string): boolean {
   if (entry.isFile() || entry.isDirectory() || entry.isSocket()) return false;
   const stats = entry.isSymbolicLink() ? tryStatOf(path) : statOf(path);
-  return stats !== undefined && (stats.isFIFO() || stats.isCharacterDevice());
+  if (stats?.isFIFO() === true) return true;
+  // People switch off a hook with a link to /dev/null. That one has an end.
+  return stats?.isCharacterDevice() === true && stats.rdev !== tryStatOf("/dev/null")?.rdev;
 }

@@ -56,6 +56,17 @@ test("a call ends after its time, or when it is told to, with the programs that 
   await expect(asked).rejects.toThrow("git add was killed");
 });
 
+test("a git that runs for long is ended at a device without an end, but not at a hook that a person has switched off", async () => {
+  const { call } = await withFilter("sleep 0.6");
+  const hooks = join(call.gitDir ?? "", "hooks");
+  fs.mkdirSync(hooks, { recursive: true });
+  fs.symlinkSync("/dev/null", join(hooks, "pre-commit"));
+  expect((await askGit(call, "add", "x")).code).toBe(0);
+  fs.symlinkSync("/dev/zero", join(hooks, "pre-push"));
+  fs.writeFileSync(join(call.cwd, "x"), "another one\n");
+  await expect(askGit(call, "add", "x")).rejects.toThrow("pre-push is a pipe or a device");
+});
+
 test("a call without the settings that are kept is refused, unless it starts no program", async () => {
   const repo = newRepository(join(tempDir(), "repo"));
   await expect(askGit({ cwd: repo.dir }, "status")).rejects.toThrow("needs the settings");
