@@ -206,7 +206,7 @@ function plainly([command = "", ...rest]: readonly string[]): string[] {
 function sparseSettings({ cwd, gitDir, env }: GitCall): string[] {
   const dir = gitDir ?? env?.["GIT_DIR"] ?? cwd;
   const text = readEnd(join(dir, "config.worktree"), CONFIG_BYTES_MAX);
-  return [...text.matchAll(/^\s*(sparseCheckout(?:Cone)?)\s*=\s*(true|false)\s*$/gim)].map(
+  return [...text.matchAll(/^\s*(sparseCheckout(?:Cone)?)\s*=\s*"?(true|false)"?\s*$/gim)].map(
     ([, name, value]) => `core.${name}=${value}`,
   );
 }

@@ -45,6 +45,17 @@ test("a folder in no repository, a repository without a commit, a folder in no c
   expect((await refused(untracked, "repo/new")).error).toMatch(/new\/ is in no commit/);
 });
 
+test("the worktree of a sparse repository is sparse", async () => {
+  const place = newPlace();
+  place.repo.commit({ "src/s.txt": "s\n", "docs/d.md": "d\n" });
+  place.repo.git("sparse-checkout", "init", "--cone");
+  place.repo.git("sparse-checkout", "set", "src");
+  place.pool.drop("a", inWorktree("ls > ls.txt"));
+  await (await place.pool.start(["--drain"])).ended;
+  expect(place.repo.git("show", "mailchute/a:ls.txt").split("\n")).not.toContain("docs");
+  expect(place.repo.git("show", "mailchute/a:docs/d.md")).toBe("d");
+});
+
 test("a branch that a person has checked out, and a directory that is in the way: said, and left alone", async () => {
   const taken = newPlace();
   taken.repo.git("checkout", "--quiet", "-b", "mailchute/a");
