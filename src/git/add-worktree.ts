@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { ErrGit } from "../core/errors.ts";
 import { replaceText } from "../host/documents.ts";
-import { tryReadText, writeNew } from "../host/regular-file.ts";
+import { tryReadText, tryStatOf, writeNew } from "../host/regular-file.ts";
 import { parseSettings, settingsText } from "./obeyed-settings.ts";
 import { atCommonDir, findGitDir, type Repository } from "./repository.ts";
 import { askGit, gitList } from "./run-git.ts";
@@ -24,11 +24,14 @@ export async function addWorktree(
   return gitDir;
 }
 
-/** Has the worktree name its own git directory. After a kill before this it works, but names ours. */
+/**
+ * Has the worktree name its own git directory. After a kill before this it works, but names ours. A repository that a run has made in
+ * its place holds work, and stays.
+ */
 export function nameGitDir(path: string, gitDir: string): void {
   const file = join(path, ".git");
   const text = `gitdir: ${gitDir}\n`;
-  if (tryReadText(file) === text) return;
+  if (tryReadText(file) === text || tryStatOf(file)?.isDirectory() === true) return;
   // Beside the worktree: the git directory may be on another disk.
   replaceText(file, text, { stagingDir: join(dirname(path), ".tmp") });
 }

@@ -54,7 +54,8 @@ export async function explainInner(
     claimed.add(key);
     if (!changed.has(dir) && !changed.has(key)) continue;
     const isLink = entries.get(dir)?.mode === "160000" || staged.has(shown(dir));
-    const why = isGitName(basename(dir)) ? "has a name that git takes into no tree" : OWN;
+    const isOdd = isGitName(basename(dir)) && dir !== ".git";
+    const why = isOdd ? "has a name that git takes into no tree" : OWN;
     if (!isLink || !(await isElsewhere(call, gitDir, dir))) result.kept.set(dir, why);
     else result.links.push(dir);
   }

@@ -39,7 +39,7 @@ type Refused = Map<string, string>;
 /** Removes an index that a killed git left there, and its lock, because git would wait for that for ever. @returns the path of the index */
 export function newIndex(gitDir: string, name: string): string {
   const file = join(gitDir, name);
-  for (const left of [file, `${file}.lock`]) fs.rmSync(left, { force: true });
+  for (const left of [file, `${file}.lock`]) fs.rmSync(left, { force: true, recursive: true });
   return file;
 }
 

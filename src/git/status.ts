@@ -100,6 +100,7 @@ export async function unmergedIn(call: GitCall, gitDir: string): Promise<string[
   } catch (error) {
     if (!/\bindex\b/.test(messageOf(error))) throw error;
     const index = join(gitDir, "index");
+    fs.rmSync(`${index}.broken`, { force: true, recursive: true });
     fs.renameSync(index, `${index}.broken`);
     await askGit(call, "read-tree", "HEAD");
     return unmergedFiles(call);

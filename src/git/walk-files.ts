@@ -44,7 +44,8 @@ export function walkFiles(root: string, links: ReadonlySet<string>): FoundFiles 
     const isOwn = dir.path !== "" && entries.some(({ name }) => isGitName(name));
     const repository = dir.repository ?? (isOwn || links.has(dir.path) ? dir.path : undefined);
     for (const entry of entries) {
-      if (dir.path === "" && entry.name === ".git") continue;
+      // A folder here is a repository that a run has made in the place of ours.
+      if (dir.path === "" && entry.name === ".git" && !entry.isDirectory()) continue;
       const path = dir.path === "" ? entry.name : `${dir.path}/${entry.name}`;
       // At the top, the name `.GIT` is a file that git takes into no tree.
       const owner = repository ?? (isGitName(entry.name) ? path : undefined);

@@ -130,7 +130,9 @@ export function dropStaleLocks({ commonDir }: Repository, id: string, gitDir?: s
   const own = saves.filter((name) => name.endsWith(".lock")).map((name) => join(refs, name));
   const inWorktree =
     gitDir === undefined ? [] : ["index.lock", "HEAD.lock"].map((name) => join(gitDir, name));
-  for (const lock of [branch, ...own, ...inWorktree]) fs.rmSync(lock, { force: true });
+  // A run may have made a folder of that name.
+  for (const lock of [branch, ...own, ...inWorktree])
+    fs.rmSync(lock, { force: true, recursive: true });
 }
 
 /** Makes git know the worktree. @returns its git directory */

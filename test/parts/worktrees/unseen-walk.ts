@@ -104,6 +104,7 @@ const ACTS: readonly string[] = [
   "rm -rf src; ln -s docs src",
   "echo secret.txt >> $(git rev-parse --git-common-dir)/info/exclude; echo $N > secret.txt",
   "rm .git",
+  `rm .git; git init -q; echo $N > own$N; ${ALLOW} add -A; ${ALLOW} commit -qm own`,
 ];
 
 /** Acts whose file is sure to land, unless a later one is in the way. */
@@ -273,7 +274,7 @@ function filesIn(root: string): Map<string, string> {
     const at = (name: string): Buffer => Buffer.from(`${root}/${dir}${name}`, "latin1");
     for (const entry of fs.readdirSync(at(""), { withFileTypes: true, encoding: "latin1" })) {
       const { name } = entry;
-      if (dir === "" && name === ".git") continue;
+      if (dir === "" && name === ".git" && !entry.isDirectory()) continue;
       if (entry.isDirectory()) look(`${dir}${name}/`);
       else if (entry.isSymbolicLink())
         files.set(dir + name, `link ${fs.readlinkSync(at(name), "latin1")}`);

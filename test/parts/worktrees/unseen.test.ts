@@ -1,7 +1,9 @@
 /** What git does not show: mailchute keeps it all the same. */
+import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { dropStaleLocks } from "../../../src/parts/worktrees/make.ts";
 import { breakSources, type Change } from "../../support/broken.ts";
 import { newRepository } from "../../support/git-repository.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
@@ -99,6 +101,18 @@ test("work in a submodule is told, and no commit lands that only its worktree ha
   expect(place.pool.alerts().filter((one) => one["alert"] === "worktree")).toHaveLength(2);
 });
 
+test("a folder that a run has made in the place of a lock goes as a lock would", () => {
+  const [commonDir, gitDir] = [tempDir(), tempDir()];
+  const locks = [
+    join(commonDir, "refs/mailchute/a/1.lock"),
+    join(commonDir, "refs/heads/mailchute/a.lock"),
+    join(gitDir, "index.lock"),
+  ];
+  for (const lock of locks) fs.mkdirSync(join(lock, "inside"), { recursive: true });
+  dropStaleLocks({ commonDir, prefix: "", env: {} }, "a", gitDir);
+  expect(locks.filter((lock) => fs.existsSync(lock))).toEqual([]);
+});
+
 const PLAIN: Walk = { settings: [], isSparse: false, setup: [], acts: [], isCompleted: true };
 const edit = (script: string): Act[] => [{ script }];
 const [OUTSIDE, ASSUMED] = LANDS as [Act, Act];
@@ -159,6 +173,24 @@ const BROKEN: readonly [what: string, one: Partial<Walk>, ...changes: Change[]][
       from: "if (!/\\bindex\\b/.test(messageOf(error))) throw error;",
       to: "throw error;",
     },
+  ],
+  [
+    "work beside a folder in the place of a file of git",
+    {
+      acts: [
+        {
+          script:
+            "cd $(git rev-parse --git-dir); mkdir -p index.broken/x; echo broken > index; cd - > /dev/null; echo whole > whole.txt",
+          lands: ["whole.txt", "whole"],
+        },
+      ],
+    },
+    { file: "git/status.ts", from: ".broken`, { force: true, recursive: true })", to: ".broken`)" },
+  ],
+  [
+    "a repository that a run has made in the place of ours",
+    { acts: edit("rm .git; git init -q; echo x > x") },
+    { file: "git/walk-files.ts", from: '=== ".git" && !entry.isDirectory())', to: '=== ".git")' },
   ],
   [
     "line ends that git would give back in another way",
