@@ -60,20 +60,21 @@ export class Shutdown {
   private async bringToAnEnd(): Promise<void> {
     const { commands, parts, poll, movers, status } = this.p;
     status.tell();
-    await this.closePool();
-    await poll.finish();
-    await parts.finish(PARTS_FINISH_MS);
-    for (const mover of movers) await mover.idle();
+    const endBeats = status.beatByTimer();
+    try {
+      await this.closePool();
+      await poll.finish();
+      await parts.finish(PARTS_FINISH_MS);
+      for (const mover of movers) await mover.idle();
+    } finally {
+      endBeats();
+    }
     // Take the last look now: no event comes any more. A stop that is meant for us must not be left for the next supervisor.
     commands.lastLook();
   }
 
-  /**
-   * Closes the pool. Running tasks may take long to end, so commands are still taken, above all those that end tasks, and the heartbeat
-   * goes on.
-   */
+  /** Closes the pool. Running tasks may take long to end, so commands are still taken, above all those that end tasks. */
   private async closePool(): Promise<void> {
-    const endBeats = this.p.status.beatByTimer();
     const look = setInterval(() => {
       try {
         this.p.commands.work();
@@ -84,6 +85,5 @@ export class Shutdown {
     const mayEnd = this.lifecycle.state.is !== "stopping";
     await this.p.pool.close(mayEnd, stopLimitMs(this.env.settings));
     clearInterval(look);
-    endBeats();
   }
 }

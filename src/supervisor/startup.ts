@@ -62,8 +62,7 @@ export class Startup {
       }
     // Recovery may have much to do.
     const endBeats = status.beatByTimer();
-    await poll.start();
-    endBeats();
+    await poll.start().finally(endBeats);
     void parts.start(this.o.once === true).then(wake);
     wake();
   }
