@@ -38,10 +38,10 @@ export function compileCheck(schema: TSchema): (value: unknown) => SchemaFault |
     const isMeant = description !== undefined && (pattern ?? anyOf) !== undefined;
     const words = anyOf?.map((one: TSchema) => one["const"]);
     const isChoice = words?.every((word: unknown) => typeof word === "string") === true;
-    const expected = isMeant
-      ? `expected ${description}`
-      : isChoice
-        ? `expected one of ${words.join(", ")}`
+    const expected = isChoice
+      ? `expected one of ${words.join(", ")}`
+      : isMeant
+        ? `expected ${description}`
         : lowerFirst(first.message);
     const what = shown === "" ? "the value" : shown;
     const { value: found } = first;

@@ -59,8 +59,9 @@ it("of two bad members one is named", () => {
 });
 
 it("a wrong word is answered with the words that are allowed", () => {
-  const words = Type.Union(["now", "next"].map((word) => Type.Literal(word)));
-  const choice = compileCheck(Type.Object({ when: words }));
+  const words = ["now", "next"].map((word) => Type.Literal(word));
+  const when = Type.Union(words, { description: "when it comes" });
+  const choice = compileCheck(Type.Object({ when }));
   expect(choice({ when: "later" })?.message).toBe(
     "when: expected one of now, next, found a text of 5 characters",
   );
