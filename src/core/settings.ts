@@ -335,12 +335,17 @@ export const DEFAULT_SETTINGS: Settings = {
   prices: {},
 };
 
+/** A thread of a busy machine may get no processor for about this long (ms). */
+const STALL_MS_MIN = 1000;
+
 export type SettingSource = "flag" | "environment" | "config.yaml" | "built-in";
 
 /** Checks settings that must fit each other. @returns the fault, or undefined */
 export function explainBadSettings(s: Settings): string | undefined {
   if (s.heartbeat_ms * 2 > s.lease_ttl_ms)
     return "lease_ttl_ms must be at least twice heartbeat_ms, or live tasks would be taken for dead";
+  if (s.stall_ms > 0 && s.stall_ms < STALL_MS_MIN)
+    return `stall_ms must be 0 or at least ${STALL_MS_MIN}, or busy workers would be taken for hanging ones`;
   if (s.retry.backoff_ms > s.retry.backoff_max_ms)
     return "retry.backoff_ms must not be above retry.backoff_max_ms";
   for (const unit of ["usd", "tokens", "turns", "time_ms"] as const) {

@@ -17,6 +17,7 @@ describe("settings", () => {
 
   it.each<[string, Settings]>([
     ["lease_ttl_ms", { ...DEFAULT_SETTINGS, heartbeat_ms: 5000, lease_ttl_ms: 9999 }],
+    ["stall_ms", { ...DEFAULT_SETTINGS, stall_ms: 60 }],
     [
       "backoff_ms",
       { ...DEFAULT_SETTINGS, retry: { max_attempts: 3, backoff_ms: 2, backoff_max_ms: 1 } },
@@ -35,6 +36,7 @@ describe("settings", () => {
         ...DEFAULT_SETTINGS,
         heartbeat_ms: 5000,
         lease_ttl_ms: 10_000,
+        stall_ms: 1000,
         workers: WORKERS_MAX,
       }),
     ).toBeUndefined();
