@@ -300,7 +300,7 @@ export class Backlog {
   private taskAt(row: Row): WaitingTask {
     const task = this.ordinary.task(row);
     // No spread here: V8 makes a new hidden class for every object that gets members after a spread (4 µs each).
-    return {
+    const waiting: WaitingTask = {
       id: task.id,
       file: inboxName(task),
       tray: "inbox",
@@ -311,6 +311,8 @@ export class Backlog {
       agentId: task.agentId,
       isSelected: false,
     };
+    if (task.told !== undefined) waiting.told = task.told;
+    return waiting;
   }
 
   private stateOf({ task, unmetCount }: Entry, nowWallMs: number, nowMs: number): WaitState {

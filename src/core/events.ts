@@ -49,6 +49,8 @@ export interface EventSubject {
   attempt: number;
   /** The whole lease, `<s>.<n>.<owner>`. The event `selected` has no owner yet: `<s>.<n>`. */
   lease: string;
+  /** The group of the task, if it has one and the process that writes has read the task. */
+  group?: string | undefined;
 }
 
 /** The fields of a journal line that identify a lease. */

@@ -2,6 +2,7 @@
  * Holds ordinary waiting tasks in the order in which they will run. It uses flat arrays: a million tasks need about 80 bytes
  * each, and give the garbage collector no work. Pure. Ids are ASCII (see names.ts).
  */
+import type { Told } from "./waiting-task.ts";
 
 export interface OrdinaryTask {
   id: string;
@@ -14,6 +15,8 @@ export interface OrdinaryTask {
   /** Epoch ms; earlier first. */
   arrivedMs: number;
   agentId: string;
+  /** What its event `selected` tells. */
+  told?: Told;
 }
 
 /** The number of a row. A task has the same row for as long as it waits. */
@@ -47,6 +50,8 @@ export class TaskTable {
   private idAts = new Int32Array(ROWS_MIN);
   /** The place of the row in its agent's heap. For a free row: NOWHERE. */
   private heapAts = new Int32Array(ROWS_MIN).fill(NOWHERE);
+  /** Only for tasks that have something to tell. */
+  private readonly told = new Map<Row, Told>();
   private rowCount = 0;
   private freeRow: Row = NOWHERE;
 
@@ -86,6 +91,7 @@ export class TaskTable {
     this.scans[row] = 0;
     this.hashes[row] = hashOf(task.id);
     this.keepId(row, task.id);
+    if (task.told !== undefined) this.told.set(row, task.told);
     if (2 * (this.count + 1) > this.index.length) this.growIndex();
     this.enter(row);
     const heap = this.heapOf(row);
@@ -105,6 +111,7 @@ export class TaskTable {
     this.heapAts[row] = NOWHERE;
     if (last !== row) this.settleAt(heap, last, at);
     this.idBytesFree += this.idLengths[row] ?? 0;
+    if (this.told.size > 0) this.told.delete(row);
     this.idAts[row] = this.freeRow;
     this.freeRow = row;
     // No task waits, so the memory of a large backlog is freed.
@@ -125,7 +132,7 @@ export class TaskTable {
   }
 
   task(row: Row): OrdinaryTask {
-    return {
+    const task: OrdinaryTask = {
       id: this.idOf(row),
       attempt: this.attempts[row] ?? 0,
       priority: this.priorities[row] ?? 0,
@@ -133,6 +140,9 @@ export class TaskTable {
       arrivedMs: this.arrivals[row] ?? 0,
       agentId: this.agents[this.agentOf[row] ?? 0] ?? "",
     };
+    const told = this.told.get(row);
+    if (told !== undefined) task.told = told;
+    return task;
   }
 
   idOf(row: Row): string {

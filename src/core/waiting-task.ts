@@ -55,8 +55,31 @@ export interface WaitingTask {
    * because of a task that ran beside it.
    */
   runsAlone?: boolean;
+  /** What its event `selected` tells besides its id. Left out when there is nothing. */
+  told?: Told;
   /** True when this supervisor has written its `selected` event. */
   isSelected: boolean;
+}
+
+export interface Told {
+  /** Its group, also one without a limit. */
+  group?: string;
+  title?: string;
+}
+
+/** The part of a title that a journal line has: 80 characters, none of them cut in half. */
+const TITLE = /^.{0,80}/su;
+
+/** What the event `selected` tells of a task; undefined for nothing. */
+export function toldOf({
+  group = "",
+  title = "",
+}: Pick<Task, "group" | "title">): Told | undefined {
+  if (group === "" && title === "") return undefined;
+  const told: Told = {};
+  if (group !== "") told.group = group;
+  if (title !== "") told.title = TITLE.exec(title)?.[0] ?? "";
+  return told;
 }
 
 /** Separates the fields at the end of a lane: group, owned files, needs. Nothing follows it for a task that already has its slots. */
@@ -186,6 +209,8 @@ export function waitingTask(
   // Not 0: a task without it is kept in less memory.
   if (task.sequence_number) waiting.sequence = task.sequence_number;
   if (isPlannerWork(task, match.agent)) waiting.isPlanner = true;
+  const told = toldOf(task);
+  if (told !== undefined) waiting.told = told;
   const finishing = finishingOf(task);
   if (finishing !== undefined) waiting.finishing = finishing;
   if (match.agent === undefined) waiting.reason = match.reason;

@@ -24,7 +24,7 @@ export class Telemetry {
   private seq = 0;
   private isFlushDue = false;
   private toldDroppedCount = 0;
-  private lastAbout: MembersAbout = { ...NO_SUBJECT, attempt: -1, who: "", which: "" };
+  private lastAbout: MembersAbout = { ...NO_SUBJECT, attempt: -1, who: "", which: "", group: "" };
 
   /** @param worker name of the process that writes */
   constructor(
@@ -102,13 +102,14 @@ export class Telemetry {
 
   /** The members of a line about its subject. The last ones are cached, because lines of one attempt often follow each other. */
   private membersAbout(subject: EventSubject): MembersAbout {
-    const { task_id, agent_id, attempt, lease } = subject;
+    const { task_id, agent_id, attempt, lease, group = "" } = subject;
     const last = this.lastAbout;
     if (
       last.lease === lease &&
       last.task_id === task_id &&
       last.agent_id === agent_id &&
-      last.attempt === attempt
+      last.attempt === attempt &&
+      last.group === group
     )
       return last;
     const { head, owner } = splitLease(lease);
@@ -117,10 +118,11 @@ export class Telemetry {
       agent_id,
       attempt,
       lease,
+      group,
       who: `"task_id":${quoted(task_id)},"agent_id":${quoted(agent_id)}`,
       which:
         `"attempt":${attempt},"lease":${quoted(head)},"owner":${quoted(owner)},` +
-        `"submission":${quoted(submissionOf(lease))}`,
+        `"submission":${quoted(submissionOf(lease))}${group === "" ? "" : `,"group":${quoted(group)}`}`,
     };
     return this.lastAbout;
   }

@@ -71,7 +71,7 @@ export class LeaseJournal {
         kind: isFailure ? record.kind : null,
       };
       const { task_id, agent_id, attempts: attempt, lease } = record;
-      const subject = { task_id, agent_id, attempt, lease };
+      const subject = { task_id, agent_id, attempt, lease, group: settled.task?.group };
       recordSettled(telemetry, subject, details, settled.mayBeRecorded);
     });
   }

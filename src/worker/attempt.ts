@@ -61,6 +61,7 @@ export function readAttempt(
       agent_id: "",
       attempt: claim.name.attempt,
       lease: leaseOf(claim.name),
+      group: undefined,
     },
     decoded: undefined,
     startedWallMs: clock.wallMs(),
@@ -90,6 +91,7 @@ export function readAttempt(
     return attempt;
   }
   const { task } = attempt.decoded;
+  attempt.subject.group = task.group;
   const match = matchAgent(task, tools.settings.agents);
   const agent = match.agent === undefined ? undefined : tools.agents.get(match.agent.name);
   if (match.agent === undefined || agent === undefined) {

@@ -51,7 +51,8 @@ export async function settleAsCancelled(
   // Results of finished lines are kept: a retry continues from there.
   const batch = isBatch ? await gatherForSure(trays, claim) : undefined;
   const { attempt } = claim.name;
-  const subject = { task_id: id, agent_id: "none", attempt, lease: leaseOf(claim.name) };
+  const group = decoded?.task.group;
+  const subject = { task_id: id, agent_id: "none", attempt, lease: leaseOf(claim.name), group };
   const facts = {
     error: "cancelled before it ran",
     code: "ErrCancelled",

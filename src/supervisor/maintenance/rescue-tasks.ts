@@ -172,6 +172,7 @@ function recordSettlement(
     agent_id: record.agent_id,
     attempt: record.attempts,
     lease: record.lease,
+    group: settled.task?.group,
   };
   // The dead owner, or another recovery, may have written the journal lines; they must not be written twice.
   const mayBeRecorded = facts.mayBeRecorded || settled.mayBeRecorded === true;

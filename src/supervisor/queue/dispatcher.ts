@@ -427,10 +427,14 @@ export class Dispatcher {
       agent_id: task.agentId ?? "",
       attempt: task.attempt,
       lease: name === undefined ? "" : headOf(name),
+      group: task.told?.group,
     };
     // 0: the task was in processing/ before this supervisor started, so its time of arrival is not known.
     const waitedMs = Math.max(0, Math.round(this.trays.clock.wallMs() - task.arrivedMs));
-    this.telemetry.event("selected", subject, task.arrivedMs > 0 ? { queue_ms: waitedMs } : {});
+    const details: Record<string, unknown> = {};
+    if (task.arrivedMs > 0) details["queue_ms"] = waitedMs;
+    if (task.told?.title !== undefined) details["title"] = task.told.title;
+    this.telemetry.event("selected", subject, details);
     task.isSelected = true;
   }
 

@@ -14,7 +14,7 @@ import {
 } from "../../core/names.ts";
 import { retryPolicyOf } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
-import { limitsOf, waitingBatch } from "../../core/waiting-task.ts";
+import { limitsOf, toldOf, waitingBatch } from "../../core/waiting-task.ts";
 import { pathIn } from "../../mailbox/files/trays.ts";
 import { readyWait } from "../../mailbox/find/ready-waits.ts";
 import type { Environment } from "../environment/environment.ts";
@@ -100,6 +100,7 @@ export class ProcessingTray {
     // A run after the last regular one needs its own process, also after a restart of the supervisor.
     const isBeyond = name.attempt > retryPolicyOf(settings, task).maxAttempts;
     const finishing = finishingOf(task ?? {});
+    const told = toldOf(task ?? {});
     const waiting = {
       id: name.id,
       file,
@@ -112,6 +113,7 @@ export class ProcessingTray {
       agentId: agent?.name ?? "none",
       isSelected: false,
       ...limitsOf(task ?? {}),
+      ...(told === undefined ? {} : { told }),
       ...(finishing === undefined ? {} : { finishing }),
       ...(isPlannerWork(task ?? {}, agent) ? { isPlanner: true } : {}),
       ...(runsAlone || isBeyond ? { runsAlone: true } : {}),

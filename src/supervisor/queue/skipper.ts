@@ -54,8 +54,9 @@ function isDuplicate(why: Skip | Duplicate): why is Duplicate {
   return "of" in why;
 }
 
-function subjectOf({ name }: Claim): EventSubject {
-  return { task_id: name.id, agent_id: NO_AGENT, attempt: name.attempt, lease: leaseOf(name) };
+function subjectOf({ claim: { name }, task }: Pick<Settlement, "claim" | "task">): EventSubject {
+  const { id, attempt } = name;
+  return { task_id: id, agent_id: NO_AGENT, attempt, lease: leaseOf(name), group: task?.group };
 }
 
 export class Skipper implements Service {
@@ -324,12 +325,13 @@ export class Skipper implements Service {
   }
 
   /** Another process took the task, or the record has another name: looks again at the tasks that depend on it. */
-  private noteUnsettled({ outcome, phase, claim, recordAs }: Settlement): void {
+  private noteUnsettled(settlement: Settlement): void {
+    const { outcome, phase, claim, recordAs } = settlement;
     if (phase !== "done" || outcome === "settled") return;
     const { id } = claim.name;
     this.failures.delete(foldId(id));
     if (recordAs !== undefined) {
-      recordConflict(this.env.telemetry, subjectOf(claim), recordAs);
+      recordConflict(this.env.telemetry, subjectOf(settlement), recordAs);
       tellConflict(this.env.alerts, id, recordAs);
     }
     this.lookAt(id);
@@ -353,7 +355,7 @@ export class Skipper implements Service {
         ? { error: duplicateText(why.of), kind: "duplicate_key", of: why.of }
         : { error: skipText(why), kind: "dependency_failed", skip: why }),
     };
-    recordSettled(this.env.telemetry, subjectOf(claim), details, mayBeRecorded);
+    recordSettled(this.env.telemetry, subjectOf(settlement), details, mayBeRecorded);
     if (!isDuplicate(why)) this.untold.set(why.root, (this.untold.get(why.root) ?? 0) + 1);
     this.env.facts.emit("task:skipped", claim.name.id, isDuplicate(why));
   }
