@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { resolveAgent } from "../../../src/core/matching.ts";
-import { NODE_STATUSES } from "../../../src/core/roadmap.ts";
+import { NODE_STATUSES, type RoadmapNode } from "../../../src/core/roadmap.ts";
 import type { AgentSettings } from "../../../src/core/settings.ts";
 import { applyEdits } from "../../../src/parts/plan/edit/edit.ts";
 import { findNode, parseRoadmap } from "../../../src/parts/plan/read/document.ts";
@@ -42,6 +42,47 @@ epics: [{ id: E, milestones: [{ id: M, tasks: [{ id: t, status: in_progress }, {
 nodes: [{ id: a, status: done }, { id: b, status: failed }]
 `;
     expect(next(text)).toEqual({ ready: ["u"], waiting: {} });
+  });
+});
+
+describe("a dependency that only has to end", () => {
+  const text = (a: string, more = ""): string => `
+epics: [{ id: E, milestones: [{ id: M, tasks: [{ id: x, dependencies: [b] }, { id: y, status: done }] }] }]
+nodes:
+  - { id: p, type: plan, status: done }
+  - { id: a, parent: p, status: ${a} }
+  - { id: b, dependencies: [a] }
+  - { id: c, dependencies: [b] }
+  - { id: night, dependencies: [{ id: c, required_status: terminal }] }
+  - { id: after-all, dependencies: [{ id: E, required_status: terminal }] }
+${more}`;
+  const escalation = (subject: string, cause: string, status: string): string =>
+    `  - { id: plan-escalate-${subject}, type: plan, parent: p, status: ${status}, dependencies: [{ id: ${cause}, required_status: terminal }] }\n`;
+
+  test("has ended when it can never start, however far away the failure is", () => {
+    expect(next(text("failed")).ready).toEqual(["night", "after-all"]);
+    expect(next(text("open")).ready).toEqual(["a"]);
+    expect(next(text("in_progress")).waiting["night"]).toBe("waits for c (open)");
+  });
+
+  test("has not ended while an escalation may mend the failure, and has when that is over", () => {
+    const open = next(text("failed", escalation("a", "a", "open")));
+    expect(open.ready).toEqual(["plan-escalate-a"]);
+    expect(open.waiting["after-all"]).toBe("waits for E (1 of 2 ended)");
+    for (const status of ["in_progress", "needs_human", "blocked"])
+      expect(next(text("failed", escalation("a", "a", status))).ready).toEqual([]);
+    for (const status of ["done", "failed"])
+      expect(next(text("failed", escalation("a", "a", status))).ready).toEqual([
+        "night",
+        "after-all",
+      ]);
+    const above = escalation("a", "a", "failed") + escalation("p", "plan-escalate-a", "open");
+    expect(next(text("failed", above)).ready).toEqual(["plan-escalate-p"]);
+  });
+
+  test("is not run a second time when the failed node is opened again later", () => {
+    const ran = text("open").replace("{ id: night,", "{ id: night, status: done,");
+    expect(next(ran).ready).toEqual(["a"]);
   });
 });
 
@@ -243,10 +284,22 @@ test("every ready node has its dependencies done, and every open node is either 
     fc.property(planText, ({ text }) => {
       const doc = parseRoadmap(text);
       const { ready, waiting } = planNext(doc.nodes);
+      const hasFailed = (id: string): boolean => {
+        const node = findNode(doc, id);
+        return node?.status === "failed" || (node?.status === "open" && neverStarts(node));
+      };
+      const neverStarts = (node: RoadmapNode): boolean => {
+        for (let at: RoadmapNode | undefined = node; at !== undefined; ) {
+          if (at.dependencies.some(({ id, required }) => required === "done" && hasFailed(id)))
+            return true;
+          at = at.parent === undefined ? undefined : findNode(doc, at.parent);
+        }
+        return false;
+      };
       for (const node of ready)
         for (const { id, required } of node.dependencies) {
-          const status = findNode(doc, id)?.status;
-          expect(status === "done" || (required === "terminal" && status === "failed")).toBe(true);
+          const isDone = findNode(doc, id)?.status === "done";
+          expect(isDone || (required === "terminal" && hasFailed(id))).toBe(true);
         }
       const open = doc.nodes.filter((node) => node.status === "open" && node.type === "task");
       const told = new Set([...ready, ...waiting.map((one) => one.node)]);

@@ -9,7 +9,9 @@ import {
   type RoadmapNode,
 } from "../../../core/roadmap.ts";
 import type { Standing } from "../../../core/unmet.ts";
+import { isEscalation } from "./escalation.ts";
 import { makeFilter, type PlanFilters } from "./filters.ts";
+import { findLost } from "./lost.ts";
 
 export interface PlanNextOptions {
   /** Finds the agent for a node. Called only for nodes that lack nothing else. Left out: every node has an agent. */
@@ -58,6 +60,8 @@ export class Planner {
   /** For each container: how many nodes are in it, and how many of them are done or failed. Computed when needed. */
   private progress: { total: Int32Array; done: Int32Array; failed: Int32Array } | undefined;
   private fromAbove: (string | null | undefined)[] = [];
+  /** The nodes that can never start. Computed when needed. */
+  private lost: ReadonlySet<number> | undefined;
   /** The standing of each done node whose work has not landed, by index. */
   private unlanded: ReadonlyMap<number, Standing> = new Map();
 
@@ -65,6 +69,7 @@ export class Planner {
     this.follow(nodes);
     this.progress = undefined;
     this.fromAbove = [];
+    this.lost = undefined;
     this.unlanded = this.indexUnlanded(options.unlanded);
     const { matchAgent } = options;
     const passes = makeFilter(options.filters);
@@ -206,7 +211,36 @@ export class Planner {
       return `waits for ${id}, which ${unlanded.how}`;
     }
     if (status === "done" || (isTerminalEnough && status === "failed")) return undefined;
+    if (isTerminalEnough && this.findLost().has(on)) return undefined;
     return status === "failed" ? `cannot start: ${id} failed` : `waits for ${id} (${status})`;
+  }
+
+  /** For a dependency that is `terminal` such a node has ended, as a skipped task has. */
+  private findLost(): ReadonlySet<number> {
+    const isEnded = (i: number): boolean =>
+      this.statuses[i] === DONE || this.statuses[i] === FAILED;
+    this.lost ??= findLost({
+      parents: this.parents,
+      containers: this.containers,
+      firsts: this.firsts,
+      targets: this.targets,
+      terminal: this.terminal,
+      isOpen: (i) => this.statuses[i] === OPEN,
+      isEscalation: (i) => isEscalation(this.idOf(i)),
+      isEnded,
+      isFailed: (i) => this.statuses[i] === FAILED || this.unlanded.get(i)?.is === "stuck",
+    });
+    return this.lost;
+  }
+
+  private countLost(container: number): number {
+    const isIn = (i: number): boolean => {
+      let above = this.parents[i] as number;
+      for (let depth = 0; above >= 0 && above !== container && depth < this.nodes.length; depth++)
+        above = this.parents[above] as number;
+      return above === container;
+    };
+    return [...this.findLost()].filter(isIn).length;
   }
 
   /** Why a dependency on a container is not met. An empty container counts by its own status. */
@@ -218,7 +252,10 @@ export class Planner {
     const failed = this.progress.failed[on] as number;
     const { id } = this.nodes[on] as RoadmapNode;
     if (done + (isTerminalEnough ? failed : 0) === total) return undefined;
-    if (isTerminalEnough) return `waits for ${id} (${done + failed} of ${total} ended)`;
+    if (isTerminalEnough) {
+      const ended = done + failed + this.countLost(on);
+      return ended === total ? undefined : `waits for ${id} (${ended} of ${total} ended)`;
+    }
     return failed > 0
       ? `cannot start: ${failed} of ${total} in ${id} failed${this.unlanded.size > 0 ? " or did not land" : ""}`
       : `waits for ${id} (${done} of ${total} done)`;
