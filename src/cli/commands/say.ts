@@ -37,8 +37,8 @@ export const command = defineCommand({
   ],
   examples: [
     'say build "the tests are in tests/unit" --wait read',
-    'say "the schema is merged" --to june --to backend:main:impl-1',
-    'say "@june, please look at the schema"',
+    'say "the schema is merged" --to ann --to backend:main:impl-1',
+    'say "@ann, please look at the schema"',
   ],
   options: {
     to: {

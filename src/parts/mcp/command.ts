@@ -20,7 +20,7 @@ export const command = defineCommand({
     "--allow exec adds enqueue_program, which runs any program as you; --allow control adds spawn, interrupt, answer, cancel, retry, pause, resume, plan_add, plan_status and plan_reset.",
     "The client speaks and reads mail as the agent NAME, never as a person. In a run it is the agent of the run, with what a run may do.",
   ],
-  examples: ["mcp --as june", "mcp --as june --allow control"],
+  examples: ["mcp --as ann", "mcp --as ann --allow control"],
   options: {
     as: textOption("NAME", `the agent that the client is (default: ${DEFAULT_NAME})`),
     allow: textOption("WORDS", `more tools: ${GROUPS.join(", ")}, or both with a comma`),

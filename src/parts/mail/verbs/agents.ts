@@ -16,7 +16,7 @@ export const command = defineCommand({
   details: [
     "`agents why NAME` says when and by which messages an agent was woken, what it has not read, and why that waits. Exit code 3: there is no such agent.",
   ],
-  examples: ["agents", "agents why june"],
+  examples: ["agents", "agents why ann"],
   options: {
     ...SCOPE_OPTION,
     archived: { type: "flag", help: "with those that were archived" },
@@ -28,7 +28,7 @@ export const command = defineCommand({
       if (verb !== "why" || name === undefined)
         throw new ErrUsage(
           "expected nothing, or: why NAME",
-          "for example `mailchute agents why june`",
+          "for example `mailchute agents why ann`",
         );
       await explainAgent(ctx, folder, nameIn(folder.scope, name));
       return EXIT.ok;

@@ -30,7 +30,7 @@ export const command = defineCommand({
     "A question to a person, which is the default, stands in questions/open/ID.md and in `status`; `mailchute answer ID TEXT` answers it, or the text under `## Answer` in the file. The agent that asked gets the answer as a message, and is woken for it when it does not run. A question to an agent is a message; it answers with `say TEXT --to NAME --reply-to ID`.",
     "With --wait it prints the answer. Exit code 1: the question was taken away, 124: the time was over.",
   ],
-  examples: ['ask "Which database do we use?"', 'ask "Is the schema merged?" --to june --wait'],
+  examples: ['ask "Which database do we use?"', 'ask "Is the schema merged?" --to ann --wait'],
   options: {
     ...SCOPE_OPTION,
     to: textOption("NAME", "an agent, or human (default)"),

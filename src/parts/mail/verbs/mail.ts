@@ -18,7 +18,7 @@ export const command = defineCommand({
   details: [
     "NAME is an agent of the scope; left out, it is you (human), or in a run its agent. With --ack what was printed counts as read once all of it is printed. A message that comes in between stays unread.",
   ],
-  examples: ["mail", "mail june --json", "mail --ack"],
+  examples: ["mail", "mail ann --json", "mail --ack"],
   options: {
     ...SCOPE_OPTION,
     ack: { type: "flag", help: "mark what is printed as read" },

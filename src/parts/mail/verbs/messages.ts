@@ -21,7 +21,7 @@ export const command = defineCommand({
     "Without options it prints all messages of the scope, the oldest first. Each has a number, which it keeps. --unread prints only mail that its reader has not read: the agent of --mentions, else you. It marks nothing as read; `mail --ack` does.",
     "With --json each message is a line of JSON.",
   ],
-  examples: ["messages --last 20", "messages --mentions june --unread", "messages -f --json"],
+  examples: ["messages --last 20", "messages --mentions ann --unread", "messages -f --json"],
   options: {
     ...SCOPE_OPTION,
     from: { type: "text", value: "NAME", help: "only messages of this agent; human: of people" },

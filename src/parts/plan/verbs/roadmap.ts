@@ -49,7 +49,7 @@ export const command = defineCommand({
   ],
   examples: [
     "roadmap check",
-    "roadmap next --explain --epic EPIC-1",
+    "roadmap next --explain --epic first",
     "roadmap reset --failed --downstream",
   ],
   options: {
