@@ -2,15 +2,14 @@
  * Compares all files of a worktree with a tree. It does not ask git which files to look at: a file that has the stamp of our own index
  * has not changed, and each other file is read. git only says which new files it ignores, and what it would commit.
  */
-import { createHash } from "node:crypto";
 import fs from "node:fs";
-import { setTimeout as wait } from "node:timers/promises";
-import { openToRead } from "../host/regular-file.ts";
+import { setImmediate as othersTurn, setTimeout as wait } from "node:timers/promises";
 import { type FilesIndex, readFilesIndex, writeFilesIndex } from "./files-index.ts";
+import { hashOfFile } from "./hash-file.ts";
 import { explainInner, type Inner, stampsOfInner } from "./inner-files.ts";
 import { entriesOfTree, OwnIndex, pathList, type TreeEntry } from "./own-index.ts";
 import { askGit, type GitCall, splitNul } from "./run-git.ts";
-import { type FoundFile, type FoundFiles, onDisk, shown, walkFiles } from "./walk-files.ts";
+import { type FoundFiles, onDisk, shown, walkFiles } from "./walk-files.ts";
 
 /** How a worktree differs from a tree. All paths are bytes, as latin1 text. */
 export interface FilesLook {
@@ -46,8 +45,8 @@ interface Seen {
 
 /** The smallest steps in which file systems count time (ms). */
 const TICK_MS = 12;
-/** How much of a file is read at once (bytes). */
-const CHUNK = 1 << 20;
+/** After so many files, others have their turn. */
+const PAUSE_FILES = 64;
 
 /** @param tree undefined: no files. @throws ErrGit, system errors */
 export async function lookAtFiles(
@@ -58,10 +57,10 @@ export async function lookAtFiles(
   const seen = await see(call, gitDir, tree);
   const { found, known, entries } = seen;
   const { changed, fresh } = sort(seen);
-  readAll(seen, changed);
+  await readAll(seen, changed);
   const modes = await modesOf(seen, changed);
   const { ignored, others } = await splitIgnored(call, fresh);
-  readAll(seen, others);
+  await readAll(seen, others);
   for (const path of others) modes.set(path, found.files.get(path)?.mode ?? "");
   const differ = [...changed, ...others].filter((path) => {
     const hash = seen.hashes.get(path);
@@ -154,42 +153,20 @@ function sort({ found, entries, known }: Seen): { changed: string[]; fresh: stri
   return { changed, fresh };
 }
 
-function readAll({ call, found, hashes, tree }: Seen, paths: readonly string[]): void {
+async function readAll(
+  { call, found, hashes, tree }: Seen,
+  paths: readonly string[],
+): Promise<void> {
   const algorithm = (tree ?? "").length === 64 ? "sha256" : "sha1";
-  for (const path of paths) {
+  for (const [n, path] of paths.entries()) {
     const file = found.files.get(path);
     if (file === undefined || hashes.has(path)) continue;
+    if (n % PAUSE_FILES === 0) await othersTurn();
     try {
-      hashes.set(path, hashOfFile(onDisk(call.cwd, path), file, algorithm));
+      hashes.set(path, await hashOfFile(onDisk(call.cwd, path), file, algorithm));
     } catch {
       found.unreadable.push(path);
     }
-  }
-}
-
-/** The id of the blob with these contents. */
-function hashOfFile(
-  path: string | Buffer,
-  { mode }: Pick<FoundFile, "mode">,
-  algorithm: string,
-): string {
-  if (mode === "120000") {
-    const target = fs.readlinkSync(path, { encoding: "buffer" });
-    return createHash(algorithm).update(`blob ${target.length}\0`).update(target).digest("hex");
-  }
-  const fd = openToRead(path);
-  try {
-    const { size } = fs.fstatSync(fd);
-    const hash = createHash(algorithm).update(`blob ${size}\0`);
-    const chunk = Buffer.allocUnsafe(Math.min(CHUNK, size + 1));
-    // Of a file that grows only what it had is read: its end may never come.
-    for (let left = size, count = 1; left > 0 && count > 0; left -= count) {
-      count = fs.readSync(fd, chunk, 0, Math.min(chunk.length, left), null);
-      hash.update(chunk.subarray(0, count));
-    }
-    return hash.digest("hex");
-  } finally {
-    fs.closeSync(fd);
   }
 }
 
@@ -320,9 +297,10 @@ async function givenBack(
   paths: readonly string[],
 ): Promise<Set<string>> {
   if (paths.length === 0) return new Set();
-  return index.checkOutAside(paths, (path, copy) => {
+  return index.checkOutAside(paths, async (path, copy) => {
     const hash = hashes.get(path) ?? "";
-    return hashOfFile(copy, { mode: "100644" }, hash.length === 64 ? "sha256" : "sha1") === hash;
+    const algorithm = hash.length === 64 ? "sha256" : "sha1";
+    return (await hashOfFile(copy, { mode: "100644" }, algorithm)) === hash;
   });
 }
 

@@ -116,7 +116,7 @@ export class OwnIndex {
    */
   async checkOutAside(
     paths: readonly string[],
-    ask: (path: string, copy: string | Buffer) => boolean,
+    ask: (path: string, copy: string | Buffer) => Promise<boolean>,
   ): Promise<Set<string>> {
     const dir = `${this.file}.files`;
     fs.rmSync(dir, { recursive: true, force: true });
@@ -126,7 +126,10 @@ export class OwnIndex {
       // A filter that fails leaves out its file.
       const answers = [1, 128];
       await askGit({ ...this.call, answers, input: pathList(paths) }, ...asked);
-      return new Set(paths.filter((path) => isThere(dir, path) && ask(path, onDisk(dir, path))));
+      const found = new Set<string>();
+      for (const path of paths)
+        if (isThere(dir, path) && (await ask(path, onDisk(dir, path)))) found.add(path);
+      return found;
     } finally {
       fs.rmSync(dir, { recursive: true, force: true });
     }
