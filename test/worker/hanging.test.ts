@@ -40,13 +40,29 @@ const mainThread: MakePair = (silence) => {
 };
 
 const workerProcess: MakePair = (silence) => {
-  const dir = tempDir();
-  const file = join(dir, "w-1.json");
-  fs.writeFileSync(file, "{}");
-  const watch = new HangingWorkers(dir, DEFAULT_SETTINGS, silence);
-  const worker = { id: "w-1", pid: 1, tie: "child", isHere: true, slots: 1, slotsPeak: 1 } as const;
-  return { beat: beatsOf(file), isHanging: (nowMs) => watch.find([worker], nowMs).length > 0 };
+  const files = workersAndTheirFiles(silence);
+  return {
+    beat: () => files.beat(),
+    isHanging(nowMs) {
+      files.beatOfSupervisor();
+      return files.isHanging(nowMs);
+    },
+  };
 };
+
+function workersAndTheirFiles(silence?: LeaseObserver): Pair & { beatOfSupervisor(): void } {
+  const tree = stateTree(tempDir());
+  const file = join(tree.workers, "w-1.json");
+  fs.mkdirSync(tree.workers);
+  for (const path of [file, tree.supervisor]) fs.writeFileSync(path, "{}");
+  const watch = new HangingWorkers(tree, DEFAULT_SETTINGS, silence);
+  const worker = { id: "w-1", pid: 1, tie: "child", isHere: true, slots: 1, slotsPeak: 1 } as const;
+  return {
+    beat: beatsOf(file),
+    beatOfSupervisor: beatsOf(tree.supervisor),
+    isHanging: (nowMs) => watch.find([worker], nowMs).length > 0,
+  };
+}
 
 const supervisor: MakePair = (silence) => {
   const tree = stateTree(tempDir());
@@ -215,7 +231,32 @@ test("a main thread that never leaves its function is never noticed", () => {
 test("with stall_ms 0 nothing is watched", () => {
   const main = new MainWatch(new MainBeat(), 0, BEAT_MS);
   for (let n = 0; n < 100; n++) expect(main.isHanging(n * BEAT_MS)).toBe(false);
-  const off = new HangingWorkers(tempDir(), { ...DEFAULT_SETTINGS, stall_ms: 0 });
+  const off = new HangingWorkers(stateTree(tempDir()), { ...DEFAULT_SETTINGS, stall_ms: 0 });
   const worker = { id: "w-1", pid: 1, tie: "child", isHere: true, slots: 1, slotsPeak: 1 } as const;
   for (let n = 0; n < 100; n++) expect(off.find([worker], n * BEAT_MS)).toEqual([]);
+});
+
+/** A disk that takes no heartbeat for a while, as one that is mounted read-only. @returns whether a worker counted as hanging */
+function throughRefusal(silence?: LeaseObserver): boolean {
+  const files = workersAndTheirFiles(silence);
+  const refusedMs = STALL_MS * 3;
+  let isAlarm = false;
+  for (let nowMs = 1000; nowMs < refusedMs * 3; nowMs += BEAT_MS) {
+    // The heartbeat of the worker comes last when the disk takes them again.
+    if (nowMs < refusedMs || nowMs > 2 * refusedMs) files.beatOfSupervisor();
+    isAlarm ||= files.isHanging(nowMs);
+    if (nowMs < refusedMs || nowMs > 2 * refusedMs) files.beat();
+  }
+  return isAlarm;
+}
+
+test("while the disk takes no heartbeat, not even that of the supervisor, no worker counts as hanging", () => {
+  expect(throughRefusal()).toBe(false);
+  // A broken variant: it does not look at its own document.
+  class Blind extends LeaseObserver {
+    override silenceMs(...[file, mtimeMs, nowMs]: Parameters<LeaseObserver["silenceMs"]>): number {
+      return file === "" ? 0 : super.silenceMs(file, mtimeMs, nowMs);
+    }
+  }
+  expect(throughRefusal(new Blind(BEAT_MS))).toBe(true);
 });

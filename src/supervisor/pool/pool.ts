@@ -104,7 +104,7 @@ export class Pool {
     });
     this.workers = new Workers(others);
     this.budget = new ThreadBudget(settings.durability);
-    this.hanging = new HangingWorkers(tree.workers, settings);
+    this.hanging = new HangingWorkers(tree, settings);
     this.maxSlots = settings.workers;
     this.processCount = settings.processes;
   }
