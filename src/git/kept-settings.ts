@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { join } from "node:path";
-import { ErrGit } from "../core/errors.ts";
+import { ErrGit, messageOf, systemCode } from "../core/errors.ts";
 import { readDocument, replaceDocument } from "../host/documents.ts";
 import { lockFile } from "../host/file-lock.ts";
 import { judgeOwner, ownerSequence } from "../host/identity.ts";
@@ -69,6 +69,8 @@ const CHANGES_MAX = 100;
 /** A run of a process that this machine cannot see counts for this long. */
 const UNKNOWN_MS = 86_400_000;
 const DEPTH = USER_STATE_DEPTH + 2;
+/** Only a person can mend these. */
+const NOT_OURS: ReadonlySet<string> = new Set(["EACCES", "ENOENT", "ENOTDIR", "EPERM", "EROFS"]);
 
 /**
  * The common directory that git is to use in the place of the repository's own.
@@ -201,7 +203,7 @@ async function withKept<T>(
   act: (kept: Kept, current: CurrentSettings) => T,
 ): Promise<T> {
   const dir = dirOf(commonDir);
-  makeDirs(dir, DEPTH);
+  makeFolder(dir);
   const release = await lockFile(join(dir, "lock"));
   if (release === undefined)
     throw new ErrGit(`other processes keep ${dir} locked`, {
@@ -221,6 +223,20 @@ async function withKept<T>(
     return result;
   } finally {
     await release();
+  }
+}
+
+/** @throws ErrGit when this user may not write there */
+function makeFolder(dir: string): void {
+  try {
+    makeDirs(dir, DEPTH);
+  } catch (error) {
+    if (!NOT_OURS.has(systemCode(error))) throw error;
+    throw new ErrGit(`the settings of git cannot be kept in ${dir}: ${messageOf(error)}`, {
+      path: dir,
+      cause: error as Error,
+      hint: "let this user write there, or set XDG_STATE_HOME to a folder that may be written",
+    });
   }
 }
 

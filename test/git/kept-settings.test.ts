@@ -1,7 +1,7 @@
 /** Which settings git obeys, and who is asked about a change of them. Real repositories; the runs are only announced. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import {
   acceptSettings,
   beginRun,
@@ -81,6 +81,20 @@ test("of several runs at work each is asked, and no run that began later or had 
   // A run whose worker was killed begins again: what it may have done is not forgotten.
   await beginRun(commonDir, run("a"));
   expect((await changesDuring(commonDir, run("a"))).own).toHaveLength(1);
+});
+
+test("a folder of the user's state that cannot be made is named, with what to do", async () => {
+  const { repo } = newPlace();
+  const before = process.env["XDG_STATE_HOME"];
+  onTestFinished(() => {
+    if (before === undefined) delete process.env["XDG_STATE_HOME"];
+    else process.env["XDG_STATE_HOME"] = before;
+  });
+  process.env["XDG_STATE_HOME"] = join(repo.dir, "README.md", "state");
+  await expect(openRepository(repo.dir)).rejects.toMatchObject({
+    message: expect.stringContaining("the settings of git cannot be kept in "),
+    hint: expect.stringContaining("set XDG_STATE_HOME"),
+  });
 });
 
 test("another repository at the same path is another one", async () => {
