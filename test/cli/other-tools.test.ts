@@ -40,7 +40,7 @@ async function startPool(): Promise<Pool> {
   fs.symlinkSync(LAUNCHER, join(pool.dir, "bin", "mailchute"));
   pool.drop("done", { exec: ["echo", "hi"] });
   pool.drop("bad", { exec: ["false"], max_attempts: 1 });
-  for (const n of [1, 2]) {
+  for (const n of [1, 2, 3]) {
     pool.drop(`running-${n}`, { exec: ["sleep", "600"], priority: 9 });
     pool.drop(`waiting-${n}`, later);
   }

@@ -2,7 +2,9 @@
  * Stands in for node:fs where it is called past the storage port: batches and their results are read and written piece by piece.
  * Paths of the simulated disk get descriptors of ours; all else goes to the real one.
  */
+
 import type * as RealFs from "node:fs";
+import { constants } from "node:fs";
 import { systemCode } from "../../src/core/errors.ts";
 import type { FileFacts, Storage } from "../../src/mailbox/files/storage.ts";
 
@@ -65,9 +67,9 @@ function statsOf(facts: FileFacts): object {
 }
 
 const OURS = {
-  openSync(path: string, flags: string | number): number {
+  openSync(path: string, flags: number): number {
     const file: Open =
-      flags === "wx"
+      (flags & constants.O_EXCL) !== 0
         ? { path, ino: portNow().openNew(path) }
         : { path, ...portNow().openToRead(path) };
     open.set(++lastFd, file);

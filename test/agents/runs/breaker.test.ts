@@ -21,7 +21,7 @@ async function statusOf(pool: Pool): Promise<string> {
 
 /** A failure that says nothing about the account or the settings. */
 const brokenTurn = (kind: Kind): Step[] =>
-  kind === "claude" ? [{ runaway: true }] : [{ fail: 400, message: "it cannot be done" }];
+  kind === "claude" ? [{ runaway: "model_error" }] : [{ fail: 400, message: "it cannot be done" }];
 
 describe.each(KINDS)("%s", (kind) => {
   it("is paused after five alike failures in two workers, also over a restart, and goes on after resume", async () => {

@@ -146,7 +146,7 @@ const CASES: readonly Case[] = [
   {
     what: "a success that is an error",
     kinds: ["claude"],
-    turns: [[{ say: "Prompt is too long" }, { runaway: true }]],
+    turns: [[{ say: "Prompt is too long" }, { runaway: "prompt_too_long" }]],
     ends: { kind: "agent", code: "ErrAgentRequest" },
     maxAttempts: 1,
     starts: 1,
@@ -242,7 +242,7 @@ const CASES: readonly Case[] = [
   {
     what: "a session that became too long",
     kinds: ["claude"],
-    turns: [[{ run: "true" }, { say: "Half." }, { runaway: true }], [DONE]],
+    turns: [[{ run: "true" }, { say: "Half." }, { runaway: "prompt_too_long" }], [DONE]],
     ends: { output: "Done." },
     starts: 2,
     isAnew: true,

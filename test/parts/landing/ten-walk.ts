@@ -142,6 +142,9 @@ export async function landTenWithKills(every: number, first: number): Promise<st
   await (await ten.pool.start(["--drain", "--workers", "1"])).ended;
   const killed = fs.readFileSync(join(ten.walk, "killed"), "utf8").trim().split("\n");
   expect(new Set(killed).size).toBe(killed.length);
+  const steps = fs.readdirSync(join(ten.walk, "steps")).length;
+  expect(steps).toBeGreaterThan(16);
+  expect(killed.length).toBeGreaterThanOrEqual(Math.floor((steps - first) / every));
   await expectSevenAndThree(ten);
   return killed;
 }

@@ -31,8 +31,8 @@ const isAtWork = (pool: Pool): boolean => streamsOf(pool).join().includes("until
 const workersOf = (pool: Pool): number[] => pool.workers().map(({ pid }) => pid);
 
 /** A pool in which `codex` is told how the others end. */
-function newExitPool(): ReturnType<typeof newMailPool> {
-  const made = newMailPool(AT_WORK);
+function newExitPool(isInRepository = false): ReturnType<typeof newMailPool> {
+  const made = newMailPool(AT_WORK, undefined, undefined, isInRepository);
   fs.appendFileSync(join(made.pool.state, "config.yaml"), "orchestrator: codex\n");
   return made;
 }
@@ -83,8 +83,10 @@ describe("the exit of an agent's run", () => {
 });
 
 it("a busy agent of another tree in the same scope stays busy", async () => {
-  const { pool, folder } = newExitPool();
-  const draft = { name: "ann", type: "claude", status: "busy", home: tempDir() };
+  const { pool, folder } = newExitPool(true);
+  const home = join(pool.dir, "other");
+  fs.mkdirSync(home);
+  const draft = { name: "ann", type: "claude", status: "busy", home };
   await createAgent(folder, draft, Date.now());
   const gone = { name: "joe", type: "claude", status: "busy", home: join(draft.home, "gone") };
   await createAgent(folder, gone, Date.now());

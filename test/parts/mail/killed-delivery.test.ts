@@ -13,7 +13,6 @@ import {
   goOn,
   type MailTree,
   newMailTree,
-  openMailTree,
   post,
   wakesIn,
 } from "../../crash/mail/tree.ts";
@@ -67,20 +66,13 @@ async function builtProgram(): Promise<string> {
 
 const NEVER: Strike = { at: 0 };
 
-/** Trees in which all of it is to be done, each a copy of one. */
-async function prepare(): Promise<() => MailTree> {
+/** A tree in which all of it is to be done. Not a copy of one: a copy would be another root. */
+async function newTree(): Promise<MailTree> {
   const made = newMailTree(join(tempDir(), "state"));
   await deliver(made, NEVER);
   expect(wakesIn(made)).toHaveLength(2);
   goOn(made);
-  // An agent belongs to the tree that made it, as long as that is there.
-  const template = join(tempDir(), "template");
-  fs.renameSync(made.state, template);
-  return () => {
-    const state = join(tempDir(), "state");
-    fs.cpSync(template, state, { recursive: true, preserveTimestamps: true });
-    return openMailTree(state);
-  };
+  return made;
 }
 
 /** @returns what was wrong then and afterwards */
@@ -101,7 +93,6 @@ async function strike(tree: MailTree, how: Strike, broken?: string): Promise<str
 
 /** What was wrong after each of these; with `isEnough` the others are left out once something was. */
 async function strikeAll(
-  newTree: () => MailTree,
   all: readonly Strike[],
   { broken, isEnough = false }: { broken?: string; isEnough?: boolean } = {},
 ): Promise<string[]> {
@@ -110,7 +101,7 @@ async function strikeAll(
   const next = async (): Promise<void> => {
     for (let how = left.shift(); how !== undefined; how = left.shift()) {
       if (isEnough && faults.length > 0) return;
-      const found = await strike(newTree(), how, broken);
+      const found = await strike(await newTree(), how, broken);
       // At once: the walk takes minutes.
       for (const fault of found) process.stdout.write(`${broken ?? "fault"}: ${fault}\n`);
       faults.push(...found);
@@ -135,10 +126,9 @@ describe("a supervisor that is killed at each of its changing calls", () => {
   it("has offered mail once, moved no cursor without proof, woken once for each record, and told the exit once", {
     timeout: TIMEOUT_MS,
   }, async () => {
-    const newTree = await prepare();
-    const { calls } = await deliver(newTree(), NEVER);
+    const { calls } = await deliver(await newTree(), NEVER);
     expect(calls).toBeGreaterThan(40);
-    const faults = await strikeAll(newTree, strikesAt(sampleOfCalls(calls, SAMPLE)));
+    const faults = await strikeAll(strikesAt(sampleOfCalls(calls, SAMPLE)));
     process.stdout.write(`mail: ${kills} kills at ${calls} calls, ${faults.length} faults\n`);
     expect(faults).toEqual([]);
     expect(kills).toBeGreaterThan(IS_WHOLE ? calls : 2);
@@ -146,9 +136,8 @@ describe("a supervisor that is killed at each of its changing calls", () => {
 
   const shown = Object.keys(BROKEN).filter((name) => BROKEN[name]?.isOfRun !== true);
   it.runIf(IS_WHOLE).each(shown)("%s: that is found", { timeout: TIMEOUT_MS }, async (broken) => {
-    const newTree = await prepare();
-    const { calls } = await deliver(newTree(), NEVER, { broken });
-    const faults = await strikeAll(newTree, [NEVER, ...strikesAt(sampleOfCalls(calls, calls))], {
+    const { calls } = await deliver(await newTree(), NEVER, { broken });
+    const faults = await strikeAll([NEVER, ...strikesAt(sampleOfCalls(calls, calls))], {
       broken,
       isEnough: true,
     });

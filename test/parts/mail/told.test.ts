@@ -8,7 +8,6 @@ import { MessageReader } from "../../../src/parts/mail/store/read-messages.ts";
 import { newTalkPool } from "../../agents/talk/talk-pool.ts";
 import type { Pool } from "../../support/pool.ts";
 import { takeSome } from "../../support/take-some.ts";
-import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { newMailPool, streamsOf } from "./mail-pool.ts";
 
@@ -67,8 +66,11 @@ describe("the packet of a run", () => {
 });
 
 it("a run under the name of an agent of another tree leaves the record of that one as it is", async () => {
-  const { pool, folder } = newMailPool({ FIRST: [[{ compact: true }, { say: "ok" }]] });
-  const draft = { name: "claude", type: "claude", status: "busy", home: tempDir() };
+  const steps = { FIRST: [[{ compact: true }, { say: "ok" }]] };
+  const { pool, folder } = newMailPool(steps, undefined, undefined, true);
+  const home = join(pool.dir, "other");
+  fs.mkdirSync(home);
+  const draft = { name: "claude", type: "claude", status: "busy", home };
   await createAgent(folder, draft, Date.now());
   const before = readAgent(folder, "claude");
   pool.drop("a", { agent: "claude", prompt: "FIRST" });
