@@ -12,9 +12,9 @@ const NEVER =
 /** Settings that name a program which git needs for files, or to fetch missing objects. */
 const PROGRAM =
   /^(?:core\.sshcommand|credential\.(?:.+\.)?helper|filter\..+|merge\..+\.driver|remote\..+\.(?:proxy|receivepack|uploadpack|vcs)|lfs\.customtransfer\..+|lfs\.extension\..+)$/;
-/** What git itself writes when an agent pushes a branch or looks at a submodule. */
+/** What git and other tools write about a branch, a remote or a submodule. A merge option may name a program of its own. */
 const HARMLESS =
-  /^(?:branch\..+\.(?:remote|merge|rebase)|submodule\..+\.(?:url|active)|user\.\w+)$/;
+  /^(?:branch\..+\.(?!mergeoptions$)[^.]+|remote\..+\.gh-resolved|submodule\..+\.(?:url|active)|user\.\w+)$/;
 
 /** A change of it says nothing, and it is obeyed at once. */
 export function isHarmless(name: string): boolean {

@@ -21,8 +21,14 @@ export async function commitsOnNoBranch(
     const { code } = await askGit({ ...call, answers: [1] }, ...asked);
     const kept = code === 0 ? [`refs/heads/${target}`] : [];
     const on = ["--not", ...kept, OF_TASKS, "--branches", "--remotes", "--tags"];
-    const off = new Set(await gitLines(call, "rev-list", ...commits, ...on));
-    return commits.filter((commit) => off.has(commit));
+    const input = `${commits.join("\n")}\n`;
+    const found = await gitLines({ ...call, input }, "cat-file", "--batch-check=%(objectname)");
+    // A line for each commit, in order; one that is not there any more has no name.
+    const there = commits.filter((commit, index) => found[index] === commit);
+    const off = new Set(
+      there.length === 0 ? [] : await gitLines(call, "rev-list", ...there, ...on),
+    );
+    return commits.filter((commit) => off.has(commit) || !there.includes(commit));
   } catch {
     return [];
   }

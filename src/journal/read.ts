@@ -2,9 +2,11 @@
  * Reads JSONL files of any size, even damaged ones. It skips and counts lines that are no record, and ignores NUL bytes. It loads
  * the streams of Node, so code that runs at the start of every command must not import it.
  */
+import fs from "node:fs";
 import { Transform, type TransformCallback } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import { parseObject } from "../core/json-object.ts";
+import { JOURNAL_ROTATE_BYTES } from "../core/limits.ts";
 import { streamOf } from "../host/regular-file.ts";
 import { openJournal } from "./open-journal.ts";
 
@@ -14,6 +16,8 @@ export interface ReadCounts {
   bad: number;
 }
 
+/** Of a larger file only the end is read: a journal is rotated long before, so something else has the name (bytes). */
+const READ_BYTES_MAX = 4 * JOURNAL_ROTATE_BYTES;
 /** A line longer than this (characters) is no record. It is skipped, and not kept in memory. */
 const LINE_CHARS_MAX = 4 * 1024 * 1024;
 
@@ -79,7 +83,7 @@ export async function* readJournal(
   const { default: ndjson } = await import("ndjson");
   const fd = openJournal(path);
   if (fd === undefined) return;
-  const source = streamOf(fd, start);
+  const source = streamOf(fd, Math.max(start, fs.fstatSync(fd).size - READ_BYTES_MAX));
   const guard = new LineGuard(counts);
   const parser = ndjson.parse();
   source.on("error", (error) => guard.destroy(error));

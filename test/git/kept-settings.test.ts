@@ -10,7 +10,7 @@ import {
   changeText,
   endRun,
 } from "../../src/git/kept-settings.ts";
-import { obeyed, settingsText } from "../../src/git/obeyed-settings.ts";
+import { isHarmless, obeyed, settingsText } from "../../src/git/obeyed-settings.ts";
 import { atCommonDir, openRepository } from "../../src/git/repository.ts";
 import { gitText } from "../../src/git/run-git.ts";
 import { newRepository, repositoryAt, type TestRepository } from "../support/git-repository.ts";
@@ -145,3 +145,14 @@ test("only the sections that git needs are obeyed, and without trust no program"
 function fail(): never {
   throw new Error("there is none");
 }
+
+test.each([
+  ["branch.main.vscode-merge-base", true],
+  ["branch.main.pushremote", true],
+  ["remote.origin.gh-resolved", true],
+  ["branch.main.mergeoptions", false],
+  ["remote.origin.uploadpack", false],
+  ["core.hookspath", false],
+])("a change of %s is what tools write by themselves: %s", (name, isIt) => {
+  expect(isHarmless(name)).toBe(isIt);
+});

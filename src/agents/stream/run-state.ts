@@ -106,6 +106,9 @@ export function judgeFact(state: RunState, fact: Fact): Fact {
   if (fact.fact !== "turn_ended" || fact.end.fault !== undefined || fact.end.text.trim() !== "")
     return fact;
   if (state.hasContent || tokensNow(state) > state.tokensBefore) return fact;
+  // A program may print the end of a turn twice.
+  if (state.turn === "ended" && state.lastEnd !== undefined)
+    return { fact: "turn_ended", end: { ...state.lastEnd, denied: [] } };
   const text = "its turn has no text, no tool call and no tokens: the service has answered nothing";
   return { fact: "turn_ended", end: { ...fact.end, fault: "empty", text } };
 }

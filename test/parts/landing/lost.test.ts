@@ -1,4 +1,6 @@
 /** Whether work has landed is asked of git each time: a person may have deleted its target, or set it back. */
+import fs from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { takeSome } from "../../support/take-some.ts";
 import { inWorktree, newPlace, type Place } from "../worktrees/place.ts";
@@ -64,5 +66,10 @@ test("work that a person has on another branch, or that only lost its name, stil
   expect(await statesOf(place)).toEqual({ landed: "2" });
   // main goes back by one commit: only the work of b is lost.
   repo.git("reset", "-q", "--hard", "HEAD^");
+  expect(Object.keys(await statesOf(place))).toEqual(["landed", "b"]);
+  // Its commit may be gone altogether.
+  fs.rmSync(join(repo.dir, ".git", "refs", "mailchute"), { recursive: true, force: true });
+  repo.git("reflog", "expire", "--expire=now", "--all");
+  repo.git("gc", "--quiet", "--prune=now");
   expect(Object.keys(await statesOf(place))).toEqual(["landed", "b"]);
 });
