@@ -454,18 +454,20 @@ test.each([
   "descriptors %s read and write a file past the port, even when its name is gone",
   (_where, open) => {
     const { files, root } = open();
+    const { O_WRONLY, O_CREAT, O_EXCL } = fs.constants;
+    const NEW = O_WRONLY | O_CREAT | O_EXCL;
     const path = join(root, "x");
     const read = (): string => {
-      const fd = files.openSync(path, "r");
+      const fd = files.openSync(path, fs.constants.O_RDONLY);
       const buffer = Buffer.alloc(100);
       const got = [0, 3].map((at) => files.readSync(fd, buffer, at, 3, at));
       const { size, nlink } = files.fstatSync(fd);
       files.closeSync(fd);
       return `${got.join()} ${buffer.toString("utf8", 0, size)} ${nlink}`;
     };
-    expect(codeOf(() => files.openSync(path, "r"))).toBe("ENOENT");
-    const fd = files.openSync(path, "wx", 0o600);
-    expect(codeOf(() => files.openSync(path, "wx", 0o600))).toBe("EEXIST");
+    expect(codeOf(() => files.openSync(path, fs.constants.O_RDONLY))).toBe("ENOENT");
+    const fd = files.openSync(path, NEW, 0o600);
+    expect(codeOf(() => files.openSync(path, NEW, 0o600))).toBe("EEXIST");
     expect(files.writeSync(fd, Buffer.from("zabcz"), 1, 3)).toBe(3);
     expect(read()).toBe("3,0 abc 1");
     files.writeSync(fd, Buffer.from("de"), 0, 2);
