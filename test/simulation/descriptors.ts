@@ -2,9 +2,7 @@
  * Stands in for node:fs where it is called past the storage port: batches and their results are read and written piece by piece.
  * Paths of the simulated disk get descriptors of ours; all else goes to the real one.
  */
-
 import type * as RealFs from "node:fs";
-import { constants } from "node:fs";
 import { systemCode } from "../../src/core/errors.ts";
 import type { FileFacts, Storage } from "../../src/mailbox/files/storage.ts";
 
@@ -32,6 +30,8 @@ const FIRST_FD = 1_000_000;
 let port: Port | undefined;
 let open = new Map<number, Open>();
 let lastFd = FIRST_FD;
+/** O_EXCL. From `overDisk`: to import node:fs here would wait for itself. */
+let mustBeNew = 0;
 
 /** From here on, the process behind `next` runs; it has nothing open. */
 export function usePort(next: Port): void {
@@ -69,7 +69,7 @@ function statsOf(facts: FileFacts): object {
 const OURS = {
   openSync(path: string, flags: number): number {
     const file: Open =
-      (flags & constants.O_EXCL) !== 0
+      (flags & mustBeNew) !== 0
         ? { path, ino: portNow().openNew(path) }
         : { path, ...portNow().openToRead(path) };
     open.set(++lastFd, file);
@@ -117,6 +117,7 @@ export function overDisk(real: typeof RealFs): object {
   const isOurs = (what: unknown): boolean =>
     typeof what === "number" ? what > FIRST_FD : SIMULATED.test(String(what));
   const fs: Record<string, unknown> = { ...real };
+  mustBeNew = real.constants.O_EXCL;
   for (const [name, ours] of Object.entries(OURS)) {
     const theirs = real[name as keyof typeof OURS];
     fs[name] = (...args: unknown[]): unknown =>
