@@ -27,7 +27,7 @@ const CALLS = [
   "commit-tree",
   "update-ref refs/mailchute/a/1",
   "update-ref -m commit: by mailchute",
-  "diff --shortstat",
+  "--shortstat",
 ];
 
 test.each(CALLS)(
