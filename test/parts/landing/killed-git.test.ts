@@ -80,7 +80,7 @@ test("a rebase that stops without a conflict is begun anew", async () => {
 });
 
 test.each<GitKill>([
-  { at: "add --all -- .", moment: "before", victim: "git" },
+  { at: "ls-tree", moment: "before", victim: "git" },
   { at: "write-tree", moment: "before", victim: "git" },
 ])("the worktree of landed work goes also when a git is killed at $at", async (kill) => {
   const place = await ended();

@@ -47,6 +47,7 @@ test("a folder in no repository, a repository without a commit, a folder in no c
 
 test("the worktree of a sparse repository is sparse", async () => {
   const place = newPlace();
+  for (const name of ["src", "docs"]) fs.mkdirSync(join(place.repo.dir, name));
   place.repo.commit({ "src/s.txt": "s\n", "docs/d.md": "d\n" });
   place.repo.git("sparse-checkout", "init", "--cone");
   place.repo.git("sparse-checkout", "set", "src");
