@@ -20,8 +20,8 @@ const UNSAVED: readonly Change[] = [
 ];
 const LOCKS_LEFT: Change = {
   file: CODE,
-  from: "]) node_fs.default.rmSync(lock, { force: true });",
-  to: "]) void lock;",
+  from: "]) node_fs.default.rmSync(lock, {",
+  to: "]) void (lock, {",
 };
 
 test.each(["run", "clean"] as const)(
@@ -38,7 +38,7 @@ const CONTROLS: Readonly<Record<string, () => Promise<void>>> = {
     expect(walk("clean", "count", { broken: brokenGit("save") })).rejects.toThrow(/lost objects/),
   "a run that completes although a killed git has not saved its work": () => {
     const launcher = breakBuild(onTestFinished, ...UNSAVED);
-    const kill = { at: "diff --shortstat", moment: "before", victim: "git" } as const;
+    const kill = { at: "--shortstat", moment: "before", victim: "git" } as const;
     return expect(walk("run", kill, { launcher })).rejects.toThrow(/landing/);
   },
   "locks of a killed git that are left, and keep the next run from its work": () => {
