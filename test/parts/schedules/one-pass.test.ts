@@ -38,7 +38,8 @@ it("fires with --once a time that passed before, and none of those that come dur
   // The times that passed in the meantime are made up by the next run, as missed ones.
   expect((await pool.run(["run", "--once"])).code).toBe(0);
   const all = fired().map(timeOf);
-  expect(all.filter((time) => time > limit).length).toBeGreaterThan(1);
+  // At least one: the next run may begin within a second of the end of the first.
+  expect(all.filter((time) => time > limit)).not.toEqual([]);
 });
 
 /** As the ids of scheduled tasks have it. */
