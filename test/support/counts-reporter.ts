@@ -1,18 +1,51 @@
-/** Ends the output with the seed of the samples, and with `N passed, N failed, N skipped` on a line of its own, so that any CI can read it. */
+/**
+ * Ends the output with the seed of the samples, and with `N passed, N failed, N skipped` on a line of its own, so that any CI can read it.
+ * It also ends a run in which a test blocks its thread, where the limits of tests cannot fire.
+ */
 import fs from "node:fs";
-import type { Reporter, SerializedError, TestModule } from "vitest/node";
+import type { Reporter, SerializedError, TestModule, Vitest } from "vitest/node";
 import { LEFT_OUT, WALKS_SEED } from "./walks.ts";
 
+/** How long a run may stay silent after the limit of a test. */
+const SILENT_MS = 60_000;
+
 export default class CountsReporter implements Reporter {
+  private readonly open = new Set<string>();
+  private watch: NodeJS.Timeout | undefined;
   private line = "0 passed, 0 failed, 0 skipped";
   private leftOut = "";
 
-  onInit(): void {
+  onInit({ config }: Vitest): void {
+    this.watch = setTimeout(() => {
+      fs.writeSync(
+        2,
+        `No test has ended for long; these files have begun:\n${[...this.open].join("\n")}\n`,
+      );
+      this.line = "0 passed, 1 failed, 0 skipped";
+      // A process that is blocked hears nothing but this.
+      const children = `/proc/self/task/${process.pid}/children`;
+      for (const pid of fs.existsSync(children) ? fs.readFileSync(children, "utf8").split(" ") : [])
+        if (pid !== "") process.kill(Number(pid), "SIGKILL");
+      process.exit(1);
+    }, config.testTimeout + SILENT_MS).unref();
     // After the coverage table and everything else that others print late.
     process.once("exit", () => {
       fs.writeSync(1, `samples: MAILCHUTE_WALKS_SEED=${WALKS_SEED}${this.leftOut}\n`);
       fs.writeSync(1, `${this.line}\n`);
     });
+  }
+
+  onTestModuleQueued(module: TestModule): void {
+    this.open.add(module.moduleId);
+  }
+
+  onTestCaseResult(): void {
+    this.watch?.refresh();
+  }
+
+  onTestModuleEnd(module: TestModule): void {
+    this.open.delete(module.moduleId);
+    this.watch?.refresh();
   }
 
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {

@@ -2,7 +2,7 @@
  * A run in a worktree with everything that makes git look away: marks, a cone, attributes, odd line ends, submodules, links, modes. Then
  * its end, as a worker does it. Each byte that stood there must be on the branch, in a save, or still in the worktree.
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, type StdioOptions } from "node:child_process";
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { join } from "node:path";
@@ -259,8 +259,14 @@ function newPersonalRepository(dir: string, { settings, isSparse }: Walk): TestR
 function run(cwd: string, script: string): string {
   const env = { ...process.env, ...GIT_ENVIRONMENT };
   try {
-    const stdio = ["ignore", "pipe", "ignore"] as const;
-    return execFileSync("sh", ["-c", script], { cwd, env, encoding: "utf8", stdio: [...stdio] });
+    const stdio: StdioOptions = ["ignore", "pipe", "ignore"];
+    return execFileSync("sh", ["-c", script], {
+      cwd,
+      env,
+      encoding: "utf8",
+      stdio,
+      timeout: 60_000,
+    });
   } catch {
     // An act may not fit after others. What it has left is there all the same.
     return "";
@@ -278,7 +284,8 @@ function filesIn(root: string): Map<string, string> {
       if (entry.isDirectory()) look(`${dir}${name}/`);
       else if (entry.isSymbolicLink())
         files.set(dir + name, `link ${fs.readlinkSync(at(name), "latin1")}`);
-      else {
+      // A pipe holds no bytes, and a look into it would wait for ever.
+      else if (entry.isFile()) {
         const isExecutable = (fs.statSync(at(name)).mode & 0o100) !== 0;
         files.set(dir + name, `${isExecutable} ${fs.readFileSync(at(name), "latin1")}`);
       }
