@@ -62,6 +62,15 @@ export function landFieldsOf(task: Task, agent: AgentSettings): LandFields & { l
   return { ...both, land: both.land ?? "branch" };
 }
 
+/**
+ * The branch at which the work of a task begins, without `refs/heads/`: the target on which it lands by itself, so that conflicts come
+ * early and are small. Undefined when the work begins at the commit of its `cwd`.
+ */
+export function branchToBuildOn(task: Task, agent: AgentSettings): string | undefined {
+  const { land, target = DEFAULT_TARGET, base } = landFieldsOf(task, agent);
+  return land === "merge" && base !== "checkout" ? target : undefined;
+}
+
 function pick(from: LandFields): LandFields {
   const names = [
     "land",

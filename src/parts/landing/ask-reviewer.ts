@@ -1,6 +1,8 @@
 /** Asks the reviewer of a task for its verdict on a commit. It asks once for each commit, even if a process dies in between. */
+
 import { landingIdOf, reviewIdOf } from "../../core/landing.ts";
 import { headlineOf } from "../../core/outcome.ts";
+import { removeCleanCheckout } from "../../git/clean-checkout.ts";
 import type { Repository } from "../../git/repository.ts";
 import { readSettled } from "../../mailbox/find/settled-record.ts";
 import { submitOnce } from "../../mailbox/submit/submit-once.ts";
@@ -11,8 +13,8 @@ import {
   stateOf,
 } from "../../worker/landing-files.ts";
 import type { AttemptTools } from "../../worker/runner.ts";
+import { reviewPathOf } from "./landing-paths.ts";
 import { REVIEW_TYPE } from "./landing-type.ts";
-import { removeLandingWorktree, reviewPathOf } from "./landing-worktree.ts";
 import { type ReviewedWork, reviewText } from "./review-packet.ts";
 import { isThere } from "./submit-landing.ts";
 
@@ -51,7 +53,7 @@ export async function askReviewer(
   };
   const known = look();
   // This also removes the worktree of a killed review.
-  if (known?.is !== "open") await removeLandingWorktree(repository, reviewPathOf(order, id));
+  if (known?.is !== "open") await removeCleanCheckout(repository, reviewPathOf(order, id));
   if (known !== undefined) return known;
   if (reviewer === author)
     return { is: "silent", why: `${reviewer} has done this work, and may not review it` };

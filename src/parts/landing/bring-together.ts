@@ -1,8 +1,9 @@
 /** Brings the work of a branch on top of its target, in a worktree without a branch. The branch itself stays as it is. */
+
 import { ErrGit } from "../../core/errors.ts";
+import type { CleanCheckout } from "../../git/clean-checkout.ts";
 import { atCommonDir, commitOf, isAncestor, type Repository } from "../../git/repository.ts";
 import { askGit, endOf, type GitCall, gitLines, gitList, gitText } from "../../git/run-git.ts";
-import type { LandingWorktree } from "./landing-worktree.ts";
 
 export type Together =
   /** @member commit a descendant of the target, or the target itself */
@@ -39,7 +40,7 @@ const TEXT_MAX = 6000;
  */
 export async function bringTogether(
   { env }: Repository,
-  { path, gitDir }: LandingWorktree,
+  { path, gitDir }: CleanCheckout,
   { base, tip, target }: { base: string; tip: string; target: string },
 ): Promise<Together> {
   const call: GitCall = { cwd: path, gitDir, env, settings: SETTINGS, answers: [1] };

@@ -2,6 +2,7 @@
  * One run of a landing: brings the work of a task together with its target, checks the result, and moves the target. It asks git
  * whether the work has landed, so after a kill at any step the next run begins again from the start.
  */
+
 import { join } from "node:path";
 import { stoppedOutcome, timeoutOf } from "../../agents/agent.ts";
 import { runProgram } from "../../agents/program.ts";
@@ -9,6 +10,11 @@ import { compact } from "../../core/compact.ts";
 import { MailchuteError, messageOf } from "../../core/errors.ts";
 import { landingGateOf } from "../../core/landing.ts";
 import { type AttemptOutcome, type Deferred, failed, hindered } from "../../core/outcome.ts";
+import {
+  type CleanCheckout,
+  makeCleanCheckout,
+  removeCleanCheckout,
+} from "../../git/clean-checkout.ts";
 import {
   beginRun,
   changesOf,
@@ -35,12 +41,7 @@ import { runVerify } from "../../worker/verify.ts";
 import { askReviewer } from "./ask-reviewer.ts";
 import { bringTogether, changedFiles, hasSameFiles } from "./bring-together.ts";
 import { type Checked, noteChecked, readChecked } from "./landed-ref.ts";
-import {
-  type LandingWorktree,
-  landingPathOf,
-  makeLandingWorktree,
-  removeLandingWorktree,
-} from "./landing-worktree.ts";
+import { landingPathOf } from "./landing-paths.ts";
 import { explainLeftovers } from "./leftovers.ts";
 import { explainInTheWay, moveTarget, placeOfTarget } from "./move-target.ts";
 import { startOf } from "./review-packet.ts";
@@ -83,7 +84,7 @@ export class Landing {
         return outcome;
       } finally {
         // This also removes the worktree of a killed run.
-        await removeLandingWorktree(repository, landingPathOf(order));
+        await removeCleanCheckout(repository, landingPathOf(order));
       }
     } catch (error) {
       // A stop ends git, too.
@@ -161,7 +162,7 @@ export class Landing {
       // Asked before the check of the work, because that may take long.
       const first = await placeOfTarget(repository, order);
       if (first.kind === "busy") return this.wait(order, first.why);
-      const worktree = await makeLandingWorktree(repository, landingPathOf(order), tip);
+      const worktree = await makeCleanCheckout(repository, landingPathOf(order), tip);
       const together = await bringTogether(repository, worktree, { base, tip, target: from });
       if (together.kind === "conflict" && (await hasSameFiles(repository, base, tip, from)))
         return this.landed(order, repository, { commit: from, tip });
@@ -237,7 +238,7 @@ export class Landing {
   /** Runs `setup` and `verify` of the task. @returns undefined when all is well */
   private async check(
     { checks, prefix, repository }: LandingOrder,
-    { path }: LandingWorktree,
+    { path }: CleanCheckout,
   ): Promise<AttemptOutcome | undefined> {
     if (checks.verify === undefined) return undefined;
     const { agent } = this.assigned;

@@ -2,12 +2,14 @@
  * One run of a review: the reviewer looks at the commit in a worktree of its own, and gives its verdict. The verdict is on disk
  * before the review settles, so it counts even if a consumer takes the record of the review.
  */
+
 import fs from "node:fs";
 import { join } from "node:path";
 import { lastResultBlock, readResults } from "../../agents/report.ts";
 import { MailchuteError, messageOf } from "../../core/errors.ts";
 import { isObject } from "../../core/json-object.ts";
 import { type AttemptOutcome, type Completed, failed, hindered } from "../../core/outcome.ts";
+import { makeCleanCheckout, removeCleanCheckout } from "../../git/clean-checkout.ts";
 import {
   beginRun,
   changesDuring,
@@ -30,7 +32,7 @@ import {
 } from "../../worker/landing-files.ts";
 import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
 import { verdictOn } from "./ask-reviewer.ts";
-import { makeLandingWorktree, removeLandingWorktree, reviewPathOf } from "./landing-worktree.ts";
+import { reviewPathOf } from "./landing-paths.ts";
 
 /** How much of a verdict's text is kept (characters). */
 const TEXT_MAX = 20_000;
@@ -72,7 +74,7 @@ async function review(
   const repository = await openRepository(commonDir, env);
   const path = reviewPathOf(order, task.id ?? "");
   const logFrom = clearReports(runDir);
-  const { path: top } = await makeLandingWorktree(repository, path, commit);
+  const { path: top } = await makeCleanCheckout(repository, path, commit);
   const inside = join(top, prefix);
   const run = { id: task.id ?? "", tree: stateDir };
   const found = await beginRun(commonDir, run);
@@ -97,7 +99,7 @@ async function review(
     await markChanges(repository, order, own);
   } finally {
     found.push(...(await endRun(commonDir, run)));
-    await removeLandingWorktree(repository, path);
+    await removeCleanCheckout(repository, path);
     for (const change of found)
       new Alerts(tools.tree.alerts, tools.trays.clock, say).alert(
         "repository_settings",

@@ -21,6 +21,7 @@ import {
 import { askGit, gitText } from "../../git/run-git.ts";
 import { readSettings } from "../../git/settings-watch.ts";
 import type { Worktree } from "../../git/snapshot.ts";
+import { startOf } from "../../git/start-of-work.ts";
 import { inTurn } from "../../git/turn.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import { tryReadText, writeRegularText } from "../../host/regular-file.ts";
@@ -28,7 +29,6 @@ import { readMade, writeMade } from "./made-note.ts";
 import { baseRefOf, branchOf, headLogOf, refsOf, repositoryNote, worktreePath } from "./names.ts";
 import { headOfSave, restoreFiles } from "./restore.ts";
 import { isGone, saveWork } from "./save.ts";
-import { startOf } from "./start.ts";
 import { noteUser, userOf, WorktreeTaken } from "./worktree-user.ts";
 
 export interface WorktreeOrder {

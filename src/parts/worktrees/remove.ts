@@ -8,11 +8,11 @@ import { basename, join } from "node:path";
 import { branchesWith, deleteRefs, listRefs } from "../../git/refs.ts";
 import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
 import { askGit, gitText } from "../../git/run-git.ts";
+import { parentsOfPlainMerge } from "../../git/start-of-work.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import { baseRefOf, branchOf, endedRefOf, headLogOf, trashDir, worktreePath } from "./names.ts";
 import { dropPorts } from "./ports.ts";
 import { type Saved, type SaveOrder, savesOf, saveWork } from "./save.ts";
-import { parentsOfPlainMerge } from "./start.ts";
 
 /**
  * Call it in turn (`inTurn`), and when no program of the task runs.

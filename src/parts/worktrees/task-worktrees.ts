@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { dirname } from "node:path";
 import { resolveCwd } from "../../agents/program.ts";
 import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
-import type { KeptWork, WorkFacts } from "../../core/landing.ts";
+import { branchToBuildOn, type KeptWork, type WorkFacts } from "../../core/landing.ts";
 import { type AttemptOutcome, failed, hindered } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
 import {
@@ -43,7 +43,7 @@ import { changedRefOf, headLogOf, worktreesDir } from "./names.ts";
 import { takePorts } from "./ports.ts";
 import { dropLandedBranch, removeWorktree } from "./remove.ts";
 import { isGone, type SaveOrder, saveWork } from "./save.ts";
-import { branchToBuildOn, noteWork, refuseBadLanding } from "./work-facts.ts";
+import { noteWork, refuseBadLanding } from "./work-facts.ts";
 import { isUnfinished, userOf, WorktreeTaken } from "./worktree-user.ts";
 
 /** System errors that end when there is room again. */
@@ -96,7 +96,7 @@ export class TaskWorktrees implements Workspaces {
         isUnfinished: (one) => isUnfinished(trays, one),
         attempt,
         dir,
-        buildsOn: branchToBuildOn(assigned),
+        buildsOn: branchToBuildOn(task, assigned.agent.settings),
         worktreesDir: worktreesDir(stateDir, settings),
         // With these variables recovery finds the git calls of this process after it was killed.
         env: { [LEASE_VARIABLE]: lease, [STATE_VARIABLE]: stateDir },

@@ -11,18 +11,6 @@ import type { AssignedAgent } from "../../worker/runner.ts";
 import { baseOf, type MadeWorktree } from "./make.ts";
 import { branchOf, changedRefOf, refsOf } from "./names.ts";
 
-/**
- * The branch at which the work of a task begins, without `refs/heads/`: the target on which it lands by itself, so that conflicts come
- * early and are small. Undefined when the work begins at the commit of its `cwd`.
- */
-export function branchToBuildOn({
-  agent,
-  assignment: { task },
-}: AssignedAgent): string | undefined {
-  const { land, target = DEFAULT_TARGET, base } = landFieldsOf(task, agent.settings);
-  return land === "merge" && base !== "checkout" ? target : undefined;
-}
-
 /** Called before anything starts. @throws ErrGit when work of this task could not land */
 export async function refuseBadLanding(
   { agent, assignment: { task } }: AssignedAgent,

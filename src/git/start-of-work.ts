@@ -1,12 +1,6 @@
 /** Finds the commit at which the branch of a task begins. */
-import {
-  atCommonDir,
-  commitOf,
-  headOf,
-  isAncestor,
-  type Repository,
-} from "../../git/repository.ts";
-import { askGit, type GitCall, gitText } from "../../git/run-git.ts";
+import { atCommonDir, commitOf, headOf, isAncestor, type Repository } from "./repository.ts";
+import { askGit, type GitCall, gitText } from "./run-git.ts";
 
 /**
  * The commit that `dir` has checked out. Work that builds on a branch begins at the tip of that branch if it is ahead. If both have
