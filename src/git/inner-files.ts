@@ -96,7 +96,8 @@ function moduleOf(root: string, dir: string): string | undefined {
   }
 }
 
-function modulesIn(dir: string): string[] {
+/** The git directories of submodules, at any depth. */
+export function modulesIn(dir: string): string[] {
   let entries: fs.Dirent[] = [];
   try {
     entries = fs.readdirSync(dir, { withFileTypes: true });

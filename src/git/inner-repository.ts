@@ -5,6 +5,7 @@
 import fs from "node:fs";
 import { join, resolve } from "node:path";
 import { readRegularText, writeRegularText } from "../host/regular-file.ts";
+import type { Repository } from "./repository.ts";
 import { askGit, type GitCall, gitList, gitText } from "./run-git.ts";
 
 /** What git reads of the inner repository: no settings, no hooks, no index with marks. */
@@ -73,8 +74,31 @@ async function isElsewhere(
   }
 }
 
+/**
+ * Whether the refs of another repository keep a commit. One call at a time, because it has one folder.
+ * @param kept which refs, as `git rev-list` takes them
+ */
+export async function hasCommit(
+  { commonDir, env }: Repository,
+  inner: string,
+  commit: string,
+  kept: string,
+): Promise<boolean> {
+  const own = join(commonDir, NAME);
+  try {
+    await makeOwn(own, inner, commonDir, env);
+    const call: GitCall = { cwd: own, gitDir: own, env: { ...env, GIT_COMMON_DIR: own } };
+    return (await gitText(call, "rev-list", "--max-count=1", commit, "--not", kept)) === "";
+  } catch {
+    // It lacks the commit, or is broken.
+    return false;
+  } finally {
+    fs.rmSync(own, { recursive: true, force: true });
+  }
+}
+
 /** Undefined when it is a worktree of another repository, or broken. */
-function gitDirOf(dir: string): string | undefined {
+export function gitDirOf(dir: string): string | undefined {
   const dotGit = join(dir, ".git");
   const stats = fs.lstatSync(dotGit, { throwIfNoEntry: false });
   if (stats?.isDirectory() === true) return dotGit;

@@ -42,7 +42,7 @@ import { askReviewer } from "./ask-reviewer.ts";
 import { bringTogether, changedFiles, hasSameFiles } from "./bring-together.ts";
 import { type Checked, noteChecked, readChecked } from "./landed-ref.ts";
 import { landingPathOf } from "./landing-paths.ts";
-import { explainLeftovers } from "./leftovers.ts";
+import { explainLeftovers, explainLinks } from "./leftovers.ts";
 import { explainInTheWay, moveTarget, placeOfTarget } from "./move-target.ts";
 import { startOf } from "./review-packet.ts";
 import { canMend, fixOfSameFiles, mayMend, sendBack, submitFix, type Unfit } from "./send-back.ts";
@@ -140,12 +140,14 @@ export class Landing {
       return forPerson(`the branch ${branch} of ${task_id} is gone. ${todo}`);
     }
     if (tip === order.base) return success(order, "nothing", tip, "nothing to land");
+    if (at !== undefined && (await isAncestor(call, tip, at)) && land !== "exec")
+      return this.landed(order, repository, { commit: tip, tip });
+    const broken = await explainLinks(repository, order, tip, at);
+    if (broken !== undefined) return this.refuse(order, broken);
     if (land === "exec")
       return (await this.review(order, repository, tip, at)) ?? (await this.handOver(order, tip));
     if (at === undefined)
       await makeRef(repository, { name: `refs/heads/${target}`, commit: order.base });
-    else if (await isAncestor(call, tip, at))
-      return this.landed(order, repository, { commit: tip, tip });
     return this.bringIn(order, repository, tip);
   }
 

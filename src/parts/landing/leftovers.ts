@@ -1,5 +1,6 @@
 /** Finds work in a worktree that its branch lacks. mailchute commits after a run, but a person may have worked there since. */
 import fs from "node:fs";
+import { lostLinks } from "../../git/lost-links.ts";
 import {
   atCommonDir,
   commitOf,
@@ -26,6 +27,22 @@ export async function explainLeftovers(
   if (first === undefined) return explainHead(repository, path, branch, status.head);
   const others = more.length === 0 ? "" : ` and ${more.length} more`;
   return `${first}${others} in ${path} is not committed: commit or remove it`;
+}
+
+/**
+ * Why the work names commits of submodules that others could not get.
+ * @param target the commit of the target; what it names, too, is not of this work. @throws ErrGit
+ */
+export async function explainLinks(
+  repository: Repository,
+  { worktree, branch, base, task_id }: LandingOrder,
+  tip: string,
+  target = base,
+): Promise<string | undefined> {
+  const [lost] = await lostLinks(repository, { tip, known: [base, target], worktree });
+  if (lost === undefined) return undefined;
+  const { path, commit } = lost;
+  return `${branch} names the commit ${commit.slice(0, 12)} of the submodule ${path}, which is in no repository here and on no remote that they know: push it there, and fetch it into your own checkout of ${path} (git -C ${path} fetch), then: mailchute land ${task_id}`;
 }
 
 /** An agent may end on no branch or on one of its own. Then the worktree has commits that the branch lacks. */

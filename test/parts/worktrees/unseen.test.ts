@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { dropStaleLocks } from "../../../src/parts/worktrees/make.ts";
 import { breakSources, type Change } from "../../support/broken.ts";
-import { newRepository } from "../../support/git-repository.ts";
+import { newRepository, repositoryAt } from "../../support/git-repository.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { IS_WHOLE, WALKS_SEED } from "../../support/walks.ts";
@@ -77,6 +77,9 @@ test("a run that removes its worktree says what became of its work, also in its 
   ]);
 });
 
+/** A link to a commit that no repository has. */
+const INVENTED = `git update-index --cacheinfo 160000,${"1".repeat(40)},sub; commit() { git -c user.name=x -c user.email=x@x commit -qm work; }; commit`;
+
 test("work in a submodule is told, and no commit lands that only its worktree has", async () => {
   const place = newPlace();
   const inner = newRepository(join(place.pool.dir, "inner"));
@@ -87,6 +90,10 @@ test("work in a submodule is told, and no commit lands that only its worktree ha
   place.pool.drop("changed", inWorktree("echo x > sub/README.md", more));
   place.pool.drop("named", inWorktree("cd sub; echo x > x; commit; cd ..; commit", more));
   place.pool.drop("looked", inWorktree("git -C sub status; echo x > x", more));
+  const gone =
+    "cd sub; echo y > y; commit; cd ..; commit; git worktree remove --force --force $PWD";
+  place.pool.drop("gone", inWorktree(gone, more));
+  place.pool.drop("invented", inWorktree(INVENTED, { land: "merge" }));
   await (await place.pool.start(["--drain"])).ended;
   for (const id of ["changed", "named"]) {
     expect(await place.pool.result(id), id).toMatchObject({
@@ -95,10 +102,30 @@ test("work in a submodule is told, and no commit lands that only its worktree ha
     });
     expect((await place.pool.error(`${id}.land`))["error"]).toContain("sub is a repository");
   }
+  for (const id of ["gone", "invented"])
+    expect((await place.pool.error(`${id}.land`))["error"]).toMatch(
+      /names the commit \w{12} of the submodule sub, which is in no repository here/,
+    );
   await place.pool.result("looked.land");
   const link = (ref: string): string => place.repo.git("rev-parse", `${ref}:sub`);
   expect(link("mailchute/integration")).toBe(link("main"));
-  expect(place.pool.alerts().filter((one) => one["alert"] === "worktree")).toHaveLength(2);
+  expect(place.pool.alerts().filter((one) => one["alert"] === "worktree")).toHaveLength(3);
+  // What the person has fetched since, or the remote has, lands.
+  const sub = repositoryAt(join(place.repo.dir, "sub"));
+  const found = sub.commit({ y: "y" }, "of a person");
+  const here = INVENTED.replace(/[0-9a-f]{40}/, found);
+  place.pool.drop("found", inWorktree(here, { land: "merge" }));
+  const fetched = `git -C sub fetch -q; git -C sub checkout -q origin/main; git add sub; commit`;
+  inner.commit({ z: "z" }, "of others");
+  place.pool.drop(
+    "fetched",
+    inWorktree(fetched, { ...more, dependencies: ["found.land"], target: "other" }),
+  );
+  await (await place.pool.start(["--drain"])).ended;
+  for (const id of ["found", "fetched"])
+    expect(await place.pool.result(`${id}.land`), id).toMatchObject({
+      output: { landing: "landed" },
+    });
 });
 
 test("a folder that a run has made in the place of a lock goes as a lock would", () => {
