@@ -73,6 +73,8 @@ const LIMIT_MS = 30 * 60_000;
 const CONFIG_BYTES_MAX = 1 << 16;
 /** How long it waits for a lock file of another git (ms). */
 const LOCK_WAIT_MS = 10_000;
+/** Says git of a repository that keeps its refs in tables (reftable), without the path of the lock. */
+const TABLES_LOCKED = /cannot lock references/;
 const PAUSE_MS = { first: 20, max: 400 } as const;
 /** How much of the end of stderr goes into a message (characters). */
 const SAID_MAX = 600;
@@ -241,7 +243,7 @@ function gitEnvironment(ours: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 }
 
 function isLocked(said: string): boolean {
-  return /\.lock': File exists/.test(said);
+  return /\.lock': File exists/.test(said) || TABLES_LOCKED.test(said);
 }
 
 function wouldWait(args: readonly string[], pipe: string): ErrGit {
@@ -292,6 +294,8 @@ export function endOf(said: string): string {
 function hintFor(said: string): string | undefined {
   const [, lock] = /Unable to create '(.+\.lock)'/.exec(said) ?? [];
   if (lock !== undefined) return `if no git runs in the repository, remove ${lock}`;
+  if (TABLES_LOCKED.test(said))
+    return "if no git runs in the repository, remove reftable/tables.list.lock in its git directory";
   if (/dubious ownership/.test(said))
     return "the repository belongs to another user: `git config --global --add safe.directory DIR` allows it";
   if (/No space left/.test(said)) return "make room on the disk";

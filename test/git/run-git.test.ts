@@ -73,3 +73,21 @@ test("a call without the settings that are kept is refused, unless it starts no 
   await expect(askGit({ cwd: repo.dir, isPlain: true }, "status")).rejects.toThrow("needs");
   expect((await askGit({ cwd: repo.dir, isPlain: true }, "rev-parse", "HEAD")).code).toBe(0);
 });
+
+test("refs that are kept in tables and locked: a call waits for them, as for any lock", async () => {
+  const dir = tempDir();
+  const repo = newRepository(join(dir, "repo"));
+  const { commonDir, env } = await openRepository(repo.dir);
+  const script = `#!/bin/sh
+    echo >> ${dir}/calls
+    [ "$(wc -l < ${dir}/calls)" -gt 2 ] && exit 0
+    echo "fatal: update_ref failed for ref 'refs/heads/x': cannot lock references" >&2; exit 128`;
+  fs.writeFileSync(join(dir, "git"), script, { mode: 0o755 });
+  const { PATH } = process.env;
+  process.env["PATH"] = `${dir}:${PATH}`;
+  onTestFinished(() => {
+    process.env["PATH"] = PATH;
+  });
+  const call = { cwd: commonDir, env: { ...env, GIT_DIR: commonDir } };
+  expect((await askGit(call, "update-ref", "refs/heads/x", "HEAD")).code).toBe(0);
+});

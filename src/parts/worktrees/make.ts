@@ -130,9 +130,10 @@ export function dropStaleLocks({ commonDir }: Repository, id: string, gitDir?: s
   const own = saves.filter((name) => name.endsWith(".lock")).map((name) => join(refs, name));
   const inWorktree =
     gitDir === undefined ? [] : ["index.lock", "HEAD.lock"].map((name) => join(gitDir, name));
-  // A run may have made a folder of that name.
-  for (const lock of [branch, ...own, ...inWorktree])
-    fs.rmSync(lock, { force: true, recursive: true });
+  const locks = [branch, ...own, ...inWorktree];
+  // A run may have made a folder of that name. Where refs are kept in tables, `refs/heads` is a file.
+  for (const lock of locks)
+    if (fs.existsSync(lock)) fs.rmSync(lock, { force: true, recursive: true });
 }
 
 /** Makes git know the worktree. @returns its git directory */

@@ -138,6 +138,11 @@ test("a folder that a run has made in the place of a lock goes as a lock would",
   for (const lock of locks) fs.mkdirSync(join(lock, "inside"), { recursive: true });
   dropStaleLocks({ commonDir, prefix: "", env: {} }, "a", gitDir);
   expect(locks.filter((lock) => fs.existsSync(lock))).toEqual([]);
+  // With reftable.
+  const tables = tempDir();
+  fs.mkdirSync(join(tables, "refs"));
+  fs.writeFileSync(join(tables, "refs/heads"), "this repository uses the reftable format\n");
+  dropStaleLocks({ commonDir: tables, prefix: "", env: {} }, "a");
 });
 
 const PLAIN: Walk = { settings: [], isSparse: false, setup: [], acts: [], isCompleted: true };
