@@ -37,40 +37,37 @@ export class Apart {
     keyOf: (order: T) => string,
     work: (order: T) => unknown,
   ): Promise<void> {
-    const keys = new Set<string>();
-    // A copy, because the work on an order may remove it.
-    const all = [...orders];
-    for (const order of all) {
-      const key = keyOf(order);
-      keys.add(key);
-      if (this.isPaused(key)) continue;
+    for (const [key, order] of this.due(orders, keyOf))
       try {
         await work(order);
         this.failed.delete(key);
       } catch (error) {
         this.noteFailure(key, error);
       }
-    }
-    this.forgetOthers(keys);
   }
 
   /** The same without waiting for anything. */
   eachNow<T>(orders: Iterable<T>, keyOf: (order: T) => string, work: (order: T) => void): void {
-    const keys = new Set<string>();
-    // A copy, because the work on an order may remove it.
-    const all = [...orders];
-    for (const order of all) {
-      const key = keyOf(order);
-      keys.add(key);
-      if (this.isPaused(key)) continue;
+    for (const [key, order] of this.due(orders, keyOf))
       try {
         work(order);
         this.failed.delete(key);
       } catch (error) {
         this.noteFailure(key, error);
       }
+  }
+
+  /** The orders with no pause, with their keys. At the end it forgets those that are gone. */
+  private *due<T>(orders: Iterable<T>, keyOf: (order: T) => string): Generator<[string, T]> {
+    const keys = new Set<string>();
+    // A copy, because the work on an order may remove it.
+    const all = [...orders];
+    for (const order of all) {
+      const key = keyOf(order);
+      keys.add(key);
+      if (!this.isPaused(key)) yield [key, order];
     }
-    this.forgetOthers(keys);
+    for (const key of this.failed.keys()) if (!keys.has(key)) this.failed.delete(key);
   }
 
   private isPaused(key: string): boolean {
@@ -87,9 +84,5 @@ export class Apart {
       `${what}:${key}`,
       `${what} ${key}: ${messageOf(error)}; the others go on, and it is tried again in ${seconds} s`,
     );
-  }
-
-  private forgetOthers(keys: ReadonlySet<string>): void {
-    for (const key of this.failed.keys()) if (!keys.has(key)) this.failed.delete(key);
   }
 }

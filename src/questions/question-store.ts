@@ -22,12 +22,11 @@ const ENDING = ".md";
 /** At most so many open questions are read, because a person sees no more at once. */
 const OPEN_MAX = 200;
 
-/** Answers that were found in edited files. */
-export interface TakenEdits {
-  taken: string[];
-  /** Files whose text under `## Answer` is no answer, with the reason. */
-  refused: { id: string; why: string }[];
-}
+/** What became of an answer in an edited file. */
+export type TakenEdit =
+  | { is: "taken" }
+  /** The text under `## Answer` is no answer. */
+  | { is: "refused"; why: string };
 
 export class QuestionStore {
   readonly openDir: string;
@@ -44,6 +43,11 @@ export class QuestionStore {
   ask(question: Question): void {
     if (this.answerOf(question.id) !== undefined) return;
     this.publish(this.openDir, question.id, formatQuestion(question));
+  }
+
+  /** The names of all files in `open/`, without their ending. */
+  openIds(): string[] {
+    return idsIn(this.openDir, OPEN_MAX);
   }
 
   /** An open question; undefined when there is none of this id. */
@@ -83,31 +87,27 @@ export class QuestionStore {
   }
 
   /**
-   * Takes the answers that people wrote into the files, and removes the files of questions that are not open any more.
+   * Takes the answer that a person wrote into a file, or removes the file of a question that is not open any more.
    * @param quietMs an answer is taken when its file has not changed for so long
    * @param nowMs epoch ms
+   * @throws a system error
    */
-  takeEdits(quietMs: number, nowMs: number): TakenEdits {
-    const edits: TakenEdits = { taken: [], refused: [] };
-    for (const id of this.openIds()) {
-      const question = this.find(id);
-      if (question === undefined) {
-        if (this.answerOf(id) !== undefined) this.close(id);
-        continue;
-      }
-      const { answer, ends_at_ms: endsAtMs, expects } = question;
-      if (answer === "") {
-        if (endsAtMs !== null && endsAtMs <= nowMs) this.close(id);
-        continue;
-      }
-      if (nowMs - this.changedMs(id) < quietMs) continue;
-      const why = explainBadAnswer(expects, answer);
-      if (why === undefined) {
-        this.answer(id, answer, "file", nowMs);
-        edits.taken.push(id);
-      } else edits.refused.push({ id, why });
+  takeEdit(id: string, quietMs: number, nowMs: number): TakenEdit | undefined {
+    const question = this.find(id);
+    if (question === undefined) {
+      if (this.answerOf(id) !== undefined) this.close(id);
+      return undefined;
     }
-    return edits;
+    const { answer, ends_at_ms: endsAtMs, expects } = question;
+    if (answer === "") {
+      if (endsAtMs !== null && endsAtMs <= nowMs) this.close(id);
+      return undefined;
+    }
+    if (nowMs - this.changedMs(id) < quietMs) return undefined;
+    const why = explainBadAnswer(expects, answer);
+    if (why !== undefined) return { is: "refused", why };
+    this.answer(id, answer, "file", nowMs);
+    return { is: "taken" };
   }
 
   /** Removes answers that were given before this time. @param beforeMs epoch ms @returns how many there were */
@@ -116,7 +116,7 @@ export class QuestionStore {
     for (const id of idsIn(this.answeredDir, Number.POSITIVE_INFINITY)) {
       const path = this.pathIn(this.answeredDir, id);
       const stats = statOf(path);
-      if (stats === undefined || stats.mtimeMs >= beforeMs) continue;
+      if (stats?.isFile() !== true || stats.mtimeMs >= beforeMs) continue;
       if (!isDryRun) fs.rmSync(path, { force: true });
       count++;
     }
@@ -131,10 +131,6 @@ export class QuestionStore {
   private changedMs(id: string): number {
     const path = this.pathIn(this.openDir, id);
     return statOf(path)?.mtimeMs ?? 0;
-  }
-
-  private openIds(): string[] {
-    return idsIn(this.openDir, OPEN_MAX);
   }
 
   /** Undefined also when something other than a regular file is there. */

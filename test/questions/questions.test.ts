@@ -98,7 +98,7 @@ describe("the store of questions", () => {
     store.answer("budget.day.usd.1", "yes", "cli", NOW);
     fs.writeFileSync(join(store.openDir, "budget.day.usd.1.md"), "## Answer\nno");
     expect(store.open(NOW)).toEqual([]);
-    store.takeEdits(0, NOW);
+    for (const id of store.openIds()) store.takeEdit(id, 0, NOW);
     expect(fs.readdirSync(store.openDir)).toEqual([]);
     expect(store.answerOf("budget.day.usd.1")).toBe("yes");
   });
@@ -109,15 +109,11 @@ describe("the store of questions", () => {
     store.ask(question());
     fs.appendFileSync(path, "perhaps\n");
     const changedMs = fs.statSync(path).mtimeMs;
-    expect(store.takeEdits(2000, changedMs + 1000)).toEqual({ taken: [], refused: [] });
-    expect(store.takeEdits(2000, changedMs + 2000)).toMatchObject({
-      taken: [],
-      refused: [{ id: "budget.day.usd.1" }],
-    });
+    const take = (nowMs: number) => store.takeEdit("budget.day.usd.1", 2000, nowMs);
+    expect(take(changedMs + 1000)).toBeUndefined();
+    expect(take(changedMs + 2000)).toMatchObject({ is: "refused" });
     fs.writeFileSync(path, `${formatQuestion(question())}yes\n`);
-    expect(store.takeEdits(2000, fs.statSync(path).mtimeMs + 2000).taken).toEqual([
-      "budget.day.usd.1",
-    ]);
+    expect(take(fs.statSync(path).mtimeMs + 2000)).toEqual({ is: "taken" });
     expect(store.answerOf("budget.day.usd.1")).toBe("yes");
   });
 
@@ -126,7 +122,7 @@ describe("the store of questions", () => {
     store.ask(question({ ends_at_ms: NOW }));
     expect(store.open(NOW - 1)).toHaveLength(1);
     expect(store.open(NOW)).toEqual([]);
-    store.takeEdits(0, NOW);
+    for (const id of store.openIds()) store.takeEdit(id, 0, NOW);
     expect(fs.readdirSync(store.openDir)).toEqual([]);
   });
 

@@ -2,11 +2,13 @@
  * Takes the answers that people write into the files of `questions/open/`, and reports open questions. Tasks that wait for an answer do
  * not start before it: tasks in the inbox are not accepted, and tasks that a worker put back stay held.
  */
+import type { Apart } from "../../core/apart.ts";
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
 import { DAY_MS } from "../../core/retention.ts";
 import { holdOf, type QuestionText } from "../../questions/question-file.ts";
 import { QuestionStore } from "../../questions/question-store.ts";
+import { ordersApart } from "../../supervisor/environment/orders-apart.ts";
 import type {
   Part,
   PartReport,
@@ -27,6 +29,7 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
   version = 0;
   private readonly env: PartHost["env"];
   private readonly store: QuestionStore;
+  private readonly apart: Apart;
   private readonly lanes = new HeldLanes();
   private readonly reminders = new Reminders();
   private open: QuestionText[] = [];
@@ -36,6 +39,7 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
   constructor({ env }: Pick<PartHost, "env">) {
     this.env = env;
     this.store = new QuestionStore(env.tree.dir);
+    this.apart = ordersApart(env, "the answer of the question");
   }
 
   async start(): Promise<void> {
@@ -79,14 +83,21 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
   private look(): void {
     const { alerts, settings, trays } = this.env;
     const wallMs = trays.clock.wallMs();
-    const { taken, refused } = this.store.takeEdits(settings.settle_ms, wallMs);
-    for (const id of taken) alerts.notice(`the answer in questions/open/${id}.md was taken`);
-    for (const { id, why } of refused)
-      alerts.report(
-        `question:${id}:${why}`,
-        `questions/open/${id}.md: ${why}`,
-        Number.POSITIVE_INFINITY,
-      );
+    this.apart.eachNow(
+      this.store.openIds(),
+      (id) => id,
+      (id) => {
+        const edit = this.store.takeEdit(id, settings.settle_ms, wallMs);
+        const file = `questions/open/${id}.md`;
+        if (edit?.is === "taken") alerts.notice(`the answer in ${file} was taken`);
+        if (edit?.is === "refused")
+          alerts.report(
+            `question:${id}:${edit.why}`,
+            `${file}: ${edit.why}`,
+            Number.POSITIVE_INFINITY,
+          );
+      },
+    );
     this.note(this.store.open(wallMs));
     for (const { id, question } of this.reminders.due(this.open, wallMs))
       alerts.alert(kindOf(id), `${question} Answer with: mailchute answer ${id} TEXT`);
