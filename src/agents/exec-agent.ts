@@ -1,8 +1,9 @@
 /** The kind of agent that is a program: a task's own `exec`, or the one that is configured. */
 import { join } from "node:path";
 import { type AttemptOutcome, outcomeOfExit } from "../core/outcome.ts";
-import { tryReadText, writeAnew } from "../host/regular-file.ts";
+import { writeAnew } from "../host/regular-file.ts";
 import { Agent, type Assignment, timeoutOf } from "./agent.ts";
+import { lastCheckText } from "./last-check-text.ts";
 import { lastWords, runProgram } from "./program.ts";
 import { readReport } from "./report.ts";
 import { emptyFolder } from "./run-folder.ts";
@@ -32,14 +33,6 @@ export class ExecAgent extends Agent {
       outcome.lastWords = lastWords(stderrLog);
     return outcome;
   }
-}
-
-/** How the check of the last run failed, for an agent; "" when there was no such check. */
-export function lastCheckText({ lastCheck }: Pick<Assignment, "lastCheck">): string {
-  const text = lastCheck === undefined ? undefined : tryReadText(lastCheck);
-  return text === undefined
-    ? ""
-    : `## The last check\n\nThe work of the last run was checked, and the check failed. Mend that:\n\n${text}`;
 }
 
 /** The packet of a task that belongs to no node: only its own prompt. */

@@ -57,11 +57,14 @@ function readOne(
 
 /** Removes the values from the texts that a record will hold about the failure. Files that programs write are not filtered. */
 export function withoutSecrets(outcome: AttemptOutcome, values: readonly string[]): AttemptOutcome {
-  const hidden = values.filter((value) => value.length >= HIDDEN_CHARS_MIN);
-  if (hidden.length === 0 || outcome.kind === "completed") return outcome;
-  const hide = (text: string): string =>
-    hidden.reduce((left, value) => left.replaceAll(value, "***"), text);
+  if (values.length === 0 || outcome.kind === "completed") return outcome;
+  const hide = (text: string): string => hideSecrets(text, values);
   const message = hide(outcome.message);
   if (outcome.kind !== "failed" || outcome.lastWords === undefined) return { ...outcome, message };
   return { ...outcome, message, lastWords: hide(outcome.lastWords) };
+}
+
+export function hideSecrets(text: string, values: readonly string[]): string {
+  const hidden = values.filter((value) => value.length >= HIDDEN_CHARS_MIN);
+  return hidden.reduce((left, value) => left.replaceAll(value, "***"), text);
 }

@@ -33,6 +33,8 @@ export interface Deferred {
   delayMs: number | null;
   /** True when the disk or the operating system refused something. The task is retried with a growing delay, without limit. */
   isHindered?: boolean;
+  /** The question that it waits for. */
+  question?: string;
   /** The task waits until this gate, such as `quota-default`, opens: see stage "hold" in `names.ts`. */
   hold?: string;
 }

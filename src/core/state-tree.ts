@@ -14,6 +14,8 @@ export interface StateTree {
   runs: string;
   /** Sessions of coding agents that later runs continue. */
   sessions: string;
+  /** What checks said on the base of the work: see `worker/base-check`. */
+  bases: string;
   /** Logs of what coding agents said: `<agent>.jsonl`. */
   logs: string;
   evidence: string;
@@ -80,6 +82,7 @@ export function stateTree(dir: string, mailboxDir?: string): StateTree {
     alerts: join(dir, "analytics", "alerts.jsonl"),
     runs: join(dir, "runs"),
     sessions: join(dir, "sessions"),
+    bases: join(dir, "bases"),
     logs: join(dir, "logs"),
     evidence: join(dir, "evidence"),
     kv: join(dir, "kv"),

@@ -34,7 +34,8 @@ export async function parentsOfPlainMerge(call: GitCall, commit: string): Promis
   return (await mergedTree(call, tip, head)) === tree ? parents : [];
 }
 
-async function mergeOf(
+/** Undefined when they are in conflict. */
+export async function mergeOf(
   call: GitCall,
   tip: string,
   head: string,

@@ -2,6 +2,7 @@
  * A question to a person as a Markdown file: what is asked, who waits, and the answer under `## Answer`. Pure. People read and edit
  * these files, so reading takes whatever is there.
  */
+import { compact } from "../core/compact.ts";
 
 export interface Question {
   /** A file name without its ending. Questions of nodes, agents and budgets share one space of ids. */
@@ -20,6 +21,8 @@ export interface Question {
   asked_at_ms: number;
   /** Epoch ms after which no task waits for the answer; null: tasks wait without end. */
   ends_at_ms: number | null;
+  /** The task may find the answer by itself: one of those that wait tries again, at the latest after this time (ms). */
+  again_ms?: number;
 }
 
 /** What a file says. The answer is "" while there is none. */
@@ -36,7 +39,9 @@ const HINTS = {
 
 export function formatQuestion(question: Question): string {
   const { id, who, agents, expects, asked_at_ms: askedAtMs, ends_at_ms: endsAtMs } = question;
-  const head = { id, who, agents, expects, asked_at_ms: askedAtMs, ends_at_ms: endsAtMs };
+  const { again_ms } = question;
+  const times = { asked_at_ms: askedAtMs, ends_at_ms: endsAtMs, ...compact({ again_ms }) };
+  const head = { id, who, agents, expects, ...times };
   return [
     "---",
     ...Object.entries(head).map(([name, value]) => `${name}: ${JSON.stringify(value)}`),
@@ -71,7 +76,7 @@ export function parseQuestion(id: string, text: string): QuestionText {
   const asked = cut === null ? body : body.slice(0, cut.index);
   const answer = cut === null ? "" : body.slice(cut.index + cut[0].length);
   const [title = "", ...more] = asked.trim().split("\n");
-  const { who, agents, expects, asked_at_ms: askedAtMs, ends_at_ms: endsAtMs } = values;
+  const { who, agents, expects, asked_at_ms: askedAtMs, ends_at_ms: endsAtMs, again_ms } = values;
   return {
     id,
     question: title.replace(/^#+\s*/, ""),
@@ -81,6 +86,7 @@ export function parseQuestion(id: string, text: string): QuestionText {
     expects: expects === "limit" ? "limit" : "text",
     asked_at_ms: typeof askedAtMs === "number" ? askedAtMs : 0,
     ends_at_ms: typeof endsAtMs === "number" ? endsAtMs : null,
+    ...(typeof again_ms === "number" ? { again_ms } : {}),
     answer: answer.replace(/<!--.*?-->/gs, "").trim(),
   };
 }

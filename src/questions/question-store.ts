@@ -59,8 +59,13 @@ export class QuestionStore {
 
   /** The answer to a question; undefined while there is none. */
   answerOf(id: string): string | undefined {
+    return this.answered(id)?.answer;
+  }
+
+  /** A question with its answer; undefined while it has none. */
+  answered(id: string): QuestionText | undefined {
     const text = this.read(this.answeredDir, id);
-    return text === undefined ? undefined : parseQuestion(id, text).answer;
+    return text === undefined ? undefined : parseQuestion(id, text);
   }
 
   /** Open questions whose time is not over, the oldest first. @param nowMs epoch ms */

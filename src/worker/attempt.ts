@@ -228,6 +228,7 @@ function assign(
 ): AssignedAgent | undefined {
   const agent = tools.agents.get(subject.agent_id);
   if (decoded === undefined || agent === undefined) return undefined;
+  const isCoding = CODING_AGENTS.some((kind) => kind === agent.settings.kind);
   const assignment: Assignment = {
     task: withChecks(decoded.task, agent.settings),
     taskText: decoded.text,
@@ -240,7 +241,10 @@ function assign(
     ...(agent.settings.kind === "module" || agent.settings === BUILT_IN_EXEC
       ? {}
       : { dropDir: dropDirOf(tools.tree, claim.name.id, subject.lease) }),
-    ...lastCheckOf(tools, claim, subject.lease),
+    ...lastCheckOf(tools, claim, {
+      lease: subject.lease,
+      mayHaveWaited: isCoding || wantsWorktree(decoded.task, agent.settings),
+    }),
     settings: tools.settings,
     stop,
     usage,
@@ -251,14 +255,15 @@ function assign(
   return { agent, assignment };
 }
 
-/** The text of the last check, if the task ran before. */
+/** The text of the last check, if the task ran before. A run that waited for a person has used up no attempt. */
 function lastCheckOf(
   { tree }: AttemptTools,
   { name }: Claim,
-  lease: string,
+  { lease, mayHaveWaited }: { lease: string; mayHaveWaited: boolean },
 ): Pick<Assignment, "lastCheck"> {
+  const mayHaveRun = name.attempt > 1 || mayHaveWaited;
   const path = lastCheckPath(tree.sessions, name.id, lease);
-  return name.attempt > 1 && fs.existsSync(path) ? { lastCheck: path } : {};
+  return mayHaveRun && fs.existsSync(path) ? { lastCheck: path } : {};
 }
 
 /** Runs the attempt in its own worktree. */
@@ -280,6 +285,7 @@ async function runInWorkspace(
   const workspace = await (await load(tools)).prepare(assigned);
   if ("kind" in workspace) return workspace;
   assigned.assignment.workspace = workspace;
+  assigned.base = workspace.base;
   const outcome = stop.reason === undefined ? await run() : stoppedOutcome(stop.reason, 0);
   // A worker that has lost the lease leaves the worktree to the worker that holds the lease now.
   if (stop.reason === "fenced") return outcome;
@@ -296,8 +302,9 @@ async function runInWorkspace(
 async function runPlain(
   { trays }: AttemptTools,
   attempt: Attempt,
-  { agent, assignment }: AssignedAgent,
+  assigned: AssignedAgent,
 ): Promise<AttemptOutcome> {
+  const { agent, assignment } = assigned;
   const hindrance = markStart(assignment);
   if (hindrance !== undefined) return hindrance;
   const outcome = await agent.run(assignment);
@@ -308,8 +315,20 @@ async function runPlain(
   const fault = await runVerify(assignment, limitMs, attempt.startedMonotonicMs, () =>
     trays.clock.monotonicMs(),
   );
-  if (keepLastCheck(assignment, fault)) agent.keepSession(assignment);
-  return fault ?? agent.reopen(assignment) ?? outcome;
+  const judged = await judge(assigned, fault);
+  const question = judged?.kind === "deferred" ? judged.question : undefined;
+  if (keepLastCheck(assignment, fault, question)) agent.keepSession(assignment);
+  return judged ?? agent.reopen(assignment) ?? outcome;
+}
+
+/** The module is loaded only when a check is red. */
+async function judge(
+  assigned: AssignedAgent,
+  fault: AttemptOutcome | undefined,
+): Promise<AttemptOutcome | undefined> {
+  if (fault === undefined || assigned.base === undefined) return fault;
+  const { judgeByBase } = await import("./base-check.ts");
+  return judgeByBase(assigned, fault);
 }
 
 /** Step "decided": decides what happens after this outcome. If the task ends, makes its record. */

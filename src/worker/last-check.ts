@@ -5,7 +5,8 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import type { Assignment } from "../agents/agent.ts";
-import { withoutSecrets } from "../agents/secrets.ts";
+import { headOfQuestion } from "../agents/last-check-text.ts";
+import { hideSecrets } from "../agents/secrets.ts";
 import {
   type AttemptOutcome,
   errorText,
@@ -31,22 +32,27 @@ export function lastCheckPath(sessionsDir: string, id: string, lease: string): s
  * Keeps the text for the next run of the task, and tells a person when the check has failed in the same way before. When all is well, it
  * removes the text. Without room on the disk the next run works without it.
  * @param fault what the check says; another fault is left alone
+ * @param question the question that the task waits for
  * @returns whether there is a next run to which it is told
  */
-export function keepLastCheck(assignment: Assignment, fault: AttemptOutcome | undefined): boolean {
-  const { stateDir, task, lease, attempt, settings, secrets = [] } = assignment;
+export function keepLastCheck(
+  assignment: Assignment,
+  fault: AttemptOutcome | undefined,
+  question?: string,
+): boolean {
+  const { stateDir, task, lease, attempt, settings } = assignment;
   const { sessions } = stateTree(stateDir);
   const path = lastCheckPath(sessions, task.id, lease);
-  if (fault === undefined && assignment.lastCheck !== undefined) fs.rmSync(path, { force: true });
-  if (fault?.kind !== "failed" || fault.failure !== "verify") return false;
-  const log = readEnd(join(assignment.runDir, "verify.log"), OUTPUT_BYTES_MAX);
-  // The lines that begin a program show its arguments, which may be secrets.
-  const lastWords = log.replace(/^\$ ".*\n/gm, "").trim();
-  const shown = withoutSecrets({ ...fault, lastWords }, secrets) as Failed;
-  const text = `${shown.message}\n\n${shown.lastWords ?? ""}\n`;
+  const isRed = fault?.kind === "failed" && fault.failure === "verify";
+  if (!isRed && question === undefined) {
+    if (fault === undefined && assignment.lastCheck !== undefined) fs.rmSync(path, { force: true });
+    return false;
+  }
+  const text = `${headOfQuestion(question)}${isRed ? textOf(assignment, fault) : ""}`;
   const before = assignment.lastCheck === undefined ? undefined : tryReadText(assignment.lastCheck);
-  if (before !== undefined && shapeOf(before) === shapeOf(text)) tellSame(assignment, shown);
-  if (attempt >= retryPolicyOf(settings, task).maxAttempts) return false;
+  if (isRed && before !== undefined && shapeOf(before) === shapeOf(text))
+    tellSame(assignment, fault);
+  if (question === undefined && attempt >= retryPolicyOf(settings, task).maxAttempts) return false;
   try {
     makeDirs(sessions, 1);
     writeAnew(path, text);
@@ -57,16 +63,24 @@ export function keepLastCheck(assignment: Assignment, fault: AttemptOutcome | un
   }
 }
 
+/** What the check says, without the secrets of the task. */
+function textOf({ runDir, secrets = [] }: Assignment, fault: Failed): string {
+  const log = readEnd(join(runDir, "verify.log"), OUTPUT_BYTES_MAX);
+  // The lines that begin a program show its arguments, which may be secrets.
+  const lastWords = log.replace(/^\$ ".*\n/gm, "").trim();
+  return hideSecrets(`${fault.message}\n\n${lastWords}\n`, secrets);
+}
+
 /** Times, sizes and addresses differ from run to run. */
 function shapeOf(text: string): string {
   return text.replace(/0x[0-9a-f]+|\d+/gi, "#");
 }
 
-function tellSame({ stateDir, task }: Assignment, fault: Failed): void {
+function tellSame({ stateDir, task, secrets = [] }: Assignment, fault: Failed): void {
   const alerts = new Alerts(stateTree(stateDir).alerts, systemClock, () => {});
   alerts.raise(
     "same_check",
-    `the check of ${task.id} has failed twice in the same way: ${headlineOf(errorText(fault)).slice(0, 300)}; see \`mailchute logs ${task.id}\``,
+    `the check of ${task.id} has failed twice in the same way: ${hideSecrets(headlineOf(errorText(fault)), secrets).slice(0, 300)}; see \`mailchute logs ${task.id}\``,
   );
   alerts.close();
 }

@@ -16,6 +16,7 @@ import type { Claim } from "../mailbox/claim/claim.ts";
 import type { MakeFollow } from "../mailbox/files/follow.ts";
 import type { Trays } from "../mailbox/files/trays.ts";
 import type { Settlement } from "../mailbox/settle/settle.ts";
+import type { Base } from "./base-check.ts";
 import type { MakeBriefing } from "./briefing.ts";
 import type { RequestTaker } from "./request-taker.ts";
 import type { LoadWorkspaces } from "./workspace.ts";
@@ -120,4 +121,6 @@ export interface WorkerParts {
 export interface AssignedAgent {
   agent: Agent;
   assignment: Assignment;
+  /** The commit at which its work began: see `Workspace`. */
+  base?: (() => Promise<Base | undefined>) | undefined;
 }

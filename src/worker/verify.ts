@@ -51,11 +51,13 @@ export async function runVerify(
     dropLink(log);
     appendRegularText(log, `$ ${argv.map((part) => JSON.stringify(part)).join(" ")}\n`);
     const from = statOf(log)?.size ?? 0;
-    const run = (): Promise<ProgramEnd> =>
-      runProgram(
-        { ...assignment, timeLeftMs: limitMs - (nowMs() - startedMs) },
-        { argv, stdoutLog: log, stderrLog: log, limitMs },
-      );
+    const run = async (): Promise<ProgramEnd> => {
+      const timed: Assignment = { ...assignment, timeLeftMs: limitMs - (nowMs() - startedMs) };
+      const ended = await runProgram(timed, { argv, stdoutLog: log, stderrLog: log, limitMs });
+      // What it printed is kept, without these.
+      if (timed.secrets !== undefined) assignment.secrets = timed.secrets;
+      return ended;
+    };
     let end = await run();
     // The machine refuses for now. The run waits, because its finished work would be lost otherwise.
     for (let pauseMs: number = AGAIN_MS.first; isHindered(end); pauseMs *= 2) {

@@ -4,6 +4,7 @@ import { isId } from "../core/names.ts";
 import type { AttemptOutcome } from "../core/outcome.ts";
 import type { AgentSettings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
+import type { Base } from "./base-check.ts";
 import type { LandingOrder } from "./landing-files.ts";
 import type { AssignedAgent, AttemptTools } from "./runner.ts";
 
@@ -11,6 +12,8 @@ import type { AssignedAgent, AttemptTools } from "./runner.ts";
 export interface Workspace {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
+  /** The commit at which its work began, for a check that is red; undefined: the check alone counts. */
+  readonly base?: (() => Promise<Base | undefined>) | undefined;
   /** Called when no process of the run is left. Never rejects. @param isLast the task ends with this outcome */
   finish(outcome: AttemptOutcome, isLast: boolean): Promise<Finished>;
 }

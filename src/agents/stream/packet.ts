@@ -2,7 +2,8 @@
 
 import { readRegularText } from "../../host/regular-file.ts";
 import type { Assignment } from "../agent.ts";
-import { lastCheckText, writePacket } from "../exec-agent.ts";
+import { writePacket } from "../exec-agent.ts";
+import { lastCheckText } from "../last-check-text.ts";
 import type { SessionDocument } from "./session-file.ts";
 
 /** The largest size of the news and the messages together (bytes). A message of a person may be longer. */

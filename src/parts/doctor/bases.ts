@@ -1,12 +1,17 @@
 /** Checks before a night of work: verify programs must succeed without changes, git trees be clean, and disks have room. */
 import fs from "node:fs";
+import os from "node:os";
+import { join } from "node:path";
 import { lastLine, runToItsEnd } from "../../agents/probe/ask-once.ts";
 import { inheritedVariables } from "../../agents/program.ts";
 import { bytesText } from "../../core/bytes-text.ts";
+import { messageOf } from "../../core/errors.ts";
 import type { Settings } from "../../core/settings.ts";
+import { makeCleanCheckout, removeCleanCheckout } from "../../git/clean-checkout.ts";
 import { findCheckout } from "../../git/find-repository.ts";
 import { openRepository } from "../../git/repository.ts";
 import { gitList } from "../../git/run-git.ts";
+import { startOf } from "../../git/start-of-work.ts";
 import { statOf } from "../../host/regular-file.ts";
 import { counted } from "../../text/render.ts";
 import { type CheckResult, failing, ok, warned } from "./check.ts";
@@ -20,7 +25,7 @@ const GIT_MS_MAX = 30_000;
 /** A warning is given below this, because builds of a night may fill the rest. */
 const ROOM_WANTED_BYTES = 2 * 1024 ** 3;
 
-/** Runs the `verify` programs of the waiting tasks in their folders. Tasks with the same programs and folder share one run. */
+/** Runs the `verify` programs of the waiting tasks where nothing is changed yet. Tasks with the same programs and base share one run. */
 export async function checkBases(
   { bases, tasks, isAll }: WaitingWork,
   settings: Settings,
@@ -49,27 +54,78 @@ export async function checkBases(
   ];
 }
 
+/** A check that is red in a clean checkout is tried once more, so that one which is red and green by turns is said to be flaky. */
 async function checkBase(base: Base, inherited: NodeJS.ProcessEnv): Promise<CheckResult> {
   const { cwd, verify, tasks } = base;
   const name = "verify";
   const waiting = counted(tasks, "waiting task");
-  for (const argv of verify) {
-    const shown = argv.join(" ");
-    const env = { ...inherited, ...base.env };
+  const env = { ...inherited, ...base.env };
+  let faults: (Fault | undefined)[];
+  let where = cwd;
+  try {
+    faults = await atBase(base, async (there, commit) => {
+      if (commit !== undefined) where = `a clean checkout of ${commit.slice(0, 12)} of ${cwd}`;
+      const unready = await faultOf(base.worktree?.setup ?? [], there, env);
+      if (unready !== undefined) return [unready, unready];
+      const first = await faultOf(verify, there, env);
+      if (first === undefined || commit === undefined) return [first, first];
+      return [first, await faultOf(verify, there, env)];
+    });
+  } catch (error) {
+    return warned(name, `${cwd} cannot be checked out: ${messageOf(error)}`, "see what git says");
+  }
+  const [fault, again] = faults;
+  const shown = verify.map((argv) => `\`${argv.join(" ")}\``).join(", ");
+  if (fault === undefined) return ok(name, `${shown} in ${where}, for ${waiting}`);
+  if (again === undefined)
+    return warned(
+      name,
+      `${shown} in ${where} is flaky: it failed once and succeeded once, and would fail by turns for ${waiting} (${fault.why})`,
+      "mend it first: an agent cannot tell whose fault it is",
+    );
+  return failing(
+    name,
+    `\`${fault.shown}\` fails in ${where} before anything is changed, and would fail for ${waiting} (${fault.why})`,
+    "mend it first, or cancel these tasks",
+  );
+}
+
+/** Runs this where a run would begin: in its folder, or in a clean checkout of the commit at which its worktree begins. @throws ErrGit */
+async function atBase<T>(
+  { cwd, worktree }: Base,
+  run: (there: string, commit?: string) => Promise<T>,
+): Promise<T> {
+  if (worktree === undefined) return run(cwd);
+  const repository = await openRepository(cwd);
+  const commit = await startOf(repository, cwd, worktree.buildsOn);
+  const dir = fs.realpathSync(fs.mkdtempSync(join(os.tmpdir(), "mailchute-base-")));
+  try {
+    const { path } = await makeCleanCheckout(repository, join(dir, "base"), commit);
+    return await run(join(path, repository.prefix), commit);
+  } finally {
+    await removeCleanCheckout(repository, join(dir, "base"));
+    fs.rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+interface Fault {
+  shown: string;
+  why: string;
+}
+
+/** How the first of these programs fails; undefined when all succeed. */
+async function faultOf(
+  programs: readonly (readonly string[])[],
+  cwd: string,
+  env: NodeJS.ProcessEnv,
+): Promise<Fault | undefined> {
+  for (const argv of programs) {
     const end = await runToItsEnd({ argv, cwd, env, input: "", limitMs: VERIFY_MS_MAX });
     if (end.fault === undefined && end.exitCode === 0) continue;
     const said = lastLine(end.stderr) ?? lastLine(end.stdout) ?? "it printed nothing";
-    const why = end.fault ?? `exit code ${end.exitCode}: ${said}`;
-    return failing(
-      name,
-      `\`${shown}\` fails in ${cwd} before anything is changed, and would fail for ${waiting} (${why})`,
-      "mend it first, or cancel these tasks",
-    );
+    return { shown: argv.join(" "), why: end.fault ?? `exit code ${end.exitCode}: ${said}` };
   }
-  return ok(
-    name,
-    `${verify.map((argv) => `\`${argv.join(" ")}\``).join(", ")} in ${cwd}, for ${waiting}`,
-  );
+  return undefined;
 }
 
 /** Warns of uncommitted changes, because they would be mixed with the changes of an agent. */

@@ -29,7 +29,7 @@ export const command = defineCommand({
     "claude and codex, where they are, are tried out against a mock of their service on this machine: that needs no account and costs nothing. " +
       "What a version can do is remembered in your state directory, so this is done once.",
     "With --night it also asks the real service one small question for each account, tries the sandbox, runs `verify` of the waiting tasks where " +
-      "nothing is changed yet, and looks for uncommitted changes and for room. That may take minutes and cost a cent.",
+      "nothing is changed yet (a clean checkout, for tasks with a worktree), and looks for uncommitted changes and for room. That may take minutes and cost a cent.",
   ],
   options: {
     probe: { type: "flag", help: "try out claude and codex once more" },

@@ -1,6 +1,9 @@
 /** Finds where the waiting tasks of the inbox work, and which programs verify them. Reads a bounded number of tasks. */
 import { join, resolve } from "node:path";
 import { decodeTask } from "../../codec/task-codec.ts";
+import { readPrograms } from "../../codec/task-rules.ts";
+import { compact } from "../../core/compact.ts";
+import { branchToBuildOn } from "../../core/landing.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { matchAgent } from "../../core/matching.ts";
 import { readInboxName } from "../../core/names.ts";
@@ -10,6 +13,7 @@ import type { Task } from "../../core/task.ts";
 import { readRegular } from "../../host/regular-file.ts";
 import { findFiles } from "../../view/scan.ts";
 import { withChecks } from "../../worker/checks.ts";
+import { wantsWorktree } from "../../worker/workspace.ts";
 
 /** Tasks with the same verify programs in the same place. */
 export interface Base {
@@ -17,6 +21,8 @@ export interface Base {
   verify: readonly (readonly string[])[];
   env: Readonly<Record<string, string>>;
   tasks: number;
+  /** Set when each of these tasks works in a worktree of its own: what makes it ready, and the branch at which the work begins. */
+  worktree?: { setup: readonly (readonly string[])[]; buildsOn: string | undefined };
 }
 
 export interface WaitingWork {
@@ -46,11 +52,18 @@ export function lookAtWork(tree: StateTree, agents: readonly AgentSettings[]): W
     const cwd = resolve(tree.dir, "..", task.metadata?.worktree ?? task.cwd ?? ".");
     folders.add(cwd);
     if (verify.length === 0) continue;
-    const key = JSON.stringify([cwd, verify, env]);
-    const base = bases.get(key) ?? { cwd, verify, env, tasks: 0 };
+    const worktree = agent === undefined ? undefined : worktreeOf(task, agent);
+    const key = JSON.stringify([cwd, verify, env, worktree]);
+    const base = bases.get(key) ?? { cwd, verify, env, tasks: 0, ...compact({ worktree }) };
     bases.set(key, { ...base, tasks: base.tasks + 1 });
   }
   return { tasks, isAll, bases: [...bases.values()], folders: [...folders] };
+}
+
+function worktreeOf(task: Task, agent: AgentSettings): Base["worktree"] {
+  if (!wantsWorktree(task, agent)) return undefined;
+  const setup = task.setup ?? readPrograms(agent.setup ?? []);
+  return { setup, buildsOn: branchToBuildOn(task, agent) };
 }
 
 function isTaskFile(name: string): boolean {

@@ -3,12 +3,38 @@ import type { AgentSettings } from "../../core/settings.ts";
 import { type Lane, readLane } from "../../core/waiting-task.ts";
 import { holdOf, type Question } from "../../questions/question-file.ts";
 
+/** The shortest time until a task tries again (ms). */
+const AGAIN_MS_MIN = 1000;
+
 const CODING: ReadonlySet<string> = new Set(["claude", "codex"]);
 
 export class HeldLanes {
   private held = new Set<string>();
   /** Lanes of which one task was let through as a trial: the settings may have raised the limit. */
   private readonly tried = new Set<string>();
+  /** When one task of a lane may try again (epoch ms), for questions with `again_ms`. */
+  private readonly againMs = new Map<string, number>();
+
+  /**
+   * Lets one more task through where the time for that has come. It looks more often while the question is young.
+   * @param nowMs epoch ms
+   * @returns whether a lane has opened
+   */
+  tryAgain(open: readonly Question[], nowMs: number): boolean {
+    let hasOpened = false;
+    for (const { id, again_ms: maxMs, asked_at_ms: askedMs } of open) {
+      const key = keyOf({ gate: holdOf(id), agent: "" });
+      if (maxMs === undefined || !this.tried.has(key)) continue;
+      const waitMs = Math.min(maxMs, Math.max(AGAIN_MS_MIN, (nowMs - askedMs) / 4));
+      const dueMs = this.againMs.get(key) ?? nowMs + waitMs;
+      this.againMs.set(key, dueMs);
+      if (nowMs < dueMs) continue;
+      this.againMs.delete(key);
+      this.tried.delete(key);
+      hasOpened = true;
+    }
+    return hasOpened;
+  }
 
   /** Takes over the questions that are open now. */
   update(open: readonly Question[], agents: readonly AgentSettings[]): void {

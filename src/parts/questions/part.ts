@@ -99,6 +99,7 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
       },
     );
     this.note(this.store.open(wallMs));
+    if (this.lanes.tryAgain(this.open, wallMs)) this.version++;
     for (const { id, question } of this.reminders.due(this.open, wallMs))
       alerts.alert(kindOf(id), `${question} Answer with: mailchute answer ${id} TEXT`);
   }
@@ -125,6 +126,7 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
 
 /** The kind of the alert. */
 function kindOf(id: string): string {
+  if (id.startsWith("base.")) return "base_red";
   return id.startsWith("budget.") ? "budget" : "question";
 }
 

@@ -36,6 +36,7 @@ import {
   type Workspaces,
   worktreeIdOf,
 } from "../../worker/workspace.ts";
+import { enterBase, findBase } from "./base.ts";
 import { commitWork } from "./commit-work.ts";
 import { type Holdings, lookAt, reasonsToStay } from "./holdings.ts";
 import { dropStaleLocks, type MadeWorktree, makeWorktree, markReady, runOf } from "./make.ts";
@@ -101,23 +102,24 @@ export class TaskWorktrees implements Workspaces {
         // With these variables recovery finds the git calls of this process after it was killed.
         env: { [LEASE_VARIABLE]: lease, [STATE_VARIABLE]: stateDir },
       });
+      const there = made;
       const { cwd, worktree, repository, found } = made;
       this.tell(repository, found);
       const ports = await takePorts(worktree.path);
       const workspace = { cwd, env: { MAILCHUTE_PORT_BASE: String(ports) } };
+      const here = { ...assigned, assignment: { ...assignment, workspace } };
+      const entered = await enterBase(here, made, dir);
+      if (typeof entered === "object") return entered;
+      const base = entered ? { base: () => findBase(here, there) } : {};
       if (!made.isReady) {
-        const fault = await runSetup({
-          ...assigned,
-          assignment: { ...assignment, workspace },
-        });
+        const fault = await runSetup(here);
         if (fault !== undefined) return fault;
         await markReady(id, made);
       }
-      const there = made;
       isReady = true;
       const finish: Workspace["finish"] = (outcome, isLast) =>
         this.finish(assigned, there, outcome, isLast);
-      return { ...workspace, finish };
+      return { ...workspace, ...base, finish };
     } catch (error) {
       return unmade(error);
     } finally {

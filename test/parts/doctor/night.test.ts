@@ -4,6 +4,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { type Cli, newCli, put } from "../../cli/run-cli.ts";
+import { newRepository } from "../../support/git-repository.ts";
 import { takeSome } from "../../support/take-some.ts";
 import { closeAccount, doctor, standIn } from "./doctor.ts";
 
@@ -108,6 +109,35 @@ it("runs verify of the waiting tasks once for each kind, and names a red base", 
   expect(fs.readFileSync(join(site, "red"), "utf8")).toBe("run\n");
   expect(of("room")).toHaveLength(1);
   expect(code).toBe(1);
+});
+
+it("runs verify of tasks with a worktree in a clean checkout of their base, and says which check is flaky", async () => {
+  const cli = newCli();
+  await cli(["init"]);
+  const site = join(cli.dir, "site");
+  const repo = newRepository(site);
+  repo.commit({
+    "check.sh": "test -e ready && test -e mended || { echo 'it is broken'; exit 3; }\n",
+  });
+  // Only the checkout of a person has it.
+  fs.writeFileSync(join(site, "mended"), "");
+  const setup = ["touch", "ready"];
+  const isolated = { agent: "a", prompt: "go", cwd: site, worktree: "auto", setup };
+  put(cli, "config.yaml", "agents: [{name: a, kind: exec, program: sh}]\n");
+  for (const id of ["one", "two"]) drop(cli, id, { ...isolated, verify: ["sh", "check.sh"] });
+  const turns = join(cli.dir, "turns");
+  const byTurns = ["sh", "-c", `test -e ${turns} || { touch ${turns}; exit 1; }`];
+  drop(cli, "three", { ...isolated, verify: byTurns });
+  drop(cli, "four", { ...isolated, verify: ["test", "-e", "ready"] });
+  const { of } = await doctor(cli, ["--night"], { PATH: "/usr/bin:/bin" });
+  const found = of("verify").map(({ status, message }) => `${status}: ${message}`);
+  const where = `a clean checkout of ${repo.git("rev-parse", "HEAD").slice(0, 12)} of ${site}`;
+  expect(found.sort()).toEqual([
+    `fail: \`sh check.sh\` fails in ${where} before anything is changed, and would fail for 2 waiting tasks (exit code 3: it is broken)`,
+    `ok: \`test -e ready\` in ${where}, for 1 waiting task`,
+    `warn: \`${byTurns.join(" ")}\` in ${where} is flaky: it failed once and succeeded once, and would fail by turns for 1 waiting task (exit code 1: it printed nothing)`,
+  ]);
+  expect(repo.git("worktree", "list").split("\n")).toHaveLength(1);
 });
 
 it("says which trees are dirty, and which folders are not there", async () => {

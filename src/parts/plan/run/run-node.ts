@@ -4,8 +4,8 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { type Agent, type Assignment, stoppedOutcome, timeoutOf } from "../../../agents/agent.ts";
-import { lastCheckText } from "../../../agents/exec-agent.ts";
+import { type Assignment, stoppedOutcome, timeoutOf } from "../../../agents/agent.ts";
+import { lastCheckText } from "../../../agents/last-check-text.ts";
 import { makeRunDir } from "../../../agents/program.ts";
 import { readResults, readTail } from "../../../agents/report.ts";
 import type { Clock } from "../../../core/clock.ts";
@@ -22,6 +22,7 @@ import { openToAppend, statOf, writeAnew, writeNew } from "../../../host/regular
 import { say } from "../../../host/say.ts";
 import type { KvStore } from "../../../kv/store.ts";
 import { keepLastCheck } from "../../../worker/last-check.ts";
+import type { AssignedAgent } from "../../../worker/runner.ts";
 import { runVerify } from "../../../worker/verify.ts";
 import { judgePhase, type PhaseVerdict } from "./judge-phase.ts";
 import { cutBytes, fenced, flat } from "./markdown.ts";
@@ -30,11 +31,9 @@ import { PhaseLog, type PhaseRecord } from "./phase-log.ts";
 import { outputsOf, writeRunOutputs } from "./run-outputs.ts";
 import { loadTemplate } from "./templates.ts";
 
-export interface NodeRun {
+export interface NodeRun extends AssignedAgent {
   brief: NodeBrief;
   name: ProcessingName;
-  agent: Agent;
-  assignment: Assignment;
   /** Monotonic ms. */
   startedMs: number;
   maxAttempts: number;
@@ -146,7 +145,11 @@ function inPhase(assignment: Assignment, phase: Phase): Assignment {
 
 async function verify(run: NodeRun): Promise<AttemptOutcome | undefined> {
   const limitMs = timeoutOf(run.assignment, run.agent.settings);
-  return runVerify(run.assignment, limitMs, run.startedMs, () => run.clock.monotonicMs());
+  const nowMs = (): number => run.clock.monotonicMs();
+  const fault = await runVerify(run.assignment, limitMs, run.startedMs, nowMs);
+  if (fault === undefined || run.base === undefined) return fault;
+  const { judgeByBase } = await import("../../../worker/base-check.ts");
+  return judgeByBase(run, fault);
 }
 
 async function runPhase(
