@@ -152,6 +152,19 @@ export const LAND_FIELDS = {
     maxLength: 128,
     description: "another agent, whose verdict on the work must be pass before it lands",
   }),
+  protect: Type.Array(Type.String({ minLength: 1, maxLength: 256, pattern: "^[^\\u0000]*$" }), {
+    maxItems: 256,
+    description:
+      "patterns of files that work may not change by itself; one that begins with + also forbids new files",
+  }),
+  verify_from: Type.Literal("target", {
+    description: "the landing checks the work as the target would have it, in a clean environment",
+  }),
+  prove: Type.Unsafe<true | string[]>(
+    Type.Union([Type.Literal(true), Argv], {
+      description: "verify, or this program, must fail without the work and pass with it",
+    }),
+  ),
 };
 
 const CallbackSchema = (when: string) =>

@@ -26,6 +26,12 @@ export interface LandFields {
   land_into_checkout?: boolean;
   /** Another agent, whose verdict on the work must be `pass` before it lands. */
   review_by?: string;
+  /** Patterns of files that the work may not change by itself; one that begins with `+` also forbids new files. */
+  protect?: string[];
+  /** The landing checks the work as the target would have it, with nothing that the run left. */
+  verify_from?: "target";
+  /** `verify`, or this program, must fail without the work and pass with it. */
+  prove?: true | string[];
 }
 
 /** What a run has left on its branch, as its record says. */
@@ -79,6 +85,9 @@ function pick(from: LandFields): LandFields {
     "land_command",
     "land_into_checkout",
     "review_by",
+    "protect",
+    "verify_from",
+    "prove",
   ] as const;
   return Object.fromEntries(
     names.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]])),

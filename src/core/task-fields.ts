@@ -61,6 +61,9 @@ land_command        task
 land_into_checkout  task
 base                task
 review_by           task                     not reviewer
+protect             task                     not protected
+verify_from         task
+prove               task
 dedup_key           task                     --dedup         not unique unique_key idempotency_key dedupe_key
 dedup_window_ms     task                     --dedup-window
 on_success          task                     --on-success    not on_complete on_completed on_done

@@ -101,6 +101,10 @@ export interface Task extends CallbackFields {
   land_command?: string[];
   land_into_checkout?: boolean;
   review_by?: string;
+  /** How its check is kept from the run: see `LandFields`. */
+  protect?: string[];
+  verify_from?: "target";
+  prove?: true | string[];
   /** How much the runs of a coding agent may spend on this task. */
   budget?: TaskBudget;
   /** Unix seconds; the task waits in the inbox until then. */

@@ -35,6 +35,8 @@ export interface Work extends Diffstat {
   repository: string;
   /** The commit that has landed; "" for other work. */
   commit: string;
+  /** Whether programs check it before it lands. */
+  checked: boolean;
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -77,6 +79,7 @@ export function lookForWork(tree: StateTree, id: string, record?: Json): Work | 
     target: textOf(order["target"]),
     repository: textOf(order["repository"], ""),
     commit: landing?.commit ?? "",
+    checked: (order["checks"] as Json | undefined)?.["verify"] !== undefined,
     files: files ?? 0,
     insertions: insertions ?? 0,
     deletions: deletions ?? 0,

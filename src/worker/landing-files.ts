@@ -36,6 +36,12 @@ export interface LandingOrder extends Omit<WorkFacts, "landing"> {
   has_exec: boolean;
   /** The agent whose `pass` it needs. */
   review_by?: string;
+  /** See `LandFields`. */
+  protect?: string[];
+  verify_from?: "target";
+  prove?: true | string[];
+  /** When the worktree was made (epoch ms). */
+  began_ms?: number;
 }
 
 /** The progress of a landing. Its runs write it, and `reject` does. */
@@ -52,6 +58,8 @@ export interface LandingState {
   sent_at?: string;
   /** The commit that a person accepts without the reviewer. */
   accepted?: string;
+  /** The commit whose changes of protected files a person accepts. */
+  accepted_files?: string;
   /** git has confirmed that the work landed, or that there was nothing to land. This counts when the record of the landing is gone. */
   landed?: boolean;
   /** The commit that landed. */

@@ -34,6 +34,8 @@ ${index === 0 ? "    default: true             # takes tasks that name no agent\
     capabilities: [code]
 ${PERMISSIONS[kind]}\
     timeout_ms: 14400000      # longest run: 4 hours
+    protect: ["@checks"]      # with a worktree, work that changes existing tests or build settings waits for you
+    verify_from: target       # its check runs in a clean place
 #     model: my-model         # left out: the program's own choice
 #     account: work           # whose quota it uses; left out: default. Several: accounts: [work, home]
 `,

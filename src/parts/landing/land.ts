@@ -2,8 +2,7 @@
  * One run of a landing: brings the work of a task together with its target, checks the result, and moves the target. It asks git
  * whether the work has landed, so after a kill at any step the next run begins again from the start.
  */
-
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { stoppedOutcome, timeoutOf } from "../../agents/agent.ts";
 import { runProgram } from "../../agents/program.ts";
 import { compact } from "../../core/compact.ts";
@@ -40,13 +39,23 @@ import { runSetup } from "../../worker/setup.ts";
 import { runVerify } from "../../worker/verify.ts";
 import { askReviewer } from "./ask-reviewer.ts";
 import { bringTogether, changedFiles, hasSameFiles } from "./bring-together.ts";
+import { cleanEnvironment, programsSince } from "./clean-environment.ts";
 import { type Checked, noteChecked, readChecked } from "./landed-ref.ts";
 import { landingPathOf } from "./landing-paths.ts";
 import { explainLeftovers, explainLinks } from "./leftovers.ts";
 import { explainInTheWay, moveTarget, placeOfTarget } from "./move-target.ts";
+import { type Change, lookAtChange, runChecks } from "./protect-check.ts";
 import { startOf } from "./review-packet.ts";
 import { canMend, fixOfSameFiles, mayMend, sendBack, submitFix, type Unfit } from "./send-back.ts";
-import { conflictText, heldText, isRunOf, noRoomText, redText } from "./why-not.ts";
+import {
+  conflictText,
+  heldText,
+  isRunOf,
+  noRoomText,
+  programsText,
+  protectedText,
+  redText,
+} from "./why-not.ts";
 
 /** How long a landing waits for a person or an agent before it looks again (ms). */
 const WAIT_MS = 10_000;
@@ -144,8 +153,14 @@ export class Landing {
       return this.landed(order, repository, { commit: tip, tip });
     const broken = await explainLinks(repository, order, tip, at);
     if (broken !== undefined) return this.refuse(order, broken);
-    if (land === "exec")
-      return (await this.review(order, repository, tip, at)) ?? (await this.handOver(order, tip));
+    if (land === "exec") {
+      const { changed } = await lookAtChange(repository, order, order.base, tip);
+      return (
+        (await this.review(order, repository, tip, at)) ??
+        this.holdProtected(order, tip, changed) ??
+        (await this.handOver(order, tip))
+      );
+    }
     if (at === undefined)
       await makeRef(repository, { name: `refs/heads/${target}`, commit: order.base });
     return this.bringIn(order, repository, tip);
@@ -182,7 +197,11 @@ export class Landing {
       if (inTheWay !== undefined) return this.wait(order, inTheWay);
       const unreviewed = await this.review(order, repository, tip, from);
       if (unreviewed !== undefined) return unreviewed;
-      const red = await this.check(order, worktree);
+      const { commit } = together;
+      const guarded = await lookAtChange(repository, order, from, commit);
+      const held = this.holdProtected(order, tip, guarded.changed);
+      if (held !== undefined) return held;
+      const red = await this.check(order, repository, worktree, { from, commit, guarded });
       this.endGitAtStop();
       // A check that was ended by a signal says nothing about the work, so it is tried again.
       if (red?.kind === "failed" && red.failure === "verify" && red.signal === null)
@@ -237,27 +256,52 @@ export class Landing {
     }
   }
 
+  /** Work that changes protected files waits for a person, unless its reviewer has passed it. */
+  private holdProtected(
+    order: LandingOrder,
+    tip: string,
+    files: readonly string[],
+  ): AttemptOutcome | undefined {
+    const isSeen =
+      order.review_by !== undefined || stateOf(this.tools.tree.dir, order).accepted_files === tip;
+    return files.length === 0 || isSeen ? undefined : forPerson(protectedText(order, files));
+  }
+
   /** Runs `setup` and `verify` of the task. @returns undefined when all is well */
   private async check(
-    { checks, prefix, repository }: LandingOrder,
-    { path }: CleanCheckout,
+    order: LandingOrder,
+    repository: Repository,
+    worktree: CleanCheckout,
+    change: Change,
   ): Promise<AttemptOutcome | undefined> {
+    const { checks, prefix, verify_from: isClean } = order;
     if (checks.verify === undefined) return undefined;
     const { agent } = this.assigned;
-    const workspace = { cwd: join(path, prefix), env: {} };
+    const { runDir, stateDir } = this.assigned.assignment;
+    const places = [stateDir, dirname(order.worktree), dirname(order.repository)];
+    const env = isClean === undefined ? {} : cleanEnvironment(process.env, runDir, places);
+    const fresh =
+      isClean === undefined ? [] : programsSince(env["PATH"] ?? "", order.began_ms ?? 0);
+    const { accepted_files: accepted } = stateOf(this.tools.tree.dir, order);
+    if (fresh.length > 0 && accepted === undefined) return forPerson(programsText(order, fresh));
+    const workspace = { cwd: join(worktree.path, prefix), env };
     const task = { ...this.assigned.assignment.task, ...checks };
     const assignment = { ...this.assigned.assignment, task, workspace };
     const run = { id: task.id ?? "", tree: assignment.stateDir };
     // The checks are code of the work. What they change in the settings is not obeyed.
-    this.tell(repository, await beginRun(repository, run));
+    this.tell(order.repository, await beginRun(order.repository, run));
     try {
       const fault = await runSetup({ agent, assignment });
       if (fault !== undefined) return fault;
       const { clock } = this.tools.trays;
       const limitMs = timeoutOf(assignment, agent.settings);
-      return await runVerify(assignment, limitMs, clock.monotonicMs(), () => clock.monotonicMs());
+      return await runChecks(order, repository, worktree, change, (verify) =>
+        runVerify({ ...assignment, task: { ...task, verify } }, limitMs, clock.monotonicMs(), () =>
+          clock.monotonicMs(),
+        ),
+      );
     } finally {
-      this.tell(repository, await endRun(repository, run));
+      this.tell(order.repository, await endRun(order.repository, run));
     }
   }
 
@@ -302,7 +346,7 @@ export class Landing {
     repository: Repository,
     { commit, tip }: Checked,
   ): Promise<AttemptOutcome> {
-    const { task_id, target } = order;
+    const { task_id, target, checks } = order;
     if ((await readChecked(repository, order)) === undefined)
       await noteChecked(repository, order, { commit, tip });
     const spaces = await this.tools.loadWorkspaces?.(this.tools);
@@ -312,7 +356,7 @@ export class Landing {
       order,
       "landed",
       commit,
-      `landed on ${target} as ${commit.slice(0, 12)}${stays}`,
+      `landed on ${target} as ${commit.slice(0, 12)}${checks.verify === undefined ? ", unchecked" : ""}${stays}`,
     );
   }
 

@@ -7,6 +7,7 @@ import { askGit, type GitCall, gitText } from "../../git/run-git.ts";
 import { lookForTask } from "../../view/find-task.ts";
 import { readJsonObject } from "../../view/scan.ts";
 import type { LandingOrder } from "../../worker/landing-files.ts";
+import { lookAtChange } from "./protect-check.ts";
 import { summaryOf, verifyEndOf } from "./what-it-says.ts";
 
 export interface ReviewedWork {
@@ -54,6 +55,10 @@ export async function reviewText(
     ...section("What it says about its work", summaryOf(record).slice(0, TEXT_CHARS_MAX)),
     ...section("The end of its checks", verifyEndOf(join(tree.runs, runOfLease(task_id, lease)))),
     ...section(`The changed files (${command} --stat)`, stat.slice(0, STAT_CHARS_MAX)),
+    ...section(
+      "Protected files that it changes: is its check still as strict?",
+      (await lookAtChange(repository, order, start, tip)).changed.join("\n"),
+    ),
     ...section(`The change (${command})`, await changeOf(call, start, tip)),
     "## Your verdict",
     "`pass`: the work does what its task says, and may land. `fail`: it must not land as it is; say what has to be changed. End with one line of this form (a function returns such an object):",

@@ -24,6 +24,24 @@ export function heldText(
   return `${who}. So this work does not land by itself. Look at them (git -C ${repository} config --local --list), and put back what you do not want. Then one command lands this work and all other work that waits for the same: mailchute land ${task_id} --accept-settings`;
 }
 
+/** How many files a text names. */
+const FILES_MAX = 10;
+
+export function protectedText(
+  { task_id }: Pick<LandingOrder, "task_id">,
+  files: readonly string[],
+): string {
+  const more = files.length > FILES_MAX ? ` and ${files.length - FILES_MAX} more` : "";
+  return `the work of ${task_id} changes protected files, so it does not land by itself: ${files.slice(0, FILES_MAX).join(", ")}${more}. Look at it (mailchute review ${task_id}); then mailchute land ${task_id} --accept-protected, or mailchute reject ${task_id} "what is wrong"`;
+}
+
+export function programsText(
+  { task_id }: Pick<LandingOrder, "task_id">,
+  programs: readonly string[],
+): string {
+  return `programs on PATH have changed since the work of ${task_id} began, and its check would run them: ${programs.join(", ")}. Look at them; then mailchute land ${task_id} --accept-protected`;
+}
+
 /** Whether the id is that of the task, or of a task that mends or reviews its work. */
 export function isRunOf(taskId: string, id: string): boolean {
   return id === taskId || id.startsWith(`${taskId}.`);

@@ -72,6 +72,7 @@ function leadOf(report: Report): string[] {
     ...some(counts.cancelled, "cancelled"),
     ...some(counts.skipped, "skipped"),
     ...some(counts.landed, "landed"),
+    ...some(report.work.filter(isUnchecked).length, "landed unchecked"),
     ...some(counts.not_landed, "could not land"),
     ...some(counts.refused, counts.refused === 1 ? "file refused" : "files refused"),
     ...some(counts.with_failed_lines, "with failed lines"),
@@ -197,7 +198,7 @@ function work(report: Report): Section {
     ],
     rows: shown.map((one) => [
       one.task_id,
-      words[one.state],
+      isUnchecked(one) ? "landed, unchecked" : words[one.state],
       String(one.files),
       `+${one.insertions} -${one.deletions}`,
     ]),
@@ -210,6 +211,10 @@ function work(report: Report): Section {
     },
     ...moreOf(report.work.length - shown.length, "more task", "more tasks"),
   };
+}
+
+function isUnchecked({ state, checked }: Report["work"][number]): boolean {
+  return state === "landed" && !checked;
 }
 
 function whereOf({ state, target, branch, why }: Report["work"][number]): string {

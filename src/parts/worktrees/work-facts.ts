@@ -1,11 +1,13 @@
 /** Says what a run has left on the branch of its task, and writes the order for its landing. */
 import { readPrograms } from "../../codec/task-rules.ts";
+import { compact } from "../../core/compact.ts";
 import { ErrGit } from "../../core/errors.ts";
 import { DEFAULT_TARGET, type Diffstat, landFieldsOf, type WorkFacts } from "../../core/landing.ts";
 import { refuseClash } from "../../git/refs.ts";
 import { atCommonDir, commitOf, openRepository, type Repository } from "../../git/repository.ts";
 import { askGit, gitText } from "../../git/run-git.ts";
 import type { Snapshot } from "../../git/snapshot.ts";
+import { statOf } from "../../host/regular-file.ts";
 import { writeLanding } from "../../worker/landing-files.ts";
 import type { AssignedAgent } from "../../worker/runner.ts";
 import { baseOf, type MadeWorktree } from "./make.ts";
@@ -16,16 +18,14 @@ export async function refuseBadLanding(
   { agent, assignment: { task } }: AssignedAgent,
   dir: string,
 ): Promise<void> {
-  const {
-    land,
-    target = DEFAULT_TARGET,
-    land_command: command,
-    review_by: reviewer,
-  } = landFieldsOf(task, agent.settings);
+  const fields = landFieldsOf(task, agent.settings);
+  const { land, target = DEFAULT_TARGET, land_command: command, review_by: reviewer } = fields;
   if (land === "none") return;
   const fault = (message: string, hint: string): ErrGit => new ErrGit(message, { path: dir, hint });
   if (land === "exec" && (command ?? []).length === 0)
     throw fault("land: exec has no program", "give it land_command, a program with its arguments");
+  if (fields.prove === true && task.verify === undefined)
+    throw fault("prove: true has no verify", "give it verify, or a program in prove");
   if (reviewer === agent.name)
     throw fault(`review_by: ${reviewer} would review its own work`, "name another agent");
   const repository = await openRepository(dir);
@@ -49,7 +49,7 @@ export async function noteWork(
   const { task, stateDir, lease } = assignment;
   const { id } = task;
   const fields = landFieldsOf(task, agent.settings);
-  const { land, target = DEFAULT_TARGET } = fields;
+  const { land, target = DEFAULT_TARGET, review_by, protect, verify_from, prove } = fields;
   const base = await baseOf(repository, id);
   if (land === "none" || base === undefined) return undefined;
   const { branch } = worktree;
@@ -86,7 +86,8 @@ export async function noteWork(
     },
     prompt: task.prompt ?? null,
     has_exec: task.exec !== undefined,
-    ...(fields.review_by === undefined ? {} : { review_by: fields.review_by }),
+    began_ms: Math.floor(statOf(worktree.gitDir)?.birthtimeMs ?? 0),
+    ...compact({ review_by, protect, verify_from, prove }),
   });
   return { landing: land === "branch" ? "branch" : "pending", ...work };
 }

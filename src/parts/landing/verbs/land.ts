@@ -25,7 +25,7 @@ import { isThere, submitLanding } from "../submit-landing.ts";
 import { orderOf, orderToLand } from "./order-of.ts";
 
 export const command = defineCommand({
-  usage: "ID [--wait] [--no-review] [--again] [--accept-settings]",
+  usage: "ID [--wait] [--no-review] [--again] [--accept-settings] [--accept-protected]",
   args: { min: 1, max: 1 },
   details: [
     "Submits the task ID.land and prints its id: it brings the branch of the task on top of its target, checks it there and moves the target. For work with `land: branch`, and for work that could not land, after you have mended it.",
@@ -40,6 +40,10 @@ export const command = defineCommand({
     "accept-settings": {
       type: "flag",
       help: "git obeys the settings of the repository as they are now; lands all work that waits for that",
+    },
+    "accept-protected": {
+      type: "flag",
+      help: "land it as it is now, although it changes protected files",
     },
     again: {
       type: "flag",
@@ -62,7 +66,8 @@ export const command = defineCommand({
       return EXIT.ok;
     }
     const sinceMs = Date.now();
-    await submitAgain(tree, trays, order, ctx.options["no-review"]);
+    const { "no-review": noReview, "accept-protected": isAccepted } = ctx.options;
+    await submitAgain(tree, trays, order, noReview, isAccepted);
     if (!ctx.json) ctx.out.line(landing);
     if (!ctx.options.wait) {
       if (ctx.json) ctx.out.json({ id: landing, task_id: id, target: order.target });
@@ -87,6 +92,7 @@ async function submitAgain(
   trays: Trays,
   order: LandingOrder,
   isAccepted: boolean,
+  areFilesAccepted = false,
 ): Promise<void> {
   const { task_id: id, lease } = order;
   // A person has looked at the work now, so its agent may get it back once more.
@@ -94,7 +100,16 @@ async function submitAgain(
     const state = stateOf(tree.dir, order);
     const sent_back = (state.sent_back ?? []).filter((cause) => cause !== "work");
     const accepted = await reviewAgain(trays, order, isAccepted);
-    const now = { ...state, fix: null, wait: null, sent_back, landed: false, ...accepted };
+    const files = areFilesAccepted ? { accepted_files: await tipOf(order) } : {};
+    const now = {
+      ...state,
+      fix: null,
+      wait: null,
+      sent_back,
+      landed: false,
+      ...accepted,
+      ...files,
+    };
     writeLanding(tree.dir, id, "state", now);
   }
   await submitLanding(trays, order);
@@ -159,6 +174,12 @@ async function bringBack(order: LandingOrder): Promise<void> {
   if (checked === undefined) return;
   if (at !== undefined && (await isAncestor(call, checked.commit, at))) return;
   await makeRef(repository, { name: `refs/heads/${branch}`, commit: checked.tip });
+}
+
+/** The last commit of the branch; "" when it is gone. */
+async function tipOf({ branch, repository }: LandingOrder): Promise<string> {
+  const call = atCommonDir(await openRepository(repository));
+  return (await commitOf(call, `refs/heads/${branch}`)) ?? "";
 }
 
 /** Runs a failed review again. @returns the commit, as `accepted`, if the person lands it without a review */
