@@ -12,27 +12,38 @@ const SILENT_MS = 60_000;
 export default class CountsReporter implements Reporter {
   private readonly open = new Set<string>();
   private watch: NodeJS.Timeout | undefined;
+  private limitMs = 0;
   private line = "0 passed, 0 failed, 0 skipped";
   private leftOut = "";
 
   onInit({ config }: Vitest): void {
+    this.watchFor(config.testTimeout);
+    // After the coverage table and everything else that others print late.
+    process.once("exit", () => {
+      fs.writeSync(1, `samples: MAILCHUTE_WALKS_SEED=${WALKS_SEED}${this.leftOut}\n`);
+      fs.writeSync(1, `${this.line}\n`);
+    });
+  }
+
+  /** Ends the run when no test ends for longer than this (ms). */
+  private watchFor(limitMs: number): void {
+    if (limitMs <= this.limitMs) return;
+    this.limitMs = limitMs;
+    clearTimeout(this.watch);
     this.watch = setTimeout(() => {
-      fs.writeSync(
-        2,
-        `No test has ended for long; these files have begun:\n${[...this.open].join("\n")}\n`,
-      );
+      const files = [...this.open].join("\n");
+      fs.writeSync(2, `No test has ended for long; these files have begun:\n${files}\n`);
       this.line = "0 passed, 1 failed, 0 skipped";
       // A process that is blocked hears nothing but this.
       const children = `/proc/self/task/${process.pid}/children`;
       for (const pid of fs.existsSync(children) ? fs.readFileSync(children, "utf8").split(" ") : [])
         if (pid !== "") process.kill(Number(pid), "SIGKILL");
       process.exit(1);
-    }, config.testTimeout + SILENT_MS).unref();
-    // After the coverage table and everything else that others print late.
-    process.once("exit", () => {
-      fs.writeSync(1, `samples: MAILCHUTE_WALKS_SEED=${WALKS_SEED}${this.leftOut}\n`);
-      fs.writeSync(1, `${this.line}\n`);
-    });
+    }, limitMs + SILENT_MS).unref();
+  }
+
+  onTestModuleCollected(module: TestModule): void {
+    for (const { options } of module.children.allTests()) this.watchFor(options.timeout ?? 0);
   }
 
   onTestModuleQueued(module: TestModule): void {
