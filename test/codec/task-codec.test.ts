@@ -130,6 +130,9 @@ const BAD: [string, string[]][] = [
   ["land_command", ['"git push"', "null", "{}", "[1]", '[""]', '["","a"]']],
   ["land_into_checkout", ['"yes"', "1", "null", "[]"]],
   ["review_by", ['""', "1", "null", "[]"]],
+  ["protect", ['"test"', "1", "null", '[""]']],
+  ["verify_from", ['"work"', "1", "null", "[]"]],
+  ["prove", ["false", "1", "null", "[]"]],
   ["expect_files", ['"a"', "null", "{}", "[1]", '["a\\u0000b"]']],
   ["run_limits", ['"2GB"', "null", "[]", "5", '{"memory":1}', '{"memory_bytes":"2GB"}']],
   [

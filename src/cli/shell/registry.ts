@@ -314,6 +314,11 @@ export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
     summary: "bring the work of a task into its target branch",
     load: () => import("../../parts/landing/verbs/land.ts"),
   },
+  prove: {
+    group: "Repository",
+    summary: "what a landing has proven; --again tries it once more",
+    load: () => import("../../parts/landing/verbs/prove.ts"),
+  },
   reject: {
     group: "Repository",
     insteadInRun: ASK,

@@ -34,6 +34,7 @@ const SETTINGS = [
 const TEXT_MAX = 6000;
 
 /**
+ * @param id the task, for a commit that is made here
  * @param base where the branch began: commits below it are not its own
  * @param at a fresh worktree at `tip`
  * @throws ErrGit
@@ -41,7 +42,7 @@ const TEXT_MAX = 6000;
 export async function bringTogether(
   { env }: Repository,
   { path, gitDir }: CleanCheckout,
-  { base, tip, target }: { base: string; tip: string; target: string },
+  { id, base, tip, target }: { id: string; base: string; tip: string; target: string },
 ): Promise<Together> {
   const call: GitCall = { cwd: path, gitDir, env, settings: SETTINGS, answers: [1] };
   if (await isAncestor(call, target, tip)) return { kind: "ready", commit: tip };
@@ -49,7 +50,7 @@ export async function bringTogether(
   if (merges.length > 0) {
     // A rebase would leave out how its merges solved conflicts.
     await askGit(call, "reset", "--hard", "--quiet", target);
-    const message = `Merge commit '${tip.slice(0, 12)}'`;
+    const message = `Merge commit '${tip.slice(0, 12)}'\n\nMailchute-Task: ${id}`;
     return together(call, ["merge", "--no-ff", "--quiet", "-m", message, tip]);
   }
   const { code: isApart, out } = await askGit(call, "merge-base", target, tip);

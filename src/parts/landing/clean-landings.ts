@@ -23,6 +23,7 @@ import { statOf } from "../../host/regular-file.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
 import { type LandingOrder, listOrders, readLanding, stateOf } from "../../worker/landing-files.ts";
 import { readChecked } from "./landed-ref.ts";
+import { cleanProofs } from "./proof.ts";
 import { isThere } from "./submit-landing.ts";
 
 const FILES = ["state", "sent", "order"] as const;
@@ -68,6 +69,7 @@ async function cleanOne(id: string, wish: LandingsToClean): Promise<boolean> {
     if (landing !== undefined && !(await isOver(repository, order, landing, wish))) return false;
     const spare = landing === undefined ? [] : await spareSaves(repository, order, refs, landing);
     await deleteRefs(repository, [...spare, ...(landing === undefined ? [] : [landing])]);
+    await cleanProofs(repository);
     for (const what of FILES) fs.rmSync(landingFileOf(stateDir, id, what), { force: true });
     return true;
   });

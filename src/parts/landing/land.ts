@@ -44,6 +44,7 @@ import { type Checked, noteChecked, readChecked } from "./landed-ref.ts";
 import { landingPathOf } from "./landing-paths.ts";
 import { explainLeftovers, explainLinks } from "./leftovers.ts";
 import { explainInTheWay, moveTarget, placeOfTarget } from "./move-target.ts";
+import { proofRefOf, writeProof } from "./proof.ts";
 import { type Change, lookAtChange, runChecks } from "./protect-check.ts";
 import { startOf } from "./review-packet.ts";
 import { canMend, fixOfSameFiles, mayMend, sendBack, submitFix, type Unfit } from "./send-back.ts";
@@ -180,7 +181,12 @@ export class Landing {
       const first = await placeOfTarget(repository, order);
       if (first.kind === "busy") return this.wait(order, first.why);
       const worktree = await makeCleanCheckout(repository, landingPathOf(order), tip);
-      const together = await bringTogether(repository, worktree, { base, tip, target: from });
+      const together = await bringTogether(repository, worktree, {
+        id: order.task_id,
+        base,
+        tip,
+        target: from,
+      });
       if (together.kind === "conflict" && (await hasSameFiles(repository, base, tip, from)))
         return this.landed(order, repository, { commit: from, tip });
       if (together.kind === "conflict")
@@ -211,13 +217,13 @@ export class Landing {
         });
       if (red !== undefined) return red;
       if (stop.reason !== undefined) return stoppedOutcome(stop.reason, 0);
-      await noteChecked(repository, order, { commit: together.commit, tip });
+      await noteChecked(repository, order, { commit, tip, onto: from });
       const place = await placeOfTarget(repository, order);
       if (place.kind === "busy") return this.wait(order, place.why);
       const moved = await moveTarget(repository, order, place, from, together.commit);
       if (moved.kind === "busy") return this.wait(order, moved.why);
       if (moved.kind === "moved")
-        return this.landed(order, repository, { commit: together.commit, tip });
+        return this.landed(order, repository, { commit, tip, onto: from });
     }
     return this.wait(order, `${target} moved ${ROUNDS_MAX} times while the work was checked`);
   }
@@ -344,11 +350,15 @@ export class Landing {
   private async landed(
     order: LandingOrder,
     repository: Repository,
-    { commit, tip }: Checked,
+    checked: Checked,
   ): Promise<AttemptOutcome> {
     const { task_id, target, checks } = order;
+    const { commit, tip } = checked;
     if ((await readChecked(repository, order)) === undefined)
-      await noteChecked(repository, order, { commit, tip });
+      await noteChecked(repository, order, checked);
+    const { tree, trays } = this.tools;
+    const nowMs = trays.clock.wallMs();
+    await writeProof(repository, order, { tree, trays, checked, nowMs });
     const spaces = await this.tools.loadWorkspaces?.(this.tools);
     const reasons = (await spaces?.release(order, tip)) ?? [];
     const stays = reasons.length === 0 ? "" : `; the worktree of ${task_id} stays: ${reasons[0]}`;
@@ -390,14 +400,16 @@ export class Landing {
 }
 
 function success(
-  { task_id, branch, target, lease }: LandingOrder,
+  order: LandingOrder,
   landing: "landed" | "nothing" | "handed_over",
   commit: string,
   reason: string,
 ): AttemptOutcome {
+  const { task_id, branch, target, lease } = order;
+  const proof = landing === "landed" ? { proof: proofRefOf(order) } : {};
   return {
     kind: "completed",
-    output: { landing, task_id, branch, target, commit, lease },
+    output: { landing, task_id, branch, target, commit, lease, ...proof },
     verdict: "pass",
     verdictReason: reason,
     exitCode: null,

@@ -2,6 +2,7 @@
  * The ref of a landing: a commit whose parents are the checked commit and the tip of its branch. It is written before the target
  * moves. So after a crash git can tell whether the work has landed. The ref also keeps the commits of the branch after a rebase.
  */
+import { compact } from "../../core/compact.ts";
 import { listRefs } from "../../git/refs.ts";
 import { atCommonDir, type Repository } from "../../git/repository.ts";
 import { askGit, gitText } from "../../git/run-git.ts";
@@ -11,6 +12,8 @@ export interface Checked {
   commit: string;
   /** The tip of the branch. */
   tip: string;
+  /** The commit of the target on which it was brought. Missing in notes of earlier versions, and for work that the target had already. */
+  onto?: string;
 }
 
 const nameOf = ({ refs }: Pick<LandingOrder, "refs">): string => `${refs}landing`;
@@ -24,18 +27,21 @@ export async function readChecked(
   const text = await gitText(atCommonDir(repository), "show", "-s", "--format=%B", ref.commit);
   const [, commit] = /^commit ([0-9a-f]+)$/m.exec(text) ?? [];
   const [, tip] = /^tip ([0-9a-f]+)$/m.exec(text) ?? [];
-  return commit === undefined || tip === undefined ? undefined : { commit, tip };
+  const [, onto] = /^onto ([0-9a-f]+)$/m.exec(text) ?? [];
+  return commit === undefined || tip === undefined
+    ? undefined
+    : { commit, tip, ...compact({ onto }) };
 }
 
 export async function noteChecked(
   repository: Repository,
   order: LandingOrder,
-  { commit, tip }: Checked,
+  { commit, tip, onto }: Checked,
 ): Promise<void> {
   const [before] = await listRefs(repository, nameOf(order));
   const call = atCommonDir(repository);
   const parents = new Set([commit, tip, ...(before === undefined ? [] : [before.commit])]);
-  const input = `Landing of ${order.task_id} on ${order.target}\n\ncommit ${commit}\ntip ${tip}\n`;
+  const input = `Landing of ${order.task_id} on ${order.target}\n\ncommit ${commit}\ntip ${tip}\n${onto === undefined ? "" : `onto ${onto}\n`}`;
   const named = [...parents].flatMap((one) => ["-p", one]);
   const made = await gitText({ ...call, input }, "commit-tree", `${commit}^{tree}`, ...named);
   await askGit(call, "update-ref", nameOf(order), made, before?.commit ?? "");

@@ -60,7 +60,7 @@ type RunCheck = (programs: string[][]) => Promise<AttemptOutcome | undefined>;
 
 /** Runs `verify`, and what proves the work. @returns why the work may not land. @throws ErrGit */
 export async function runChecks(
-  order: LandingOrder,
+  order: Guards & Pick<LandingOrder, "prove" | "verify_from">,
   repository: Repository,
   worktree: CleanCheckout,
   { from, commit, guarded }: Change,

@@ -50,7 +50,9 @@ const LOOK_ALIKES: readonly (readonly [letter: string, others: string])[] = [
   ["-", "‐‑‒–—−"],
 ];
 const PLAIN = new Map(
-  LOOK_ALIKES.flatMap(([letter, others]) => [...others].map((other) => [other, letter] as const)),
+  LOOK_ALIKES.flatMap(([letter, others]) =>
+    Array.from(others, (other) => [other, letter] as const),
+  ),
 );
 /** So many links are followed one after the other. */
 const LINKS_MAX = 8;
@@ -63,7 +65,7 @@ export function foldPath(path: string): string {
     .toLowerCase();
   return /^[\x20-\x7e]*$/.test(bare)
     ? bare
-    : [...bare].map((letter) => PLAIN.get(letter) ?? letter).join("");
+    : Array.from(bare, (letter) => PLAIN.get(letter) ?? letter).join("");
 }
 
 /**
@@ -114,12 +116,12 @@ function matcherOf(globs: readonly string[]): (folded: string) => boolean {
 function namesOf(path: string, links: readonly (readonly [at: string, to: string])[]): string[] {
   const names = new Set([path]);
   for (let round = 0; round < LINKS_MAX; round++) {
-    const before = names.size;
-    for (const name of [...names])
+    const before = Array.from(names);
+    for (const name of before)
       for (const [at, to] of links)
         if (name === to || to === "" || name.startsWith(`${to}/`))
           names.add(posix.join(at, name.slice(to.length)));
-    if (names.size === before) break;
+    if (names.size === before.length) break;
   }
   return [...names];
 }

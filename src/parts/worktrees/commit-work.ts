@@ -42,7 +42,7 @@ export async function commitWork(order: SaveOrder, task: Task): Promise<string |
   const head = status.head ?? "";
   const parents = head === "" ? [] : ["-p", head];
   const env = { ...call.env, ...(await authorOf(call)) };
-  const message = `${subjectOf(task)}\n\nWork that the task ${task.id} left uncommitted.\n`;
+  const message = `${subjectOf(task)}\n\nWork that the task ${task.id} left uncommitted.\n\nMailchute-Task: ${task.id}\n`;
   const commit = await gitText({ ...call, env, input: message }, "commit-tree", tree, ...parents);
   await askGit(call, "update-ref", "-m", "commit: by mailchute", branch, commit, head);
   return rest;

@@ -38,7 +38,7 @@ async function landed(src: string, settings: readonly string[]): Promise<string>
   const gitDir = join(repo.dir, ".git");
   const repository = await openRepository(repo.dir, { ...GIT_ENVIRONMENT, GIT_CONFIG_GLOBAL: own });
   const where = { path: repo.dir, gitDir };
-  const made = await bringTogether(repository, where, { base, tip, target });
+  const made = await bringTogether(repository, where, { id: "a", base, tip, target });
   if (made.kind === "conflict") return `conflict ${made.files.join(" ")}`;
   return repo.git("ls-tree", "-r", `${made.commit}`, "sub", "old", "new");
 }

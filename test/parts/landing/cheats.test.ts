@@ -53,12 +53,19 @@ test("no cheat lands, and without the guards they do", async () => {
   const ends = await playAll(cases, GUARDS);
   expect(namesOf(ends, (end) => end === "landed")).toEqual([]);
   const unguarded = await playAll(sampleOf(cases, 4), {});
-  expect(namesOf(unguarded, (end) => end === "landed")).not.toEqual([]);
+  const bent = namesOf(unguarded, (end) => end === "landed").length;
+  fs.writeSync(
+    1,
+    `${ends.size} cheats: 0 landed, ${bent} of ${unguarded.size} without the guards\n`,
+  );
+  expect(bent).toBeGreaterThan(0);
 });
 
 test("honest work lands, or waits because it changes a protected file", async () => {
   const ends = await playAll(sampleOf(listAt("honest"), 8), GUARDS);
   const isWaiting = (end: string): boolean => end.includes("changes protected files");
   expect(namesOf(ends, (end) => end !== "landed" && !isWaiting(end))).toEqual([]);
-  for (const name of namesOf(ends, isWaiting)) expect(name).toContain("which waits");
+  const waiting = namesOf(ends, isWaiting);
+  fs.writeSync(1, `${ends.size} honest changes: ${waiting.length} wait for a person\n`);
+  for (const name of waiting) expect(name).toContain("which waits");
 });
