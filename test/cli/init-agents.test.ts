@@ -29,11 +29,9 @@ it("configures what is on PATH, and tasks run with it as it is", async () => {
   );
   const config = await cli(["config", "--json"], { env });
   expect(agentsOf(config.stdout)).toMatchObject([
-    { name: "hello" },
     { name: "claude", default: true, permissions: { mode: "edit" } },
     { name: "codex" },
   ]);
-  fs.rmSync(join(cli.dir, "state", "roadmap.yaml"));
   await cli(["enqueue", "--id", "ask", "--agent", "claude", "--prompt", "say ok"], { env });
   const run = await cli(["run", "--drain"], { env });
   expect(run.stdout).toContain("1 completed, 0 failed");

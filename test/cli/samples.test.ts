@@ -1,4 +1,4 @@
-/** The sample state tree of the repository: what `init` writes, and trays that a clone has. */
+/** The sample state tree of the repository: what `init --sample` writes, and trays that a clone has. */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
@@ -16,7 +16,7 @@ function committed(path: string): string | undefined {
 }
 
 describe.skipIf(committed("package.json") === undefined)("the sample state tree", () => {
-  test("holds the very files that init writes", () => {
+  test("holds the very files that init --sample writes", () => {
     expect(committed("state/roadmap.yaml")).toBe(SAMPLE_ROADMAP);
     expect(committed("state/config.yaml")).toBe(SAMPLE_CONFIG);
   });

@@ -13,7 +13,7 @@ import { type Cli, newCli, put } from "./run-cli.ts";
 
 test("init makes the whole tree, private, and never overwrites", async () => {
   const cli = newCli();
-  expect((await cli(["init"])).code).toBe(0);
+  expect((await cli(["init", "--sample"])).code).toBe(0);
   const state = join(cli.dir, "state");
   for (const path of [
     "mailbox/inbox",
@@ -29,7 +29,7 @@ test("init makes the whole tree, private, and never overwrites", async () => {
   expect(roadmap).toMatch(/\{ id: TEST-SUPERVISOR-INTEGRATION-001, .*status: pending/);
   expect(parse(roadmap).epics[0].milestones[0].tasks).toHaveLength(2);
   put(cli, "config.yaml", "workers: 7\n");
-  const again = await cli(["init", "--json"]);
+  const again = await cli(["init", "--sample", "--json"]);
   expect(JSON.parse(again.stdout).files.map((file: { made: boolean }) => file.made)).toEqual([
     false,
     false,
@@ -38,21 +38,36 @@ test("init makes the whole tree, private, and never overwrites", async () => {
   expect(fs.readFileSync(join(state, "config.yaml"), "utf8")).toBe("workers: 7\n");
 });
 
-test("the sample config is valid as it is and with every comment taken away", async () => {
+test("init makes a tree in which nothing runs; with --sample a plan runs", async () => {
   const cli = newCli();
-  await cli(["init"]);
-  const path = join(cli.dir, "state", "config.yaml");
-  expect((await cli(["config"])).code).toBe(0);
-  const bare = fs
-    .readFileSync(path, "utf8")
-    .replace(/^(?!# (?:yaml-language-server|Settings|Flags|`)).*$/gm, (line) =>
-      line.replace(/^# /, ""),
-    );
-  fs.writeFileSync(path, bare);
-  const result = await cli(["config", "--json"]);
-  expect(result.stderr).toBe("");
-  expect(JSON.parse(result.stdout).settings.agents.value).toHaveLength(2);
+  const made = JSON.parse((await cli(["init", "--json"])).stdout);
+  expect(made.files).toEqual([{ path: join(cli.dir, "state", "config.yaml"), made: true }]);
+  const inForce = JSON.parse((await cli(["config", "--json"])).stdout).settings.agents.value;
+  expect(inForce).toEqual([]);
+  expect((await cli(["run", "--drain"])).stdout).toContain("0 completed, 0 failed");
+  expect((await cli(["init", "sample", "--sample"])).code).toBe(0);
+  const run = await cli(["run", "--drain", "--state", "sample"]);
+  expect(run.stdout).toContain("2 completed, 0 failed");
 });
+
+test.each(["", "--sample"])(
+  "the config of init %s is valid as it is and with every comment taken away",
+  async (flag) => {
+    const cli = newCli();
+    await cli(["init", ...(flag === "" ? [] : [flag])]);
+    const path = join(cli.dir, "state", "config.yaml");
+    expect((await cli(["config"])).code).toBe(0);
+    const bare = fs
+      .readFileSync(path, "utf8")
+      .replace(/^(?!# (?:yaml-language-server|Settings|Flags|`)).*$/gm, (line) =>
+        line.replace(/^# /, ""),
+      );
+    fs.writeFileSync(path, bare);
+    const result = await cli(["config", "--json"]);
+    expect(result.stderr).toBe("");
+    expect(JSON.parse(result.stdout).settings.agents.value).toHaveLength(2);
+  },
+);
 
 test("config shows each value with its source", async () => {
   const cli = newCli();

@@ -156,7 +156,7 @@ test("config.yaml may name its schema, which then takes it", () => {
 test("init puts the schemas where the first lines of its files look, and makes old ones anew", async () => {
   const pool = newPool();
   const folder = join(pool.state, "schemas");
-  await pool.run(["init", pool.state]);
+  await pool.run(["init", "--sample", pool.state]);
   fs.writeFileSync(join(folder, "task.json"), "of an earlier version");
   await pool.run(["init", pool.state]);
   expect(fs.readdirSync(folder).sort()).toEqual(

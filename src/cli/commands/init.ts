@@ -1,4 +1,4 @@
-/** `init`: makes a state tree with a sample roadmap and a commented config. It overwrites only the schemas, which editors use. */
+/** `init`: makes an empty state tree with a commented config, or one with a sample plan. It overwrites only the schemas, which editors use. */
 import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { mailboxDirFrom } from "../../config/environment.ts";
@@ -15,17 +15,21 @@ import { safe } from "../../text/render.ts";
 import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { openSettings } from "../shell/options.ts";
-import { describeAgents, type FoundAgent } from "../text/sample-agents.ts";
-import { SAMPLE_AGENT, SAMPLE_CONFIG, SAMPLE_ROADMAP } from "../text/samples.ts";
+import { describeAgents, type FoundAgent, withAgents } from "../text/sample-agents.ts";
+import { EMPTY_CONFIG, SAMPLE_AGENT, SAMPLE_CONFIG, SAMPLE_ROADMAP } from "../text/samples.ts";
 
 export const command = defineCommand({
-  usage: "[DIR] [--agents]",
+  usage: "[DIR] [--agents] [--sample]",
   args: { min: 0, max: 1 },
   details: [
     "Makes DIR (default: the state tree named by --state or MAILCHUTE_STATE, or ./state) and adds what is missing in it. Existing files stay as they are; only schemas/, which is for editors, is made anew.",
   ],
   options: {
     agents: { type: "flag", help: "configure claude and codex, as far as they are on PATH" },
+    sample: {
+      type: "flag",
+      help: "add a plan of two tasks, which the next run executes, and an agent for it",
+    },
   },
   async run(ctx) {
     const [named] = ctx.positionals;
@@ -48,12 +52,13 @@ export const command = defineCommand({
     ])
       makeStateDir(path);
     const found = ctx.options.agents ? findAgents(ctx.env) : [];
-    const config = found.length === 0 ? SAMPLE_CONFIG : SAMPLE_CONFIG + describeAgents(found);
-    const files = [
-      { path: tree.roadmap, made: writeNew(tree.roadmap, SAMPLE_ROADMAP) },
-      { path: tree.config, made: writeNew(tree.config, config) },
-      ...[join(agents, "hello.mjs")].map((path) => ({ path, made: writeNew(path, SAMPLE_AGENT) })),
+    const config = ctx.options.sample ? SAMPLE_CONFIG : EMPTY_CONFIG;
+    const texts: [path: string, text: string][] = [
+      [tree.config, found.length === 0 ? config : withAgents(config, found)],
     ];
+    if (ctx.options.sample)
+      texts.unshift([tree.roadmap, SAMPLE_ROADMAP], [join(agents, "hello.mjs"), SAMPLE_AGENT]);
+    const files = texts.map(([path, text]) => ({ path, made: writeNew(path, text) }));
     await writeSchemas(dir);
     if (ctx.json) {
       ctx.out.json({ state_dir: dir, mailbox_dir: tree.mailbox, files });
@@ -62,7 +67,7 @@ export const command = defineCommand({
     ctx.out.line(`state tree  ${safe(dir)}`);
     for (const { path, made } of files)
       ctx.out.line(`${made ? "written     " : "left as is  "}${safe(path)}`);
-    const isWritten = files[1]?.made === true;
+    const isWritten = files.at(-1)?.made === true;
     if (ctx.options.agents)
       reportAgents(ctx, found, isWritten ? [] : await missing(found, dir, ctx.env));
     if (isAbove && named === undefined)

@@ -24,6 +24,11 @@ const PRICES = `
 #   my-model: {input_usd: 1, cached_input_usd: 0.1, output_usd: 10}
 `;
 
+/** The config with these agents in its list `agents`, which it may have as a comment. */
+export function withAgents(config: string, found: readonly FoundAgent[]): string {
+  return config.replace(/^# (?=agents:$)/m, "") + describeAgents(found);
+}
+
 /** Members of the list \`agents\`, and what goes after it. The first of them takes tasks that name no agent. */
 export function describeAgents(found: readonly FoundAgent[]): string {
   const entries = found.map(

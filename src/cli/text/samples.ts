@@ -5,10 +5,10 @@ export const SAMPLE_ROADMAP = `# yaml-language-server: $schema=schemas/roadmap.j
 # it changes statuses only, and keeps your comments and your layout.
 # status: pending | in_progress | blocked | needs_human | done | failed
 epics:
-  - id: EPIC-1
+  - id: first-steps
     title: "First steps"
     milestones:
-      - id: EPIC-1.M1
+      - id: see-it-work
         title: "See it work"
         tasks:
           - { id: TEST-SUPERVISOR-INTEGRATION-001, title: "Say hello", status: pending, acceptance: ["a greeting was printed"] }
@@ -64,6 +64,9 @@ agents:
 #     worktree: auto          # its tasks work in git worktrees of their own
 #     land: merge             # none | branch | merge | exec: then their work is brought into mailchute/integration
 `;
+
+/** The config of a tree without a sample: nothing in it is in force. */
+export const EMPTY_CONFIG = SAMPLE_CONFIG.replace(/^(?=[^#\n])/gm, "# ");
 
 export const SAMPLE_AGENT = `/** A sample agent: a function that gets the task, and in ctx the phase of the work. What it returns is its result. */
 export default async function hello(task, ctx) {

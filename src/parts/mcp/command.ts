@@ -42,7 +42,7 @@ export const command = defineCommand({
     if (isRun && as !== undefined)
       throw new ErrUsage("a run speaks as its agent", "leave out --as");
     if (as?.toLowerCase() === "human")
-      throw new ErrUsage("--as: an agent cannot speak as human", "name an agent: --as june");
+      throw new ErrUsage("--as: an agent cannot speak as human", "name an agent: --as lead");
     const name = isRun ? undefined : (as ?? DEFAULT_NAME);
     const env = { ...own, [STATE_VARIABLE]: stateDir, MAILCHUTE_VIA: "mcp" };
     const server = new McpServer({

@@ -28,10 +28,24 @@ describe("a plan", () => {
     const doc = parseRoadmap(SAMPLE_ROADMAP);
     expect(doc.problems).toEqual([]);
     expect(doc.nodes.map((n) => [n.id, n.type, n.parent, n.epic, n.milestone, n.status])).toEqual([
-      ["EPIC-1", "epic", undefined, undefined, undefined, "open"],
-      ["EPIC-1.M1", "milestone", "EPIC-1", "EPIC-1", undefined, "open"],
-      ["TEST-SUPERVISOR-INTEGRATION-001", "task", "EPIC-1.M1", "EPIC-1", "EPIC-1.M1", "open"],
-      ["TEST-SUPERVISOR-INTEGRATION-002", "task", "EPIC-1.M1", "EPIC-1", "EPIC-1.M1", "open"],
+      ["first-steps", "epic", undefined, undefined, undefined, "open"],
+      ["see-it-work", "milestone", "first-steps", "first-steps", undefined, "open"],
+      [
+        "TEST-SUPERVISOR-INTEGRATION-001",
+        "task",
+        "see-it-work",
+        "first-steps",
+        "see-it-work",
+        "open",
+      ],
+      [
+        "TEST-SUPERVISOR-INTEGRATION-002",
+        "task",
+        "see-it-work",
+        "first-steps",
+        "see-it-work",
+        "open",
+      ],
     ]);
     expect(findNode(doc, "test-supervisor-integration-002")?.dependencies).toEqual([
       { id: "TEST-SUPERVISOR-INTEGRATION-001", required: "done" },

@@ -32,7 +32,7 @@ beforeAll(async () => {
     fs.symlinkSync(join(ROOT, name), join(tool, name));
   const scripts = { wave0: `node ${join(ROOT, "scripts", "wave0.mjs")} ../../state` };
   fs.writeFileSync(join(tool, "package.json"), JSON.stringify({ name: "wave0", scripts }));
-  spawnSync(process.execPath, [LAUNCHER, "init", join(project, "state")]);
+  spawnSync(process.execPath, [LAUNCHER, "init", "--sample", join(project, "state")]);
   const wave0 = spawn("bash", ["-c", "cd tools/wvo_mcp && npm run wave0"], {
     cwd: project,
     stdio: "ignore",
