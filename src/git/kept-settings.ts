@@ -108,15 +108,21 @@ export async function changesDuring(
 }
 
 /**
- * Call it when the changes of the run are noted. A run that was killed before that begins anew.
+ * Call it when no process of the run is left. A run that was killed before that begins anew.
+ * @param areNoted false when its changes could not be noted: the next run of the task finds them as its own
  * @returns changes that were not known
  */
-export async function endRun(commonDir: string, run: RunThere): Promise<SettingsChange[]> {
+export async function endRun(
+  commonDir: string,
+  run: RunThere,
+  areNoted = true,
+): Promise<SettingsChange[]> {
   const key = keyOf(run);
   return withKept(commonDir, (kept, current) => {
     const found = look(kept, current);
     kept.runs = kept.runs.filter((one) => one.key !== key);
-    for (const change of kept.changes) change.open = change.open.filter((one) => one !== key);
+    if (areNoted)
+      for (const change of kept.changes) change.open = change.open.filter((one) => one !== key);
     return found;
   });
 }

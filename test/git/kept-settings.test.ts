@@ -61,6 +61,25 @@ test("a change of a person is obeyed from the next run on, one that came while a
   expect(changesOf(commonDir, () => true)).toEqual([]);
 });
 
+test("changes of a run that could not be noted are those of its next run, and of no other", async () => {
+  const { repo, commonDir, obeys } = newPlace();
+  await beginRun(commonDir, run("a"));
+  repo.git("config", "core.fsmonitor", "prog");
+  await endRun(commonDir, run("a"), false);
+  // It has ended, so that this is a change of a person.
+  repo.git("config", "filter.x.clean", "mine");
+  await beginRun(commonDir, run("b"));
+  expect(await obeys("filter.x.clean")).toBe("mine");
+  expect((await changesDuring(commonDir, run("b"))).own).toEqual([]);
+  await beginRun(commonDir, run("a"));
+  expect((await changesDuring(commonDir, run("a"))).own).toMatchObject([
+    { names: ["core.fsmonitor"] },
+  ]);
+  await endRun(commonDir, run("a"));
+  await beginRun(commonDir, run("a"));
+  expect((await changesDuring(commonDir, run("a"))).own).toEqual([]);
+});
+
 test("of several runs at work each is asked, and no run that began later or had ended", async () => {
   const { repo, commonDir } = newPlace();
   for (const id of ["early", "a", "b"]) await beginRun(commonDir, run(id));

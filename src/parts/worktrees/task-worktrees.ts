@@ -123,7 +123,8 @@ export class TaskWorktrees implements Workspaces {
     } catch (error) {
       return unmade(error);
     } finally {
-      if (made !== undefined && !isReady) await this.end(made.repository, run);
+      // What `setup` has changed counts for the next run.
+      if (made !== undefined && !isReady) await this.end(made.repository, run, false);
     }
   }
 
@@ -143,6 +144,7 @@ export class TaskWorktrees implements Workspaces {
     } catch (error) {
       const why = `its work could not be saved, so it stays in ${worktree.path}: ${messageOf(error)}`;
       this.raise("worktree", `${run}: ${why}`);
+      await this.end(repository, this.runOf(assigned), false);
       // Work of a task that settles as completed now would never land.
       const kept = { work_left: [worktree.path] };
       return { outcome: outcome.kind === "completed" ? notDone(error, why) : outcome, kept };
@@ -276,8 +278,14 @@ export class TaskWorktrees implements Workspaces {
     return runOf({ user: task.id, worktreesDir: worktreesDir(stateDir, settings) });
   }
 
-  private async end(repository: Repository, run: RunThere): Promise<void> {
-    this.tell(repository, await endRun(repository.commonDir, run));
+  /** Never rejects. @param areNoted see `endRun` */
+  private async end(repository: Repository, run: RunThere, areNoted = true): Promise<void> {
+    try {
+      this.tell(repository, await endRun(repository.commonDir, run, areNoted));
+    } catch (error) {
+      const why = `its run has ended, and that cannot be noted: ${messageOf(error)}`;
+      this.raise("worktree", `task ${run.id}: ${why}`);
+    }
   }
 
   /** Raises one alert for each change, whichever runs it concerns. */

@@ -50,7 +50,7 @@ test("a merge that has stopped is saved although a git was killed while it saved
   const side =
     "git checkout -q --detach; echo side > README.md; commit; side=$(git rev-parse HEAD)";
   const stop =
-    "git checkout -q mailchute/a; echo own > README.md; commit; git merge -q $side || true";
+    "git checkout -q mailchute/a; echo own > README.md; commit; git -c user.name=x -c user.email=x@x merge -q $side || true";
   const place = await ran(`${side}; ${stop}`);
   const gitDir = place.repo.git("-C", place.worktree("a"), "rev-parse", "--absolute-git-dir");
   fs.writeFileSync(join(gitDir, "mailchute-index.lock"), "");

@@ -120,3 +120,14 @@ test("a line of a batch and a function have no worktree, and say so", async () =
   const lines = fs.readFileSync(join(pool.outbox, "b_results.ndjson"), "utf8");
   expect(lines).toContain("a line of a batch has none");
 });
+
+test("a run whose work cannot be saved has ended, too: a later change of the settings is not its own", async () => {
+  const { pool, repo } = newPlace();
+  pool.drop("a", inWorktree("echo x > x; echo broken > $(git rev-parse --git-dir)/HEAD; exit 64"));
+  await pool.start();
+  expect((await pool.error("a"))["work_left"]).toHaveLength(1);
+  const dir = join(pool.dir, "user", "mailchute", "git");
+  const [name = ""] = fs.readdirSync(dir);
+  const kept = JSON.parse(fs.readFileSync(join(dir, name, "kept.json"), "utf8")) as object;
+  expect(kept).toMatchObject({ common_dir: fs.realpathSync(join(repo.dir, ".git")), runs: [] });
+});
