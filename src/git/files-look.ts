@@ -55,6 +55,7 @@ export async function lookAtFiles(
   tree: string | undefined,
 ): Promise<FilesLook> {
   const seen = await see(call, gitDir, tree);
+  await othersTurn();
   const { found, known, entries } = seen;
   const { changed, fresh } = sort(seen);
   await readAll(seen, changed);
@@ -117,7 +118,7 @@ export async function noteSetup(
     if (file !== undefined) known.files.set(path, { ...file, blobs: [], isSpare: true });
   }
   await pastTick(found);
-  writeFilesIndex(gitDir, { ...known, inner: stampsOfInner(gitDir, found.inner) });
+  writeFilesIndex(gitDir, { ...known, inner: await stampsOfInner(gitDir, found.inner) });
   return ignored;
 }
 
@@ -126,12 +127,14 @@ async function see(call: GitCall, gitDir: string, tree: string | undefined): Pro
     tree === undefined ? new Map<string, TreeEntry>() : await entriesOfTree(call, tree);
   const links = new Set<string>();
   for (const [path, { mode }] of entries) if (mode === "160000") links.add(path);
+  const found = await walkFiles(call.cwd, links);
+  await othersTurn();
   return {
     call,
     gitDir,
     tree,
     entries,
-    found: walkFiles(call.cwd, links),
+    found,
     known: readFilesIndex(gitDir) ?? { files: new Map(), inner: new Map() },
     hashes: new Map(),
     sources: new Map(),
@@ -320,8 +323,9 @@ async function remember(seen: Seen): Promise<void> {
   writeFilesIndex(gitDir, known);
 }
 
-/** Waits until a later change of a file gets a later time. */
+/** Waits until a later change of a file gets a later time, or for a turn of others. */
 async function pastTick({ newestMs }: FoundFiles): Promise<void> {
+  await othersTurn();
   const restMs = newestMs + TICK_MS - Date.now();
   if (restMs > 0) await wait(Math.min(restMs, TICK_MS));
 }

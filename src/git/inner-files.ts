@@ -23,10 +23,13 @@ export interface Inner {
 const OWN = "is a repository of its own";
 
 /** What they hold now, for a later `explainInner`. Also has the git directories of submodules, which go with the worktree. */
-export function stampsOfInner(gitDir: string, found: FoundFiles["inner"]): FilesIndex["inner"] {
+export async function stampsOfInner(
+  gitDir: string,
+  found: FoundFiles["inner"],
+): Promise<FilesIndex["inner"]> {
   const inner = new Map([...found].map(([dir, files]) => [dir, stampsOf(files)]));
   for (const module of modulesIn(join(gitDir, "modules"))) {
-    const files = walkFiles(module, new Set([""])).inner.get("");
+    const files = (await walkFiles(module, new Set([""]))).inner.get("");
     inner.set(keyOf(gitDir, module), stampsOf(files ?? new Map()));
   }
   return inner;
@@ -40,7 +43,7 @@ export async function explainInner(
   before: FilesIndex["inner"],
   entries: ReadonlyMap<string, TreeEntry>,
 ): Promise<Inner> {
-  const now = stampsOfInner(gitDir, found);
+  const now = await stampsOfInner(gitDir, found);
   const changed = new Set(
     [...now].flatMap(([dir, all]) => (isSame(all, before.get(dir)) ? [] : [dir])),
   );

@@ -3,6 +3,7 @@
  * file. Files of repositories inside are listed apart. Names are bytes, written as latin1 text, because they need not be UTF-8.
  */
 import fs from "node:fs";
+import { setImmediate as othersTurn } from "node:timers/promises";
 import { systemCode } from "../core/errors.ts";
 
 export type FileMode = "100644" | "100755" | "120000";
@@ -23,27 +24,35 @@ export interface FoundFiles {
   newestMs: number;
 }
 
+/** How long a walk keeps the thread before others have their turn (ms), and after how many files it looks at the clock. */
+const TURN_MS = 10;
+const LOOK_FILES = 64;
+/** How many names of a folder are read at once. */
+const NAMES = 512;
+
 /** A name that git takes into no tree. Such a file or folder makes its directory a repository of its own. */
 export function isGitName(name: string): boolean {
   return name.toLowerCase() === ".git";
 }
 
 /** @param links directories that are repositories of their own although they have no `.git` */
-export function walkFiles(root: string, links: ReadonlySet<string>): FoundFiles {
+export async function walkFiles(root: string, links: ReadonlySet<string>): Promise<FoundFiles> {
   const found: FoundFiles = {
     files: new Map(),
     inner: new Map(),
     unreadable: [],
     newestMs: 0,
   };
+  const turn = newTurn();
   const dirs: { path: string; repository: string | undefined }[] = [
     { path: "", repository: undefined },
   ];
   for (let dir = dirs.pop(); dir !== undefined; dir = dirs.pop()) {
-    const entries = entriesOf(root, dir.path, found);
+    const entries = await entriesOf(root, dir.path, found, turn);
     const isOwn = dir.path !== "" && entries.some(({ name }) => isGitName(name));
     const repository = dir.repository ?? (isOwn || links.has(dir.path) ? dir.path : undefined);
-    for (const entry of entries) {
+    for (const [n, entry] of entries.entries()) {
+      if (n % LOOK_FILES === 0 && turn.isOver()) await turn.pass();
       // A folder here is a repository that a run has made in the place of ours.
       if (dir.path === "" && entry.name === ".git" && !entry.isDirectory()) continue;
       const path = dir.path === "" ? entry.name : `${dir.path}/${entry.name}`;
@@ -69,13 +78,46 @@ export function shown(path: string): string {
   return Buffer.from(path, "latin1").toString();
 }
 
-function entriesOf(root: string, path: string, found: FoundFiles): fs.Dirent[] {
+interface Turn {
+  isOver(): boolean;
+  /** Lets others work. */
+  pass(): Promise<void>;
+}
+
+/** Cheap: no promise for each file. */
+function newTurn(): Turn {
+  let endMs = performance.now() + TURN_MS;
+  return {
+    isOver: () => performance.now() > endMs,
+    async pass() {
+      await othersTurn();
+      endMs = performance.now() + TURN_MS;
+    },
+  };
+}
+
+async function entriesOf(
+  root: string,
+  path: string,
+  found: FoundFiles,
+  turn: Turn,
+): Promise<fs.Dirent[]> {
+  const entries: fs.Dirent[] = [];
   try {
-    return fs.readdirSync(onDisk(root, path), { withFileTypes: true, encoding: "latin1" });
+    const options = { encoding: "latin1", bufferSize: NAMES } as const;
+    const dir = fs.opendirSync(onDisk(root, path) as string, options);
+    try {
+      for (let entry = dir.readSync(); entry !== null; entry = dir.readSync()) {
+        entries.push(entry);
+        if (entries.length % NAMES === 0 && turn.isOver()) await turn.pass();
+      }
+    } finally {
+      dir.closeSync();
+    }
   } catch (error) {
     if (systemCode(error) !== "ENOENT") found.unreadable.push(`${path}/`);
-    return [];
   }
+  return entries;
 }
 
 function note(root: string, path: string, owner: string | undefined, found: FoundFiles): void {
