@@ -7,6 +7,7 @@ import { accountsDir, GateFile } from "../../agents/accounts/gate-file.ts";
 import { type Entry, quotaHold } from "../../agents/accounts/gate-rules.ts";
 import type { ClosedGate } from "../../core/documents.ts";
 import { isoTime } from "../../core/iso-time.ts";
+import { Standing } from "../../core/standing.ts";
 import { readLane } from "../../core/waiting-task.ts";
 import type {
   Part,
@@ -19,7 +20,7 @@ import { AccountWatch } from "./account-watch.ts";
 
 const NONE: readonly string[] = [];
 
-class AccountsPart implements Part, StartLimit, StatusSource {
+export class AccountsPart implements Part, StartLimit, StatusSource {
   readonly ports = { startLimit: this, status: this };
   version = 0;
   private readonly env: PartHost["env"];
@@ -28,9 +29,12 @@ class AccountsPart implements Part, StartLimit, StatusSource {
   /** By account. */
   private readonly watches = new Map<string, AccountWatch>();
   private closed: ClosedGate[] = [];
+  private readonly limits: Standing;
 
-  constructor({ env }: Pick<PartHost, "env">) {
+  /** @param limits says which limits a person is told */
+  constructor({ env }: Pick<PartHost, "env">, limits = new Standing()) {
     this.env = env;
+    this.limits = limits;
     for (const agent of env.settings.agents) {
       const accounts = accountsOf(agent);
       if (accounts.length > 0) this.accounts.set(agent.name, accounts);
@@ -42,18 +46,28 @@ class AccountsPart implements Part, StartLimit, StatusSource {
       for (const account of accounts) this.watch(account);
   }
 
-  /** Looks at the gates, and sends an alert for each one that has changed. */
+  /**
+   * Looks at the gates, and sends an alert for each limit that is news. A gate opens step by step, and each step may close it again:
+   * that is one limit.
+   */
   work(): void {
     const closed = [...this.watches]
       .filter(([, watch]) => !watch.isFree)
-      .map(([account, watch]) => this.describe(account, watch.look()))
+      .map(([account, watch]) => ({ entry: watch.look(), account }))
+      .map(({ entry, account }) => ({
+        ...this.describe(account, entry),
+        limit: limitOf(account, entry),
+      }))
       .sort((a, b) => a.until_ms - b.until_ms);
-    const before = new Set(this.closed.map(textOf));
-    const news = closed.filter((gate) => !before.has(textOf(gate)));
-    if (news.length === 0 && closed.length === this.closed.length) return;
-    this.closed = closed;
+    const news = this.limits.news(
+      new Set(closed.map(({ limit }) => limit)),
+      this.env.trays.clock.monotonicMs(),
+    );
+    for (const { limit, why } of closed) if (news.has(limit)) this.env.alerts.alert("quota", why);
+    const gates = closed.map(({ limit: _limit, ...gate }) => gate);
+    if (gates.map(textOf).join("\n") === this.closed.map(textOf).join("\n")) return;
+    this.closed = gates;
     this.version++;
-    for (const { why } of news) this.env.alerts.alert("quota", why);
   }
 
   nextMs(): number {
@@ -123,6 +137,11 @@ class AccountsPart implements Part, StartLimit, StatusSource {
       do: `wait, it goes on by itself; ${todo}`,
     };
   }
+}
+
+/** A key for the limit that closes the account: the window of its quota, or what is left to its owner. */
+function limitOf(account: string, { gate }: Entry): string {
+  return `${account} ${gate.status === "open" ? "reserve" : (gate.window ?? "")}`;
 }
 
 function textOf({ gate, why }: ClosedGate): string {
