@@ -14,6 +14,7 @@ export function* removeTree(
   depth = 0,
 ): Generator<undefined, boolean, unknown> {
   const dir = Buffer.from(path);
+  openUp(dir);
   if (depth >= DEPTH_MAX) return isDone(() => fs.rmSync(dir.toString(), { recursive: true }));
   let handle: fs.Dir;
   try {
@@ -35,6 +36,14 @@ export function* removeTree(
     handle.closeSync();
   }
   return isDone(() => fs.rmdirSync(dir));
+}
+
+/** A program may have closed a folder, as Go does with its modules. */
+function openUp(dir: Buffer): void {
+  isDone(() => {
+    const stats = fs.lstatSync(dir);
+    if (stats.isDirectory() && (stats.mode & 0o700) !== 0o700) fs.chmodSync(dir, 0o700);
+  });
 }
 
 function isDone(step: () => void): boolean {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Mailbox } from "../../src/library/mailbox.ts";
+import { canDropRoot, NOBODY } from "../support/other-user.ts";
 import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
 import { canMount, smallDisk } from "../support/small-disk.ts";
 import { timeLimitMs } from "../support/time-limit.ts";
@@ -12,22 +13,8 @@ import { waitFor } from "../support/wait-for.ts";
 
 const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
 const GOOD = '{"exec":["echo","read"]}';
-const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const hasMount = canMount();
-
-/** For root no file is unreadable, so the supervisor is somebody else then. */
-function canDropRoot(): boolean {
-  if (!isRoot) return true;
-  const { status } = spawnSync(process.execPath, [LAUNCHER, "--version"], {
-    uid: NOBODY,
-    gid: NOBODY,
-    cwd: "/",
-  });
-  if (status !== 0)
-    process.stderr.write("\nSKIPPED: unreadable files: nobody (65534) cannot run this checkout\n");
-  return status === 0;
-}
 
 async function expectRefused(pool: Pool, path: string, reason: string): Promise<void> {
   const runs = [pool.run(["run", "--drain"]), pool.run(["enqueue", "--id", "x", "--", "true"])];

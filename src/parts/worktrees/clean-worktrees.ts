@@ -8,7 +8,7 @@ import type { AllWorktrees, FoundWorktree } from "./all-worktrees.ts";
 import { type Holdings, lookAt, reasonsToStay } from "./holdings.ts";
 import { dropStaleLocks } from "./make.ts";
 import { idOfBase } from "./names.ts";
-import { dropSpareBranch, emptyTrash, removeWorktree } from "./remove.ts";
+import { dropSpareBranch, emptyTrash, leftText, removeWorktree } from "./remove.ts";
 import { userOf } from "./worktree-user.ts";
 
 export interface CleanWish {
@@ -49,7 +49,7 @@ export async function cleanWorktrees(all: AllWorktrees, wish: CleanWish): Promis
       await awaitPackedRefs(repository.commonDir);
       await dropSpareBranches(repository, wish);
     }
-  await emptyTrash(dir);
+  all.problems.push(...(await emptyTrash(dir)).map(leftText));
   return cleaned;
 }
 

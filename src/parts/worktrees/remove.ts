@@ -4,15 +4,22 @@
  */
 import { randomBytes } from "node:crypto";
 import fs from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { setImmediate as othersTurn } from "node:timers/promises";
 import { branchesWith, deleteRefs, listRefs } from "../../git/refs.ts";
 import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
 import { askGit, gitText } from "../../git/run-git.ts";
 import { parentsOfPlainMerge } from "../../git/start-of-work.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
+import { removeTree } from "../../host/remove-tree.ts";
 import { baseRefOf, branchOf, endedRefOf, headLogOf, trashDir, worktreePath } from "./names.ts";
 import { dropPorts } from "./ports.ts";
 import { type Saved, type SaveOrder, savesOf, saveWork } from "./save.ts";
+
+export interface Removed extends Saved {
+  /** Where files of it are left that this user may not remove, with what to do. They hold nothing that is not elsewhere. */
+  left?: string;
+}
 
 /**
  * Call it in turn (`inTurn`), and when no program of the task runs.
@@ -20,23 +27,26 @@ import { type Saved, type SaveOrder, savesOf, saveWork } from "./save.ts";
  * @returns what was saved. When the snapshot misses something, the worktree stays
  * @throws ErrGit, system errors
  */
-export async function removeWorktree(order: SaveOrder, worktreesDir: string): Promise<Saved> {
+export async function removeWorktree(order: SaveOrder, worktreesDir: string): Promise<Removed> {
   const { repository, worktree, id } = order;
   const saved = await saveWork(order);
   if (saved.snapshot.missing.length > 0) return saved;
   const path = worktree.path ?? worktreePath(worktreesDir, id);
+  const name = `${basename(path)}-${randomBytes(4).toString("hex")}`;
+  const aside = join(trashDir(worktreesDir), name);
   if (worktree.path !== undefined) {
-    const trash = trashDir(worktreesDir);
-    makeDirs(trash, 1);
-    fs.renameSync(path, join(trash, `${basename(path)}-${randomBytes(4).toString("hex")}`));
+    makeDirs(dirname(aside), 1);
+    // A folder that its owner may not write cannot move to another one. A run may have put a link in its place.
+    if (fs.lstatSync(path).isDirectory()) fs.chmodSync(path, 0o700);
+    fs.renameSync(path, aside);
   }
   // The directory is gone, so git only forgets the worktree. That needs no --force, and git removes no file of the worktree.
   await askGit(atCommonDir(repository), "worktree", "remove", path);
   await dropSpareBranch(repository, id);
   dropPorts(path);
   fs.rmSync(headLogOf(repository.commonDir, id), { force: true });
-  await emptyTrash(worktreesDir);
-  return saved;
+  const stays = (await emptyTrash(worktreesDir)).includes(aside);
+  return stays ? { ...saved, left: leftText(aside) } : saved;
 }
 
 /**
@@ -97,8 +107,32 @@ function isOfTask(other: string, own: string): boolean {
   return other === own || (other.startsWith("refs/heads/mailchute/") && !isIntegration);
 }
 
-/** Deletes the files of removed worktrees. They hold nothing that is not elsewhere. */
-export async function emptyTrash(worktreesDir: string): Promise<void> {
+/** What to tell people about files that stay. */
+export function leftText(path: string): string {
+  return `files of a removed worktree stay in ${path}, because this user may not remove them. They hold nothing that is not elsewhere: remove them as their owner`;
+}
+
+/** Deletes the files of removed worktrees. They hold nothing that is not elsewhere. @returns the folders that it cannot remove */
+export async function emptyTrash(worktreesDir: string): Promise<string[]> {
   const trash = trashDir(worktreesDir);
-  await fs.promises.rm(trash, { recursive: true, force: true, maxRetries: 3 });
+  const stays: string[] = [];
+  for (const name of fs.existsSync(trash) ? fs.readdirSync(trash) : []) {
+    const path = join(trash, name);
+    try {
+      await fs.promises.rm(path, { recursive: true, force: true, maxRetries: 3 });
+    } catch {
+      if (!(await removeClosed(path))) stays.push(path);
+    }
+  }
+  if (stays.length === 0) await fs.promises.rm(trash, { recursive: true, force: true });
+  return stays;
+}
+
+/** Removes also what is in closed folders. @returns whether nothing is left */
+async function removeClosed(path: string): Promise<boolean> {
+  const steps = removeTree(path);
+  for (let step = steps.next(); ; step = steps.next()) {
+    if (step.done === true) return step.value;
+    await othersTurn();
+  }
 }

@@ -157,7 +157,9 @@ export class TaskWorktrees implements Workspaces {
       await inTurn(repository, async () => {
         const reasons = reasonsToStay(await this.lookAt(repository, order.worktree, id));
         if (reasons.length > 0) return;
-        await removeWorktree(order, fs.realpathSync(worktreesDir(stateDir, settings)));
+        const dir = fs.realpathSync(worktreesDir(stateDir, settings));
+        const { left } = await removeWorktree(order, dir);
+        if (left !== undefined) this.raise("worktree", `${run}: ${left}`);
         // What was left may go: it is named in `worktree_ignored_may_go`.
         delete kept.kept.work_left;
       }).catch((error: unknown) => {
@@ -222,7 +224,8 @@ export class TaskWorktrees implements Workspaces {
         const reasons = reasonsToStay({ ...holdings, commits: 0 });
         if (reasons.length > 0) return reasons;
         const save = { repository, worktree, id, attempt: 0 };
-        const { snapshot } = await removeWorktree(save, dirname(path));
+        const { snapshot, left } = await removeWorktree(save, dirname(path));
+        if (left !== undefined) this.raise("worktree", `task ${id}: ${left}`);
         if (snapshot.missing.length > 0) return [...snapshot.missing];
       }
       if (landed !== undefined) await dropLandedBranch(repository, id, landed);

@@ -128,8 +128,8 @@ async function clean(
       const text = safe(cleanedText(tree, one, isDryRun));
       for (const line of ctx.isTerminal ? wrap(text, ctx.columns, 4) : [text]) ctx.out.line(line);
     }
-  if (!ctx.json && cleaned.length === 0) {
-    noteNone(ctx, all.problems);
+  if (!ctx.json) {
+    if (cleaned.length === 0) noteNone(ctx, all.problems);
     for (const problem of all.problems) ctx.out.note(safe(problem));
   }
   if (cleaned.length === 0 && all.problems.length > 0) return EXIT.failed;
