@@ -11,19 +11,28 @@ export function headOfQuestion(id: string | undefined): string {
   return id === undefined ? "" : `Question: ${id}\n\n`;
 }
 
+/** The question that the last run has left. */
+export function questionOf(lastCheck: string | undefined): string | undefined {
+  return lastCheck === undefined ? undefined : readHead(tryReadText(lastCheck) ?? "").id;
+}
+
+function readHead(text: string): { id: string | undefined; rest: string } {
+  const [head = "", id] = /^Question: (\S+)\n\n/.exec(text) ?? [];
+  return { id, rest: text.slice(head.length) };
+}
+
 /** A section for a packet; "" when there is nothing to tell. */
 export function lastCheckText({
   lastCheck,
   stateDir,
 }: Pick<Assignment, "lastCheck" | "stateDir">): string {
   const text = lastCheck === undefined ? "" : (tryReadText(lastCheck) ?? "");
-  const [head = "", id = ""] = /^Question: (\S+)\n\n/.exec(text) ?? [];
-  const check = text.slice(head.length);
+  const { id, rest: check } = readHead(text);
   return [
     check === ""
       ? ""
       : `## The last check\n\nThe work of the last run was checked, and the check failed. Mend that:\n\n${check}`,
-    id === "" ? "" : answerText(id, stateDir),
+    id === undefined ? "" : answerText(id, stateDir),
   ]
     .filter((part) => part !== "")
     .join("\n\n");
@@ -32,7 +41,7 @@ export function lastCheckText({
 function answerText(id: string, stateDir: string): string {
   const answered = new QuestionStore(stateDir).answered(id);
   if (answered !== undefined)
-    return `## An answer\n\nA person was asked:\n\n${answered.question}\n${answered.context}\n\nThe answer:\n\n${answered.answer}\n`;
+    return `## An answer\n\nA person was asked:\n\n${[answered.question, answered.context].join("\n\n").trim()}\n\nThe answer:\n\n${answered.answer}\n`;
   return id.startsWith("base.")
     ? "## The base\n\nThe check was red in the same way where your work began. There it is green now, and your branch has what mended it: see `git log`. See that the check is green with your work, too.\n"
     : "";

@@ -1,10 +1,11 @@
 /** Reads what a worktree holds, without changing anything in it. */
 import fs from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { messageOf } from "../core/errors.ts";
+import { exactStatOf } from "../host/regular-file.ts";
 import { explainLook, lookAtFiles } from "./files-look.ts";
 import { findCheckout } from "./find-repository.ts";
-import { commitOf, type Repository } from "./repository.ts";
+import { commitOf, openRepository, type Repository } from "./repository.ts";
 import { askGit, type GitCall, gitList, gitText } from "./run-git.ts";
 import type { Worktree } from "./snapshot.ts";
 import { shown } from "./walk-files.ts";
@@ -82,6 +83,31 @@ export async function statusOfCheckout(
   const entries = await gitList(call, ...asked);
   const modified = entries.map((entry) => entry.slice(3)).filter((one) => !unmerged.includes(one));
   return { modified, unmerged, operation: operationIn(gitDir) };
+}
+
+/**
+ * A text that changes with the head, the branch, the index and each file that git does not ignore. It tells what a program has changed that does
+ * not hide it.
+ * @param but a folder that does not count
+ * @returns undefined outside of a checkout
+ */
+export async function stampOfCheckout(dir: string, but: string): Promise<string | undefined> {
+  const found = findCheckout(dir);
+  if (found?.top === undefined) return undefined;
+  const { top, gitDir } = found;
+  const { env } = await openRepository(top);
+  const call: GitCall = { cwd: top, gitDir, env };
+  const inside = relative(top, but);
+  const rest = inside.startsWith("..") ? [] : ["--", ".", `:(exclude,top,literal)${inside}`];
+  const asked = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"];
+  const lines = await gitList(call, ...asked, "--no-renames", ...rest);
+  const stamps = lines.map((line) => {
+    // The names of a changed and of an untracked file stand behind eight fields and one.
+    const [, name = ""] = /^(?:1 (?:\S+ ){7}|u (?:\S+ ){9}|\? )(.+)$/s.exec(line) ?? [];
+    const stats = name === "" ? undefined : exactStatOf(join(top, name));
+    return `${line} ${stats?.size ?? ""} ${stats?.mtimeNs ?? ""}`;
+  });
+  return stamps.join("\n");
 }
 
 /** Files that are in no commit, and that git would ignore if these were the only patterns. */

@@ -35,8 +35,9 @@ import { newSettlement, type Settlement } from "../mailbox/settle/settle.ts";
 import { withChecks } from "./checks.ts";
 import type { Drop } from "./drop.ts";
 import { judgeIdle, markStart } from "./expected-files.ts";
-import { keepLastCheck, lastCheckPath } from "./last-check.ts";
+import { isRed, keepLastCheck, lastCheckPath } from "./last-check.ts";
 import { explainUnlimited, limiterFor } from "./limited.ts";
+import { ProseQuestion, stillAsks } from "./prose-question.ts";
 import type { AssignedAgent, Attempt, AttemptTools, RunHooks, Runner } from "./runner.ts";
 import { isVerified, runVerify } from "./verify.ts";
 import { wantsWorktree } from "./workspace.ts";
@@ -300,25 +301,30 @@ async function runInWorkspace(
 
 /** Runs its agent once, then checks the task's `expect_files` and `verify`. */
 async function runPlain(
-  { trays }: AttemptTools,
+  tools: AttemptTools,
   attempt: Attempt,
   assigned: AssignedAgent,
 ): Promise<AttemptOutcome> {
   const { agent, assignment } = assigned;
-  const hindrance = markStart(assignment);
+  const hindrance = markStart(assignment) ?? stillAsks(assignment);
   if (hindrance !== undefined) return hindrance;
+  const prose = await ProseQuestion.before(tools, agent.settings, assignment);
   const outcome = await agent.run(assignment);
-  if (outcome.kind !== "completed" || !isVerified(assignment.task)) return outcome;
-  const idle = judgeIdle(agent.settings, assignment, outcome.output);
+  if (outcome.kind !== "completed") return outcome;
+  const isChecked = isVerified(assignment.task);
+  const idle = isChecked ? judgeIdle(agent.settings, assignment, outcome.output) : undefined;
   if (idle !== undefined) return idle;
   const limitMs = timeoutOf(assignment, agent.settings);
-  const fault = await runVerify(assignment, limitMs, attempt.startedMonotonicMs, () =>
-    trays.clock.monotonicMs(),
-  );
-  const judged = await judge(assigned, fault);
+  const now = (): number => tools.trays.clock.monotonicMs();
+  const fault = isChecked
+    ? await runVerify(assignment, limitMs, attempt.startedMonotonicMs, now)
+    : undefined;
+  const mayAsk = isChecked ? isRed(fault) : true;
+  const asked = mayAsk ? await prose?.after(outcome) : undefined;
+  const judged = asked ?? (await judge(assigned, fault));
   const question = judged?.kind === "deferred" ? judged.question : undefined;
   if (keepLastCheck(assignment, fault, question)) agent.keepSession(assignment);
-  return judged ?? agent.reopen(assignment) ?? outcome;
+  return judged ?? (isChecked ? agent.reopen(assignment) : undefined) ?? outcome;
 }
 
 /** The module is loaded only when a check is red. */

@@ -42,6 +42,8 @@ export interface Base {
   key: string;
   /** Where the work is. */
   workRoot: string;
+  /** Whether the work has the same files: then a check that is green here is flaky. @throws ErrGit */
+  hasSameFiles(): Promise<boolean>;
   /** Makes a clean checkout, and removes it when `use` has ended. @throws ErrGit, system errors */
   checkOut<T>(use: (there: { root: string; cwd: string }) => Promise<T>): Promise<T>;
 }
@@ -78,7 +80,9 @@ export async function judgeByBase(
   const base = await assigned.base?.();
   if (base === undefined || stop.reason !== undefined) return fault;
   const check = new BaseCheck(assigned, base);
-  const tried = await check.tryOut();
+  let tried = await check.tryOut();
+  if (tried.is === "green" && (await base.hasSameFiles()))
+    tried = check.save({ ...tried, is: "flaky" });
   if (tried.is === "flaky")
     return { ...fault, message: `${fault.message}; ${flakyText(tried.commit, base)}` };
   const isSame = tried.shape === shapeOf(fault, runDir, base.workRoot);
@@ -159,7 +163,7 @@ export class BaseCheck {
 
   private async tryNow(before: TriedBase | undefined): Promise<TriedBase> {
     const { assignment } = this.assigned;
-    const { stateDir, stop, settings } = assignment;
+    const { stop } = assignment;
     let tried = await this.tryOnce();
     // One red check would stop many tasks, so it is tried once more.
     if (tried.is === "red") {
@@ -167,7 +171,12 @@ export class BaseCheck {
       if (again.is !== "red") tried = { ...again, is: again.is === "green" ? "flaky" : again.is };
     } else if (tried.is === "green" && before?.is === "red") tried = { ...tried, is: "flaky" };
     if (stop.reason !== undefined) return tried;
-    tried = { ...tried, output: hideSecrets(tried.output, assignment.secrets ?? []) };
+    return this.save({ ...tried, output: hideSecrets(tried.output, assignment.secrets ?? []) });
+  }
+
+  /** Keeps what is known, and tells a person of a flaky check. */
+  save(tried: TriedBase): TriedBase {
+    const { stateDir, settings } = this.assigned.assignment;
     dropOld(dirname(this.path), settings.retention.failed_days);
     replaceInTree(stateDir, this.path, tried);
     if (tried.is === "flaky") {

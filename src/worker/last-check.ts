@@ -23,6 +23,10 @@ import { Alerts } from "../journal/alerts.ts";
 /** How much of the output of the check is kept (bytes). */
 const OUTPUT_BYTES_MAX = 8 * 1024;
 
+export function isRed(fault: AttemptOutcome | undefined): fault is Failed {
+  return fault?.kind === "failed" && fault.failure === "verify";
+}
+
 /** The path of the text. */
 export function lastCheckPath(sessionsDir: string, id: string, lease: string): string {
   return join(sessionsDir, `${id}@${lease.slice(0, lease.indexOf("."))}.check.txt`);
@@ -43,14 +47,13 @@ export function keepLastCheck(
   const { stateDir, task, lease, attempt, settings } = assignment;
   const { sessions } = stateTree(stateDir);
   const path = lastCheckPath(sessions, task.id, lease);
-  const isRed = fault?.kind === "failed" && fault.failure === "verify";
-  if (!isRed && question === undefined) {
+  if (!isRed(fault) && question === undefined) {
     if (fault === undefined && assignment.lastCheck !== undefined) fs.rmSync(path, { force: true });
     return false;
   }
-  const text = `${headOfQuestion(question)}${isRed ? textOf(assignment, fault) : ""}`;
+  const text = `${headOfQuestion(question)}${isRed(fault) ? textOf(assignment, fault) : ""}`;
   const before = assignment.lastCheck === undefined ? undefined : tryReadText(assignment.lastCheck);
-  if (isRed && before !== undefined && shapeOf(before) === shapeOf(text))
+  if (isRed(fault) && before !== undefined && shapeOf(before) === shapeOf(text))
     tellSame(assignment, fault);
   if (question === undefined && attempt >= retryPolicyOf(settings, task).maxAttempts) return false;
   try {

@@ -30,6 +30,8 @@ export interface Finished {
 export interface Workspaces {
   /** Makes the directory, or finds that of an earlier run. Never rejects. @returns the outcome of the run if it gets no directory */
   prepare(assigned: AssignedAgent): Promise<Workspace | AttemptOutcome>;
+  /** What the repository of this directory holds, to tell whether it has changed; undefined when there is none. Never rejects. */
+  stampOf(dir: string): Promise<string | undefined>;
   /**
    * Removes the directory of a task whose work is elsewhere now, unless it holds anything else worth keeping.
    * @param landed the branch is removed, too, if it is at this commit; left out: the branch stays

@@ -13,7 +13,7 @@ export const command = defineCommand({
   usage: "ID TEXT",
   args: { min: 2, max: Number.POSITIVE_INFINITY },
   details: [
-    "ID is a question that `status` shows, or a node of the plan that waits. A budget takes yes (once more the same amount), no (its tasks fail) or a new limit. The node's next run finds question and answer in its packet. You may also write the answer into questions/open/ID.md. Exit code 3: there is no such question and no such node, 4: it waits for no answer.",
+    "ID is a question that `status` shows, or a node of the plan that waits. A budget takes yes (once more the same amount), no (its tasks fail) or a new limit. The next run of a node, or of a task whose agent asked, finds question and answer in its packet. You may also write the answer into questions/open/ID.md. Exit code 3: there is no such question and no such node, 4: it waits for no answer.",
   ],
   examples: [
     "answer paint blue",

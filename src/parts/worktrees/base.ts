@@ -7,6 +7,7 @@ import { makeCleanCheckout, removeCleanCheckout } from "../../git/clean-checkout
 import { atCommonDir, commitOf, isAncestor } from "../../git/repository.ts";
 import { askGit, gitText } from "../../git/run-git.ts";
 import { mergeOf, startOf } from "../../git/start-of-work.ts";
+import { statusOf } from "../../git/status.ts";
 import { type Base, BaseCheck, hasTriedBases, RED_AGAIN_MS } from "../../worker/base-check.ts";
 import type { AssignedAgent } from "../../worker/runner.ts";
 import { worktreeIdOf } from "../../worker/workspace.ts";
@@ -31,6 +32,7 @@ async function baseAt(commit: string, { repository, worktree }: MadeWorktree): P
     where: join(commonDir, "..", prefix),
     key: [commonDir, prefix, tree].join("\n"),
     workRoot: worktree.path,
+    hasSameFiles: async () => (await statusOf(repository, worktree)).tree === tree,
     checkOut: async (use) => {
       await makeCleanCheckout(repository, path, commit);
       try {

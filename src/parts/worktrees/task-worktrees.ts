@@ -23,6 +23,7 @@ import {
 } from "../../git/repository.ts";
 import { isDiskFull } from "../../git/run-git.ts";
 import type { Worktree } from "../../git/snapshot.ts";
+import { stampOfCheckout } from "../../git/status.ts";
 import { inTurn } from "../../git/turn.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
 import { say } from "../../host/say.ts";
@@ -206,6 +207,10 @@ export class TaskWorktrees implements Workspaces {
       ...(left.length === 0 ? {} : { work_left: left }),
     };
     return { order, work, kept, isWhole };
+  }
+
+  async stampOf(dir: string): Promise<string | undefined> {
+    return stampOfCheckout(dir, fs.realpathSync(this.tools.tree.dir)).catch(() => undefined);
   }
 
   /** See `Workspaces.release`. */

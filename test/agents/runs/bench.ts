@@ -51,7 +51,7 @@ export interface BenchOptions {
   backoffMs?: number;
   onEnd?: OnEnd;
   /** Where its directory is made, and what is added to the environment of its processes. */
-  place?: Pick<PoolOptions, "parent" | "env">;
+  place?: Pick<PoolOptions, "parent" | "env" | "launcher">;
   /** Texts of programs by agent, in the place of the fake. */
   programs?: Record<string, string>;
   /** The wall clock of its processes; default: that of the machine. */

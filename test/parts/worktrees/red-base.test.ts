@@ -189,3 +189,13 @@ test("a check that is red and green by turns on the base is said to be flaky, on
   expect(kinds(pool).filter((kind) => kind === "flaky_check")).toHaveLength(1);
   expect(lines("runs")).toEqual(["a", "a"]);
 });
+
+test("a check that is red after a run that changed nothing, and green on the base, is flaky, too", async () => {
+  const { pool, drop } = newCase(
+    `n=$(cat "$OUT/n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$OUT/n"; test $n = 2\n`,
+  );
+  drop("a", "rm a.txt");
+  await pool.start(ONE);
+  expect((await pool.error("a")).error).toContain("the check is flaky");
+  expect(kinds(pool).filter((kind) => kind === "flaky_check")).toHaveLength(1);
+});
