@@ -11,6 +11,11 @@ export function isSkippedKind(kind: unknown): boolean {
   return KINDS.some((one) => one === kind);
 }
 
+/** What lists call a task that has an error record of this kind. */
+export function failedStateOf(kind: unknown): "failed" | "skipped" | "cancelled" {
+  return isSkippedKind(kind) ? "skipped" : kind === "cancelled" ? "cancelled" : "failed";
+}
+
 /** `not run: nightly-1 has the same dedup_key`. @param of the id of the task that has the key */
 export function duplicateText(of: string): string {
   return `not run: ${of} has the same dedup_key`;

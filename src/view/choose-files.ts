@@ -58,6 +58,8 @@ export interface Wanted {
   after?: string | undefined;
   /** Only ids with this prefix. */
   idPrefix?: string | undefined;
+  /** The latest first, also for waiting tasks. */
+  isLatestFirst?: boolean;
   /** How many matching names are looked at: 1 µs each, 4 µs with its time. */
   lookedAtMax: number;
 }
@@ -80,9 +82,9 @@ export interface ChosenFile extends Found {
 export function* chooseFiles(
   tree: StateTree,
   state: TrayState,
-  { limit, after, idPrefix = "", lookedAtMax }: Wanted,
+  { limit, after, idPrefix = "", lookedAtMax, isLatestFirst }: Wanted,
 ): Generator<void, Choice> {
-  const tray = TRAYS[state];
+  const tray = isLatestFirst === true ? { ...TRAYS[state], direction: -1 as const } : TRAYS[state];
   const dir = join(tree.mailbox, tray.name);
   const ids = new Map<string, string>();
   let isAll = true;

@@ -6,7 +6,7 @@ import { dependencyFieldsOf, readDependencies } from "../core/dependencies.ts";
 import { runOf } from "../core/names.ts";
 import { readMaxAttempts } from "../core/outcome.ts";
 import { priorityNumber } from "../core/priority.ts";
-import { isSkippedKind } from "../core/skipped.ts";
+import { failedStateOf } from "../core/skipped.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeOwner, parseOwner } from "../host/identity.ts";
 import { statOf } from "../host/regular-file.ts";
@@ -58,8 +58,8 @@ export function settledRow(file: ChosenFile, state: "done" | "failed"): TaskRow 
   const record = readJsonObject(file.path);
   const counts = countsOf(record);
   const task = record?.["task"] as JsonObject | undefined;
-  const isSkipped = isSkippedKind(record?.["kind"]);
-  return rowOf(file.id, isSkipped ? "skipped" : state, task, {
+  const label = state === "done" ? state : failedStateOf(record?.["kind"]);
+  return rowOf(file.id, label, task, {
     attempt: numberIn(record, "attempts"),
     time_ms: Math.round(file.mtimeMs),
     error: typeof record?.["error"] === "string" ? record["error"] : null,

@@ -171,22 +171,48 @@ test("no text output carries control characters or bidi marks from files, or is 
   }
 });
 
-test("ls shows each state and keeps to its limit", async () => {
+test("ls shows each state, the latest first, and keeps to its limit", async () => {
   const cli = newCli();
   put(cli, "mailbox/inbox/w1.json", { exec: ["true"] });
   put(cli, "mailbox/inbox/w2.json", { exec: ["true"] });
   put(cli, "mailbox/outbox/ok1_result.json", RESULT);
   put(cli, "mailbox/failed/bad1_error.json", ERROR);
+  const byAge = [
+    "inbox/w2.json",
+    "outbox/ok1_result.json",
+    "inbox/w1.json",
+    "failed/bad1_error.json",
+  ];
+  for (const [index, path] of byAge.entries()) {
+    const at = Date.now() / 1000 - 60 * (index + 1);
+    fs.utimesSync(join(cli.dir, "state/mailbox", path), at, at);
+  }
   const states = async (...args: string[]) =>
     JSON.parse((await cli(["ls", "--json", ...args])).stdout).tasks.map(
       (task: { id: string; state: string }) => `${task.id} ${task.state}`,
     );
-  expect(await states()).toEqual(["w1 waiting", "w2 waiting", "bad1 failed", "ok1 done"]);
+  const all = ["w2 waiting", "ok1 done", "w1 waiting", "bad1 failed"];
+  expect(await states()).toEqual(all);
+  expect(await states("--sort", "time")).toEqual(all);
+  expect(await states("--limit", "2")).toEqual(all.slice(0, 2));
+  expect(await states("--state-is", "waiting", "--limit", "1")).toEqual(["w2 waiting"]);
   expect(await states("--state-is", "failed")).toEqual(["bad1 failed"]);
   const cutShort = JSON.parse((await cli(["ls", "--json", "--limit", "1"])).stdout);
   expect(cutShort).toMatchObject({ has_more: true });
   expect(cutShort.tasks).toHaveLength(1);
   expect((await cli(["ls", "--state-is", "dne"])).code).toBe(2);
+});
+
+test("ls calls a cancelled task so; its record stays among the failed ones, and --state-is takes both words", async () => {
+  const cli = newCli();
+  put(cli, "mailbox/failed/bad1_error.json", ERROR);
+  put(cli, "mailbox/failed/c1_error.json", { ...ERROR, task_id: "c1", kind: "cancelled" });
+  const states = async (state: string) =>
+    JSON.parse((await cli(["ls", "--json", "--sort", "id", "--state-is", state])).stdout).tasks.map(
+      (task: { id: string; state: string }) => `${task.id} ${task.state}`,
+    );
+  expect(await states("failed")).toEqual(["bad1 failed", "c1 cancelled"]);
+  expect(await states("cancelled")).toEqual(["c1 cancelled"]);
 });
 
 test("skipped tasks are counted and listed by themselves, and tasks are chosen by group and time, and sorted", async () => {

@@ -19,7 +19,7 @@ import { existingTree, existsTree, treeOf } from "../shell/options.ts";
 import { readPast } from "../shell/past-time.ts";
 import { idColumn } from "./status.ts";
 
-const STATES = [...LISTED_STATES, "skipped"] as const;
+const STATES = [...LISTED_STATES, "skipped", "cancelled"] as const;
 type ShownState = (typeof STATES)[number];
 const SORTS = ["time", "priority", "id", "group", "title"] as const;
 type Sort = (typeof SORTS)[number];
@@ -30,7 +30,7 @@ const READ_MAX = 10_000;
 export const command = defineCommand({
   usage: "[--state-is STATE] [--group NAME] [--since TIME] [--sort WHAT] [--limit N]",
   details: [
-    "Waiting tasks are listed oldest first, settled ones latest first. If a tray has more than 10,000 files, only 10,000 of them are looked at, and the latest that the events name.",
+    "What runs comes first, then the latest. If a tray has more than 10,000 files, only 10,000 of them are looked at, and the latest that the events name.",
     "TIME is a time of the day (22:00: the last time the clock showed it), a duration (12h: so long ago), or a date as 2026-03-01T22:00. It is compared with the time at which a task has ended, or came; those at work always count.",
   ],
   examples: ["ls --state-is skipped", "ls --group gpu --since 22:00 --sort priority"],
@@ -40,7 +40,7 @@ export const command = defineCommand({
       value: "STATE",
       choices: STATES,
       alsoCalled: ["status", "is", "filter", "only"],
-      help: "only tasks in this state; failed includes skipped tasks, and completed batches with failed lines",
+      help: "only tasks in this state; failed includes skipped and cancelled tasks, and completed batches with failed lines",
     },
     group: textOption("NAME", "only tasks of this group"),
     since: textOption(
@@ -51,7 +51,7 @@ export const command = defineCommand({
       type: "text",
       value: "WHAT",
       choices: SORTS,
-      help: "time: latest first; priority: highest first; id, group and title: by the alphabet",
+      help: "time (the default): latest first; priority: highest first; id, group and title: by the alphabet",
     },
     limit: numberOption("N", "list at most N tasks (default 50)", { min: 1, max: 100_000 }),
   },
@@ -63,14 +63,16 @@ export const command = defineCommand({
     const nowMs = Date.now();
     const sinceMs = since === undefined ? undefined : readPast(since, nowMs, "--since");
     const limit = ctx.options.limit ?? LIMIT;
-    const isChosen = [since, group, sort].some((one) => one !== undefined) || wanted === "skipped";
-    const { rows, hasMore } = isChosen
-      ? await chooseAmongAll(
-          tree,
-          { wanted, sinceMs, group, sort: sort as Sort | undefined },
-          limit,
-        )
-      : await chooseRows(tree, wanted as ListedState | undefined, limit);
+    const isChosen =
+      [since, group].some((one) => one !== undefined) ||
+      (sort !== undefined && sort !== "time") ||
+      !(wanted === undefined || isListed(wanted));
+    const { rows, hasMore } = await chooseRows(
+      tree,
+      { wanted, sinceMs, group, sort: (sort ?? "time") as Sort },
+      limit,
+      isChosen ? READ_MAX : limit,
+    );
     if (ctx.json) ctx.out.json({ tasks: rows, has_more: hasMore });
     else if (rows.length === 0)
       ctx.out.note(
@@ -85,29 +87,42 @@ export const command = defineCommand({
   },
 });
 
+function isListed(state: ShownState): state is ListedState {
+  return LISTED_STATES.some((one) => one === state);
+}
+
 interface Wanted {
   wanted: ShownState | undefined;
   sinceMs: number | undefined;
   group: string | undefined;
-  sort: Sort | undefined;
+  sort: Sort;
 }
 
-/** Reads rows of the wanted state or of all states, at most `READ_MAX` in all, and chooses from them. */
-async function chooseAmongAll(
+/** @param readMax reads so many rows of each state that may be wanted, and chooses from them */
+async function chooseRows(
   tree: StateTree,
   { wanted, sinceMs = Number.NEGATIVE_INFINITY, group, sort }: Wanted,
   limit: number,
+  readMax: number,
 ): Promise<{ rows: TaskRow[]; hasMore: boolean }> {
-  const tray = wanted === "skipped" ? "failed" : wanted;
-  const all = await chooseRows(tree, tray, READ_MAX);
-  const rows = all.rows.filter(
+  const all: TaskRow[] = [];
+  let isAll = true;
+  const states =
+    wanted === undefined ? LISTED_STATES : isListed(wanted) ? [wanted] : (["failed"] as const);
+  for (const state of states) {
+    const page = await pageOfTasks(tree, { state, limit: readMax + 1, isLatestFirst: true });
+    all.push(...page.rows);
+    isAll &&= page.isAll && page.next === undefined;
+  }
+  if (wanted === "failed") all.push(...failedBatchRows(tree));
+  const rows = all.filter(
     (row) =>
-      (wanted !== "skipped" || row.state === "skipped") &&
+      (wanted === undefined || isListed(wanted) || row.state === wanted) &&
       (group === undefined || row.group === group) &&
       (row.time_ms === null || row.time_ms >= sinceMs),
   );
-  if (sort !== undefined) rows.sort(ORDERS[sort]);
-  return { rows: rows.slice(0, limit), hasMore: rows.length > limit || all.hasMore };
+  rows.sort(ORDERS[sort]);
+  return { rows: rows.slice(0, limit), hasMore: rows.length > limit || !isAll };
 }
 
 const byText =
@@ -127,24 +142,6 @@ const ORDERS: Readonly<Record<Sort, (a: TaskRow, b: TaskRow) => number>> = {
 
 function compareNumbers(a: number, b: number): number {
   return a < b ? -1 : Number(a > b);
-}
-
-async function chooseRows(
-  tree: StateTree,
-  wanted: ListedState | undefined,
-  limit: number,
-): Promise<{ rows: TaskRow[]; hasMore: boolean }> {
-  const rows: TaskRow[] = [];
-  let isAll = true;
-  for (const state of ["running", "ready", "held", "waiting", "failed", "done"] as const) {
-    if (wanted !== undefined && wanted !== state) continue;
-    const page = await pageOfTasks(tree, { state, limit: limit - rows.length + 1 });
-    rows.push(...page.rows);
-    if (wanted === "failed") rows.push(...failedBatchRows(tree));
-    isAll &&= page.isAll;
-    if (rows.length > limit) break;
-  }
-  return { rows: rows.slice(0, limit), hasMore: rows.length > limit || !isAll };
 }
 
 function print(ctx: Context, rows: readonly TaskRow[], hasMore: boolean): void {

@@ -15,12 +15,12 @@ import type {
   StartLimit,
   StatusSource,
 } from "../../supervisor/environment/part.ts";
-import type { MakePart, PartHost } from "../../supervisor/part.ts";
+import type { PartHost } from "../../supervisor/part.ts";
 import { AccountWatch } from "./account-watch.ts";
 
 const NONE: readonly string[] = [];
 
-export class AccountsPart implements Part, StartLimit, StatusSource {
+class AccountsPart implements Part, StartLimit, StatusSource {
   readonly ports = { startLimit: this, status: this };
   version = 0;
   private readonly env: PartHost["env"];
@@ -31,7 +31,6 @@ export class AccountsPart implements Part, StartLimit, StatusSource {
   private closed: ClosedGate[] = [];
   private readonly limits: Standing;
 
-  /** @param limits says which limits a person is told */
   constructor({ env }: Pick<PartHost, "env">, limits = new Standing()) {
     this.env = env;
     this.limits = limits;
@@ -148,4 +147,6 @@ function textOf({ gate, why }: ClosedGate): string {
   return `${gate} ${why}`;
 }
 
-export const accounts: MakePart = (host) => new AccountsPart(host);
+/** @param limits says which limits a person is told */
+export const accounts = (host: Pick<PartHost, "env">, limits?: Standing): Part & StatusSource =>
+  new AccountsPart(host, limits);

@@ -97,7 +97,7 @@ export const TOOLS: readonly Tool[] = [
   tool("status", "status", "What runs, what waits, and why nothing moves."),
   tool("tasks", "ls", "Lists tasks.", {
     optional: {
-      state_is: oneOf([...LISTED_STATES, "skipped"]),
+      state_is: oneOf([...LISTED_STATES, "skipped", "cancelled"]),
       limit: Type.Integer({ minimum: 1, maximum: 1000 }),
     },
     words: (args) => given(args, ["state_is", "limit"]),

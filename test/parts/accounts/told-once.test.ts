@@ -5,7 +5,8 @@ import { accountsDir, GateFile } from "../../../src/agents/accounts/gate-file.ts
 import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 import { Standing } from "../../../src/core/standing.ts";
 import { ownerSequence } from "../../../src/host/identity.ts";
-import { AccountsPart } from "../../../src/parts/accounts/part.ts";
+import { accounts } from "../../../src/parts/accounts/part.ts";
+import type { Tick } from "../../../src/supervisor/environment/service.ts";
 import type { PartHost } from "../../../src/supervisor/part.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
@@ -28,12 +29,12 @@ async function night(limits?: Standing): Promise<{ kinds: string[]; told: string
       alerts: { alert: (_kind: string, message: string) => told.push(message) },
     },
   } as unknown as PartHost;
-  const part = new AccountsPart(host, limits);
-  await part.start();
+  const part = accounts(host, limits);
+  await part.start(false);
   const gate = new GateFile(accountsDir(), "default");
   const look = (): void => {
     nowMs += 600;
-    part.work();
+    part.work({ nowMs } as Tick);
     for (const { why } of part.report().gates ?? []) kinds.add(why.split(":")[1] ?? "");
   };
   const refuse = async (): Promise<void> => {
