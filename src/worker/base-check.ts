@@ -156,9 +156,10 @@ export class BaseCheck {
     return { kind: "deferred", message: why, delayMs: LOOK_AGAIN_MS, hold, question: id };
   }
 
-  /** The base is green, or new work begins at another commit. */
-  release(tried: TriedBase): void {
-    this.questions.close(this.idOf(tried));
+  /** Withdraws its question: new work begins elsewhere. @param but the question for which the tasks wait now */
+  release(tried: TriedBase, but?: string): void {
+    const id = this.idOf(tried);
+    if (id !== but) this.questions.close(id);
   }
 
   private async tryNow(before: TriedBase | undefined): Promise<TriedBase> {

@@ -72,8 +72,9 @@ export async function enterBase(
   const next = start === base.commit ? base : await baseAt(start, made);
   const check = new BaseCheck(assigned, next);
   const tried = await check.tryOut(RED_AGAIN_MS);
-  if (tried.is === "red") return check.hold(tried) ?? true;
-  new BaseCheck(assigned, base).release(known);
+  const held = tried.is === "red" ? check.hold(tried) : undefined;
+  new BaseCheck(assigned, base).release(known, held?.question);
+  if (held !== undefined) return held;
   return next === base || (await moveOn(assigned, made, start));
 }
 
@@ -87,9 +88,12 @@ async function moveOn(...[{ assignment }, made, start]: [...There, string]): Pro
   const call = atCommonDir(repository);
   const tip = await commitOf(call, `refs/heads/${branch}`);
   if (left !== undefined || tip === undefined) return false;
+  // The second is so after a kill before the base was noted.
   const next = (await isAncestor(call, tip, start))
     ? start
-    : await mergeOf(call, tip, start, branch);
+    : (await isAncestor(call, start, tip))
+      ? tip
+      : await mergeOf(call, tip, start, branch);
   if (next === undefined) return false;
   const there = { cwd: path, gitDir, env: repository.env };
   const { code } = await askGit(

@@ -140,6 +140,25 @@ test("when they are in conflict, the agent brings them together, and a red check
   expect(lines("runs")).toEqual(["a", "a", "a"]);
 });
 
+test("a base that becomes red in another way is another question, and its answer lets the runs go on from there", async () => {
+  const { place, pool, lines, drop } = newCase();
+  for (const id of ["a", "b"]) drop(id);
+  await pool.start(ONE);
+  await allHeld(pool, "a", "b");
+  const [before = ""] = questions(pool);
+  place.repo.commit({ "check.sh": "echo 'FAIL it is broken otherwise'; exit 4\n" });
+  await waitFor(() => !questions(pool).includes(before) && questions(pool).length === 1, {
+    what: "the other question",
+  });
+  await allHeld(pool, "a", "b");
+  expect(lines("runs")).toEqual(["a"]);
+  const [after = ""] = questions(pool);
+  await pool.run(["answer", after.replace(".md", ""), "yes"]);
+  for (const id of ["a", "b"])
+    expect(await pool.error(id)).toMatchObject({ kind: "verify", attempts: 2, exit_code: 4 });
+  expect(lines("runs").sort()).toEqual(["a", "a", "a", "b", "b"]);
+});
+
 test("an answer of a person lets the runs go on as they are, and nothing is asked again", async () => {
   const { pool, lines, drop } = newCase();
   const keep = `cat "\${MAILCHUTE_LAST_CHECK:-/dev/null}" >> "$OUT/told"`;
