@@ -1,4 +1,5 @@
-/** The latest failures, grouped by their cause. Reads each record once, and a bounded number of records in one look. */
+/** The latest failures, without skipped tasks, grouped by their cause. Reads each record once, and a bounded number of records in one look. */
+import { isSkippedKind } from "../core/skipped.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { type Cause, type Failure, groupByCause } from "./causes.ts";
 import { chooseFiles } from "./choose-files.ts";
@@ -67,7 +68,9 @@ export class FailureCausesReader {
     }
     this.isComplete = reads <= READS_MAX;
     this.known = known;
-    const failures = [...known.values()].sort((a, b) => a.atMs - b.atMs);
+    const failures = [...known.values()]
+      .filter(({ kind }) => !isSkippedKind(kind))
+      .sort((a, b) => a.atMs - b.atMs);
     this.last = {
       causes: groupByCause(failures),
       grouped: failures.length,

@@ -3,7 +3,9 @@
  * `stats` in equal steps of time. Reads the journal of events once, a piece in each look, and then the lines that are added.
  * Keeps only the numbers.
  */
+
 import { parseObject } from "../core/json-object.ts";
+import { isSkippedKind } from "../core/skipped.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { statOf } from "../host/regular-file.ts";
 import { rotatedOf } from "../journal/rotated.ts";
@@ -190,9 +192,9 @@ export class SeriesReader {
       if (oldest !== undefined && this.reasons.size > REASONS_MAX) this.reasons.delete(oldest);
     }
     if (event !== "completed") return;
-    const reason = this.reasons.get(submission) ?? "unknown";
+    const reason = this.reasons.get(submission) ?? (typeof kind === "string" ? kind : "unknown");
     this.reasons.delete(submission);
-    if (status === "completed" || typeof atMs !== "number") return;
+    if (status === "completed" || isSkippedKind(kind) || typeof atMs !== "number") return;
     for (const name of SPAN_NAMES) {
       const { kinds, period } = this.spans[name];
       if (atMs < period.fromMs) continue;

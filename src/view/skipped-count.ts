@@ -80,8 +80,3 @@ function isSkipped(path: string): boolean {
     if (fd !== undefined) fs.closeSync(fd);
   }
 }
-
-/** The count of all tasks that have an error record. */
-export function allFailed({ failed, skipped }: { failed: Count; skipped: Count }): Count {
-  return { ...failed, count: failed.count + skipped.count };
-}

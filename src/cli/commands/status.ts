@@ -288,5 +288,8 @@ function metricsText(metrics: Record<string, unknown> | null): string | undefine
     return typeof ms === "number" ? [`${name} ${duration(ms)}`] : [];
   });
   const runTime = percentiles.length === 0 ? [] : [`run time ${percentiles.join(", ")}`];
-  return [`success ${Math.floor(rate * 1000) / 10} %`, ...runTime].join(", ");
+  return [
+    `success ${Math.floor(rate * 1000) / 10} % (without cancelled and skipped)`,
+    ...runTime,
+  ].join(", ");
 }

@@ -4,7 +4,6 @@ import { inert } from "../../text/inert.ts";
 import { logLine } from "../../text/log-line.ts";
 import { ago, countText, cut, paint, widthOf } from "../../text/render.ts";
 import type { Overview, RunningRow } from "../../view/overview.ts";
-import { allFailed } from "../../view/skipped-count.ts";
 import { bar, clock, countOf, type Look, money, sized, spread, timeOfDay } from "./cells.ts";
 import type { Frame } from "./frame.ts";
 import type { Row, Shown } from "./rows.ts";
@@ -110,8 +109,8 @@ function totalOf(overview: Overview | undefined, pane: number, list: readonly Ro
       return countOf({ ...waiting, count: waiting.count + ready + delayed + held });
     }
     case 2: {
-      if (failures.is_all || failures.grouped === 0) return countOf(allFailed(counts));
-      return `the latest ${countText(failures.grouped)} of ${countOf(allFailed(counts))}`;
+      if (failures.is_all || failures.grouped === 0) return countOf(counts.failed);
+      return `the latest ${countText(failures.grouped)} of ${countOf(counts.failed)}`;
     }
     default:
       return countText(list.length);

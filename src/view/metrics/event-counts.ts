@@ -38,7 +38,7 @@ export interface MetricsDocument {
   retries?: Record<string, number>;
   /** The last duplicate file; `t` in epoch ms. */
   last_duplicate: { task_id: string; t: number } | null;
-  /** The share of settled tasks that completed without a failed line; null before the first task has settled. */
+  /** The share of settled tasks, without cancelled and skipped ones, that completed without a failed line; null when there is none. */
   success_rate: number | null;
   duration_ms: {
     count: number;
@@ -121,7 +121,8 @@ export class EventCounts {
 
   /** @param badCount lines after the old document that are not records */
   document(nowWallMs: number, place: JournalPlace, badCount: number): MetricsDocument {
-    const settled = this.completed + this.failed;
+    // What a person has cancelled says nothing about success.
+    const settled = this.completed + this.failed - (this.failures["cancelled"] ?? 0);
     const of = (name: string): number => this.events[name] ?? 0;
     return {
       updated_at: new Date(nowWallMs).toISOString(),
@@ -140,7 +141,7 @@ export class EventCounts {
       failures: this.failures,
       retries: this.retries,
       last_duplicate: this.lastDuplicate,
-      success_rate: settled === 0 ? null : (this.completed - this.withFailedLines) / settled,
+      success_rate: settled <= 0 ? null : (this.completed - this.withFailedLines) / settled,
       duration_ms: {
         count: this.count,
         sum: this.sum,

@@ -19,13 +19,18 @@ export function chartBlocks(series: Series, name: SpanName): Block[] {
     to: pathWith("/", { over: one }),
     is_here: one === name,
   }));
-  const notes: [string, Cell][] = [];
+  const notes: [string, Cell][] = [
+    [
+      "what they count",
+      "each end in this time: a task that was retried may end twice. Failed means here and above: with cancelled tasks, without skipped ones",
+    ],
+  ];
   if (!isComplete) notes.push(["charts", "the journals are being read: more is to come"]);
   if (knownFromMs !== null && (points[0]?.from_ms ?? 0) < knownFromMs)
     notes.push(["the journals begin", timeOf(knownFromMs)]);
   return [
     { kind: "links", label: "time that the charts show", links },
-    ...(notes.length === 0 ? [] : [{ kind: "facts", facts: notes } as const]),
+    { kind: "facts", facts: notes },
     { kind: "charts", charts },
   ];
 }

@@ -3,7 +3,6 @@ import { countText, duration, safe } from "../../../text/render.ts";
 import type { MinuteCounts } from "../../../view/done-rate.ts";
 import type { Overview, RunningRow, WaitingGroup } from "../../../view/overview.ts";
 import type { Count } from "../../../view/scan.ts";
-import { allFailed } from "../../../view/skipped-count.ts";
 import { progressText } from "../../../view/task-progress.ts";
 import { actsOnPool, answersTo, retryThese } from "../buttons.ts";
 import {
@@ -96,7 +95,7 @@ function workersOf({ workers }: Overview): Block {
 }
 
 function countsOf({ counts, slots, minutes, run_time: time, cost }: Overview, disk: string): Block {
-  const { waiting, ready, delayed, held, running, elsewhere, done, failed } = counts;
+  const { waiting, ready, delayed, held, running, elsewhere, done, failed, skipped } = counts;
   const waits = { ...waiting, count: waiting.count + ready + delayed + held };
   const state = (text: string, name: string): Cell => ({
     text,
@@ -109,6 +108,7 @@ function countsOf({ counts, slots, minutes, run_time: time, cost }: Overview, di
     ...(elsewhere === 0 ? [] : [["at other machines", countText(elsewhere)] as [string, Cell]]),
     ["done", state(countOf(done), "done")],
     ["failed", state(countOf(failed), "failed")],
+    ...(skipped.count === 0 ? [] : [["skipped", countOf(skipped)] as [string, Cell]]),
     ["slots", `${countText(slots.busy)} of ${countText(slots.total)} busy`],
     ["last minute", minuteText(minutes)],
     [
@@ -161,7 +161,7 @@ function failuresOf({ failures, counts }: Overview): Block {
     kind: "table",
     title: isAll
       ? "Failed, by cause"
-      : `Failed, by cause (the latest ${countText(grouped)} of ${countOf(allFailed(counts))})`,
+      : `Failed, by cause (the latest ${countText(grouped)} of ${countOf(counts.failed)})`,
     columns: ["times", "kind", "error", "last", "tasks", "again"],
     rows: causes.map(({ count, kind, error, last_ms: lastMs, tasks }) => [
       countText(count),
