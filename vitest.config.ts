@@ -38,7 +38,7 @@ const SEARCHES = [
   "test/parts/run-limits/over-limit.test.ts",
   "test/parts/service/real-systemd.test.ts",
   "test/parts/doctor/{agents,night}.test.ts",
-  "test/parts/landing/{blame,builds-on,cheats,finishing,full-disk,histories,killed-git,kills,land,lost,overtaken,plan,proof,retention,review,review-by,ten}.test.ts",
+  "test/parts/landing/{batch,blame,builds-on,cheats,finishing,full-disk,histories,killed-git,kills,land,lost,overtaken,plan,proof,retention,review,review-by,ten}.test.ts",
   "test/parts/worktrees/{any-git,clean,continued,filters,killed-save,kills,unseen}.test.ts",
   "test/parts/top/terminal.test.ts",
   "test/parts/web/{acts,hostile,listen-on,read-only-disk}.test.ts",

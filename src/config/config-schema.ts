@@ -249,6 +249,9 @@ export const ConfigSchema = Settings(
     settle_ms: Ms(0, "a file that does not parse is refused after this long without a change"),
     grace_ms: Ms(0, "time from SIGTERM to SIGKILL"),
     until_grace_ms: Ms(0, "how long landings still start after the time of run --until"),
+    landing: Settings({
+      batch: Count(1, 100, "most works that are brought together and checked once as they land"),
+    }),
     timeout_ms: Ms(0, "longest run of a task without timeout_ms; 0 = no limit"),
     sweep_ms: Ms(10, "longest wait before all folders are scanned again"),
     output_bytes_max: Bytes(1024, "a run that writes more into its logs and its folder is stopped"),

@@ -147,6 +147,8 @@ export interface Settings extends Required<CallbackFields> {
   grace_ms: number;
   /** How long landings, reviews and fixes of completed work still start after the time of `run --until` (ms). */
   until_grace_ms: number;
+  /** At most so many works are brought together and checked once. 1: each work is checked alone. */
+  landing: { batch: number };
   /** Longest run of a task that sets no `timeout_ms` (ms); 0 = no limit. */
   timeout_ms: number;
   /** Longest time between two scans of all folders (ms). */
@@ -278,6 +280,7 @@ export const DEFAULT_SETTINGS: Settings = {
   settle_ms: 2000,
   grace_ms: 5000,
   until_grace_ms: 30 * 60 * 1000,
+  landing: { batch: 8 },
   timeout_ms: 0,
   sweep_ms: 2000,
   output_bytes_max: 1024 * 1024 * 1024,

@@ -3,6 +3,7 @@
  * the task settles. The others belong to its landing: each has one writer, and names the lease of its order.
  */
 import type { LandMode, WorkFacts } from "../core/landing.ts";
+import type { Failed } from "../core/outcome.ts";
 import { landingFileOf, landingsDir } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
 import { loadDocument, readDocument, replaceInTree } from "../host/documents.ts";
@@ -80,6 +81,20 @@ export interface ReviewVerdict {
   text: string;
 }
 
+/**
+ * The check of the work has failed while another landing brought it together. The landing that did so writes it, and the work's own
+ * landing takes it in place of a check, once.
+ */
+export interface LandingRed {
+  v: 1;
+  /** The lease of the order. */
+  lease: string;
+  /** The tip of the branch, and the commit on which it was checked. */
+  tip: string;
+  target: string;
+  failure: Failed;
+}
+
 /** Says that the landing of the order with this lease was submitted. */
 export interface LandingSent {
   v: 1;
@@ -90,6 +105,7 @@ interface LandingFiles {
   order: LandingOrder;
   state: LandingState;
   sent: LandingSent;
+  red: LandingRed;
   verdict: ReviewVerdict;
 }
 

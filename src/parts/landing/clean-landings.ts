@@ -26,7 +26,7 @@ import { readChecked } from "./landed-ref.ts";
 import { cleanProofs } from "./proof.ts";
 import { isThere } from "./submit-landing.ts";
 
-const FILES = ["state", "sent", "order"] as const;
+const FILES = ["state", "sent", "red", "order"] as const;
 
 export interface LandingsToClean {
   stateDir: string;

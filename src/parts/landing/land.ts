@@ -38,6 +38,16 @@ import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
 import { runSetup } from "../../worker/setup.ts";
 import { runVerify } from "../../worker/verify.ts";
 import { askReviewer } from "./ask-reviewer.ts";
+import {
+  findRed,
+  isWaiting,
+  type Layer,
+  matesOf,
+  noteRed,
+  type StackPlace,
+  stackUp,
+  takeRed,
+} from "./batch.ts";
 import { bringTogether, changedFiles, hasSameFiles } from "./bring-together.ts";
 import { cleanEnvironment, programsSince } from "./clean-environment.ts";
 import { type Checked, noteChecked, readChecked } from "./landed-ref.ts";
@@ -47,7 +57,15 @@ import { explainInTheWay, moveTarget, placeOfTarget } from "./move-target.ts";
 import { proofRefOf, writeProof } from "./proof.ts";
 import { type Change, lookAtChange, runChecks } from "./protect-check.ts";
 import { startOf } from "./review-packet.ts";
-import { canMend, fixOfSameFiles, mayMend, sendBack, submitFix, type Unfit } from "./send-back.ts";
+import {
+  canMend,
+  fixesOf,
+  mayMend,
+  othersOf,
+  sendBack,
+  submitFix,
+  type Unfit,
+} from "./send-back.ts";
 import {
   conflictText,
   heldText,
@@ -172,60 +190,137 @@ export class Landing {
     repository: Repository,
     tip: string,
   ): Promise<AttemptOutcome> {
-    const { target, base } = order;
-    const { stop } = this.assigned.assignment;
     for (let round = 1; round <= ROUNDS_MAX; round++) {
-      this.endGitAtStop();
-      const from = (await commitOf(atCommonDir(repository), `refs/heads/${target}`)) ?? base;
-      // Asked before the check of the work, because that may take long.
-      const first = await placeOfTarget(repository, order);
-      if (first.kind === "busy") return this.wait(order, first.why);
-      const worktree = await makeCleanCheckout(repository, landingPathOf(order), tip);
-      const together = await bringTogether(repository, worktree, {
-        id: order.task_id,
-        base,
-        tip,
-        target: from,
-      });
-      if (together.kind === "conflict" && (await hasSameFiles(repository, base, tip, from)))
-        return this.landed(order, repository, { commit: from, tip });
-      if (together.kind === "conflict")
-        return this.refuse(order, conflictText(order, together.files), together.text, {
-          cause: "work",
-          target: from,
-          files: together.files,
-        });
-      const changed = await changedFiles(repository, from, together.commit);
-      const other = fixOfSameFiles(this.tools.tree, this.tools.trays, order, changed);
-      if (other !== undefined)
-        return this.wait(order, `${other} mends other work on the same files`, other);
-      const inTheWay = await explainInTheWay(repository, order, first, from, together.commit);
-      if (inTheWay !== undefined) return this.wait(order, inTheWay);
-      const unreviewed = await this.review(order, repository, tip, from);
-      if (unreviewed !== undefined) return unreviewed;
-      const { commit } = together;
-      const guarded = await lookAtChange(repository, order, from, commit);
-      const held = this.holdProtected(order, tip, guarded.changed);
-      if (held !== undefined) return held;
-      const red = await this.check(order, repository, worktree, { from, commit, guarded });
-      this.endGitAtStop();
-      // A check that was ended by a signal says nothing about the work, so it is tried again.
-      if (red?.kind === "failed" && red.failure === "verify" && red.signal === null)
-        return this.refuse(order, redText(order, red.message), red.lastWords, {
-          cause: "work",
-          target: from,
-        });
-      if (red !== undefined) return red;
-      if (stop.reason !== undefined) return stoppedOutcome(stop.reason, 0);
-      await noteChecked(repository, order, { commit, tip, onto: from });
-      const place = await placeOfTarget(repository, order);
-      if (place.kind === "busy") return this.wait(order, place.why);
-      const moved = await moveTarget(repository, order, place, from, together.commit);
-      if (moved.kind === "busy") return this.wait(order, moved.why);
-      if (moved.kind === "moved")
-        return this.landed(order, repository, { commit, tip, onto: from });
+      const outcome = await this.bringInOnce(order, repository, tip);
+      if (outcome !== undefined) return outcome;
     }
-    return this.wait(order, `${target} moved ${ROUNDS_MAX} times while the work was checked`);
+    return this.wait(order, `${order.target} moved ${ROUNDS_MAX} times while the work was checked`);
+  }
+
+  /** @returns undefined when it must begin again, because the target has moved */
+  private async bringInOnce(
+    order: LandingOrder,
+    repository: Repository,
+    tip: string,
+  ): Promise<AttemptOutcome | undefined> {
+    const { task_id: id, target, base } = order;
+    const { tree, trays } = this.tools;
+    this.endGitAtStop();
+    const from = (await commitOf(atCommonDir(repository), `refs/heads/${target}`)) ?? base;
+    // Asked before the check of the work, because that may take long.
+    const place = await placeOfTarget(repository, order);
+    if (place.kind === "busy") return this.wait(order, place.why);
+    const path = landingPathOf(order);
+    const worktree = await makeCleanCheckout(repository, path, tip);
+    const together = await bringTogether(repository, worktree, { id, base, tip, target: from });
+    if (together.kind === "conflict" && (await hasSameFiles(repository, base, tip, from)))
+      return this.landed(order, repository, { commit: from, tip });
+    if (together.kind === "conflict")
+      return this.refuse(order, conflictText(order, together.files), together.text, {
+        cause: "work",
+        target: from,
+        files: together.files,
+      });
+    const { commit } = together;
+    const others = othersOf(tree, order);
+    const mendedBy = fixesOf(tree, trays, others);
+    const other = mendedBy(await changedFiles(repository, from, commit));
+    if (other !== undefined)
+      return this.wait(order, `${other} mends other work on the same files`, other);
+    const inTheWay = await explainInTheWay(repository, order, place, from, commit);
+    if (inTheWay !== undefined) return this.wait(order, inTheWay);
+    const unreviewed = await this.review(order, repository, tip, from);
+    if (unreviewed !== undefined) return unreviewed;
+    const { changed, added } = await lookAtChange(repository, order, from, commit);
+    const held = this.holdProtected(order, tip, changed);
+    if (held !== undefined) return held;
+    const red = takeRed(tree, order, { tip, target: from });
+    if (red !== undefined) return this.refuseRed(order, from, red);
+    const own: Layer = { order, tip, commit, added };
+    const mates = changed.length === 0 ? this.matesOf(order, others) : [];
+    const at = { repository, path, from, target: place };
+    const { batch } = this.tools.settings.landing;
+    const stack = mates.length === 0 ? [own] : await stackUp(at, own, mates, batch, mendedBy);
+    return this.checkAndMove(at, stack, worktree);
+  }
+
+  /**
+   * Work that waits and may be checked together with this one. There is none for work that is tried again, so that it costs the others no
+   * check; for work without a check; and for work that a reviewer or a person has accepted, or that must be red before.
+   */
+  private matesOf(order: LandingOrder, others: readonly LandingOrder[]): LandingOrder[] {
+    const { checks, review_by: reviewer, prove, began_ms: began = 0 } = order;
+    const { tree, trays } = this.tools;
+    const isAccepted = stateOf(tree.dir, order).accepted_files !== undefined;
+    const { attempt } = this.assigned.assignment;
+    if (attempt > 1 || checks.verify === undefined || reviewer !== undefined) return [];
+    if (prove !== undefined || isAccepted) return [];
+    const mates = matesOf(tree, trays, order, others);
+    // Programs that changed after this work began, or after later work, are found by its own check.
+    return mates.filter(
+      (mate) => (mate.began_ms ?? 0) >= began || this.freshPrograms(mate).length === 0,
+    );
+  }
+
+  /**
+   * Checks the stack, and moves the target to the highest layer that was checked and is green. The first layer is this landing's own.
+   * @returns undefined when it must begin again
+   */
+  private async checkAndMove(
+    { repository, path, from }: StackPlace,
+    stack: readonly Layer[],
+    worktree: CleanCheckout,
+  ): Promise<AttemptOutcome | undefined> {
+    const { tree, trays } = this.tools;
+    const { stop } = this.assigned.assignment;
+    const [{ order }] = stack as [Layer];
+    const { green, red } = await findRed(stack.length, async (count) => {
+      this.endGitAtStop();
+      const layers = stack.slice(0, count);
+      const commit = layers.at(-1)?.commit ?? from;
+      const guarded = { changed: [], added: layers.flatMap(({ added }) => added) };
+      // What an earlier check or a conflict has left there must not decide.
+      const isFresh = stack.length === 1;
+      const at = isFresh ? worktree : await makeCleanCheckout(repository, path, commit);
+      return this.check(order, repository, at, { from, commit, guarded });
+    });
+    this.endGitAtStop();
+    if (red !== undefined && green === 0) return this.refuseRed(order, from, red);
+    if (stop.reason !== undefined) return stoppedOutcome(stop.reason, 0);
+    const layers = stack.slice(0, green);
+    const to = layers.at(-1)?.commit ?? from;
+    const [above] = stack.slice(green);
+    if (above !== undefined && red !== undefined) noteRed(tree, above, to, red);
+    // A person may have cancelled one of them.
+    if (!layers.every((layer) => layer.order === order || isWaiting(trays, layer.order)))
+      return undefined;
+    const ids = layers.map((layer) => layer.order.task_id);
+    const checkedOf = ({ order: { task_id }, tip }: Layer): Checked => ({
+      commit: to,
+      tip,
+      onto: from,
+      mates: ids.filter((id) => id !== task_id),
+    });
+    for (const layer of layers) await noteChecked(repository, layer.order, checkedOf(layer));
+    const place = await placeOfTarget(repository, order);
+    if (place.kind === "busy") return this.wait(order, place.why);
+    const moved = await moveTarget(repository, order, place, from, to);
+    if (moved.kind === "busy") return this.wait(order, moved.why);
+    if (moved.kind === "elsewhere") return undefined;
+    return this.landed(order, repository, checkedOf(stack[0] as Layer));
+  }
+
+  private refuseRed(
+    order: LandingOrder,
+    target: string,
+    red: AttemptOutcome,
+  ): AttemptOutcome | Promise<AttemptOutcome> {
+    // A check that was ended by a signal says nothing about the work, so it is tried again.
+    if (red.kind !== "failed" || red.failure !== "verify" || red.signal !== null) return red;
+    return this.refuse(order, redText(order, red.message), red.lastWords, {
+      cause: "work",
+      target,
+    });
   }
 
   /** A program that runs listens to the stop itself, and leaves no listener. */
@@ -280,14 +375,11 @@ export class Landing {
     worktree: CleanCheckout,
     change: Change,
   ): Promise<AttemptOutcome | undefined> {
-    const { checks, prefix, verify_from: isClean } = order;
+    const { checks, prefix } = order;
     if (checks.verify === undefined) return undefined;
     const { agent } = this.assigned;
-    const { runDir, stateDir } = this.assigned.assignment;
-    const places = [stateDir, dirname(order.worktree), dirname(order.repository)];
-    const env = isClean === undefined ? {} : cleanEnvironment(process.env, runDir, places);
-    const fresh =
-      isClean === undefined ? [] : programsSince(env["PATH"] ?? "", order.began_ms ?? 0);
+    const env = this.environmentOf(order);
+    const fresh = this.freshPrograms(order);
     const { accepted_files: accepted } = stateOf(this.tools.tree.dir, order);
     if (fresh.length > 0 && accepted === undefined) return forPerson(programsText(order, fresh));
     const workspace = { cwd: join(worktree.path, prefix), env };
@@ -309,6 +401,22 @@ export class Landing {
     } finally {
       this.tell(order.repository, await endRun(order.repository, run));
     }
+  }
+
+  private environmentOf({
+    worktree,
+    repository,
+    verify_from: isClean,
+  }: LandingOrder): Record<string, string> {
+    const { runDir, stateDir } = this.assigned.assignment;
+    const places = [stateDir, dirname(worktree), dirname(repository)];
+    return isClean === undefined ? {} : cleanEnvironment(process.env, runDir, places);
+  }
+
+  /** Programs that a clean check would run, and that have changed since the work began. */
+  private freshPrograms(order: LandingOrder): string[] {
+    if (order.verify_from === undefined) return [];
+    return programsSince(this.environmentOf(order)["PATH"] ?? "", order.began_ms ?? 0);
   }
 
   private tell(commonDir: string, found: readonly SettingsChange[]): void {
@@ -353,7 +461,7 @@ export class Landing {
     checked: Checked,
   ): Promise<AttemptOutcome> {
     const { task_id, target, checks } = order;
-    const { commit, tip } = checked;
+    const { commit, tip, mates = [] } = checked;
     if ((await readChecked(repository, order)) === undefined)
       await noteChecked(repository, order, checked);
     const { tree, trays } = this.tools;
@@ -362,11 +470,13 @@ export class Landing {
     const spaces = await this.tools.loadWorkspaces?.(this.tools);
     const reasons = (await spaces?.release(order, tip)) ?? [];
     const stays = reasons.length === 0 ? "" : `; the worktree of ${task_id} stays: ${reasons[0]}`;
+    const others = mates.length === 0 ? "" : `, checked together with ${mates.join(", ")}`;
+    const how = checks.verify === undefined ? ", unchecked" : others;
     return success(
       order,
       "landed",
       commit,
-      `landed on ${target} as ${commit.slice(0, 12)}${checks.verify === undefined ? ", unchecked" : ""}${stays}`,
+      `landed on ${target} as ${commit.slice(0, 12)}${how}${stays}`,
     );
   }
 

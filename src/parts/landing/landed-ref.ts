@@ -14,6 +14,8 @@ export interface Checked {
   tip: string;
   /** The commit of the target on which it was brought. Missing in notes of earlier versions, and for work that the target had already. */
   onto?: string;
+  /** The tasks whose work was checked with it. Left out for none. */
+  mates?: readonly string[];
 }
 
 const nameOf = ({ refs }: Pick<LandingOrder, "refs">): string => `${refs}landing`;
@@ -28,20 +30,27 @@ export async function readChecked(
   const [, commit] = /^commit ([0-9a-f]+)$/m.exec(text) ?? [];
   const [, tip] = /^tip ([0-9a-f]+)$/m.exec(text) ?? [];
   const [, onto] = /^onto ([0-9a-f]+)$/m.exec(text) ?? [];
+  const mates = /^with (.+)$/m.exec(text)?.[1]?.split(" ");
   return commit === undefined || tip === undefined
     ? undefined
-    : { commit, tip, ...compact({ onto }) };
+    : { commit, tip, ...compact({ onto, mates }) };
 }
 
 export async function noteChecked(
   repository: Repository,
   order: LandingOrder,
-  { commit, tip, onto }: Checked,
+  { commit, tip, onto, mates = [] }: Checked,
 ): Promise<void> {
   const [before] = await listRefs(repository, nameOf(order));
   const call = atCommonDir(repository);
   const parents = new Set([commit, tip, ...(before === undefined ? [] : [before.commit])]);
-  const input = `Landing of ${order.task_id} on ${order.target}\n\ncommit ${commit}\ntip ${tip}\n${onto === undefined ? "" : `onto ${onto}\n`}`;
+  const facts = [
+    `commit ${commit}`,
+    `tip ${tip}`,
+    ...(onto === undefined ? [] : [`onto ${onto}`]),
+    ...(mates.length === 0 ? [] : [`with ${mates.join(" ")}`]),
+  ];
+  const input = `Landing of ${order.task_id} on ${order.target}\n\n${facts.join("\n")}\n`;
   const named = [...parents].flatMap((one) => ["-p", one]);
   const made = await gitText({ ...call, input }, "commit-tree", `${commit}^{tree}`, ...named);
   await askGit(call, "update-ref", nameOf(order), made, before?.commit ?? "");

@@ -40,6 +40,8 @@ export interface Proof {
     branch: { base: string; tip: string };
     /** The commit of the target on which the work was brought. */
     onto: string;
+    /** The tasks whose work is part of the same change, because it was checked together. Left out for none. */
+    together_with?: readonly string[];
     /** SHA-256 of what `git diff-tree -r --raw -z --no-renames --no-abbrev ONTO COMMIT` prints. */
     diff_sha256: string;
     /** Where in the repository the check runs; "" at the top. */
@@ -100,7 +102,7 @@ async function makeProof(
   }: { tree: StateTree; trays: Trays; checked: Checked; nowMs: number },
 ): Promise<Proof> {
   const { task_id, title, prompt, agent, base, target, prefix, lease, checks } = order;
-  const { commit, tip, onto = base } = checked;
+  const { commit, tip, onto = base, mates } = checked;
   const { verify, setup = [] } = checks;
   const { protect = [], verify_from: from = "work", prove } = order;
   const guarded = await lookAtChange(repository, order, onto, commit);
@@ -117,6 +119,7 @@ async function makeProof(
       task: { id: task_id, title, prompt, agent },
       branch: { base, tip },
       onto,
+      ...(mates === undefined || mates.length === 0 ? {} : { together_with: mates }),
       diff_sha256: await diffHash(repository, onto, commit),
       directory: prefix,
       check:

@@ -135,25 +135,35 @@ function giveTo(
   return giveSession(tree.dir, given, last, true);
 }
 
+/** The orders of other work for the same target. */
+export function othersOf(
+  { dir }: StateTree,
+  { task_id, repository, target }: LandingOrder,
+): LandingOrder[] {
+  return listOrders(dir).flatMap((id) => {
+    const other = id === task_id ? undefined : readLanding(dir, id, "order");
+    return other?.repository === repository && other.target === target ? [other] : [];
+  });
+}
+
 /**
- * The fix of other work for the same target that changes one of these files, and that runs or is about to. If this work landed first,
- * that fix would be in conflict again.
+ * Finds the fix of other work that changes one of some files, and that runs or is about to. If work on these files landed first, that fix
+ * would be in conflict again.
  */
-export function fixOfSameFiles(
+export function fixesOf(
   tree: StateTree,
   trays: Trays,
-  { task_id, repository, target }: LandingOrder,
-  files: readonly string[],
-): string | undefined {
-  const own = new Set(files);
-  for (const id of listOrders(tree.dir)) {
-    const other = id === task_id ? undefined : readLanding(tree.dir, id, "order");
-    if (other?.repository !== repository || other.target !== target) continue;
+  others: readonly LandingOrder[],
+): (files: readonly string[]) => string | undefined {
+  const fixes = others.flatMap((other) => {
     const { fix } = stateOf(tree.dir, other);
-    if (fix?.files?.some((file) => own.has(file)) !== true) continue;
-    // One that waits at a gate may wait for hours.
-    const stage = findInProcessing(trays, fix.id)?.name?.stage;
-    if (stage === "ready" || stage === "w") return fix.id;
-  }
-  return undefined;
+    return fix?.files === undefined ? [] : [{ id: fix.id, files: new Set(fix.files) }];
+  });
+  return (files) =>
+    fixes.find((fix) => {
+      if (!files.some((file) => fix.files.has(file))) return false;
+      // One that waits at a gate may wait for hours.
+      const stage = findInProcessing(trays, fix.id)?.name?.stage;
+      return stage === "ready" || stage === "w";
+    })?.id;
 }

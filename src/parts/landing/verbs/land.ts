@@ -5,7 +5,7 @@ import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
 import { waitForTasks } from "../../../cli/wait/wait-for-tasks.ts";
 import { landingIdOf, reviewIdOf } from "../../../core/landing.ts";
-import type { StateTree } from "../../../core/state-tree.ts";
+import { landingFileOf, type StateTree } from "../../../core/state-tree.ts";
 import { acceptSettings } from "../../../git/kept-settings.ts";
 import { deleteRefs, listRefs, makeRef } from "../../../git/refs.ts";
 import { atCommonDir, commitOf, isAncestor, openRepository } from "../../../git/repository.ts";
@@ -111,6 +111,7 @@ async function submitAgain(
       ...files,
     };
     writeLanding(tree.dir, id, "state", now);
+    fs.rmSync(landingFileOf(tree.dir, id, "red"), { force: true });
   }
   await submitLanding(trays, order);
   writeLanding(tree.dir, id, "sent", { v: 1, lease });

@@ -117,6 +117,8 @@ function print(ctx: Pick<Context, "out">, proof: Proof, differences: string[] | 
     "landed",
     `${commitOfProof(proof).slice(0, 12)} on ${subject[0].name}, after ${onto.slice(0, 12)}`,
   );
+  const { together_with: mates = [] } = predicate;
+  if (mates.length > 0) row("with", mates.join(", "));
   if (check === null) row("check", "none: it landed unchecked");
   else {
     const where = check.from === "target" ? ", in a clean place" : "";
