@@ -22,8 +22,15 @@ export interface Change {
 /** Landings do without their check. */
 export const UNCHECKED: Change = {
   file: "dist/worker/land.cjs",
-  from: "const red = await this.check(order, worktree);",
-  to: "const red = undefined;",
+  from: "return this.check(order, repository, at, { from, commit, guarded });",
+  to: "return undefined;",
+};
+
+/** The whole stack lands, although only its lower part is green. */
+export const WHOLE_STACK: Change = {
+  file: "dist/worker/land.cjs",
+  from: "const layers = stack.slice(0, green);",
+  to: "const layers = stack;",
 };
 
 /** Copies the build and changes the copy. @returns its launcher */

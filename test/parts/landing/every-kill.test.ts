@@ -10,6 +10,12 @@ test("git, or what has called it, is killed at each call of a landing", async ()
   expect(calls).toBeGreaterThan(20);
 }, 3_600_000);
 
+test("git, or what has called it, is killed at each call of landings that are checked together", async () => {
+  const { kills, calls } = await walkAll((kill) => walkLanding(kill, { hasMates: true }));
+  process.stderr.write(`landings together: ${kills} kills at ${calls} calls of git\n`);
+  expect(calls).toBeGreaterThan(60);
+}, 7_200_000);
+
 test("killed once at each kind of step of ten branches, seven land and three stay with a person", async () => {
   const killed = await landTenWithKills(1, 0);
   for (const step of [

@@ -1,17 +1,18 @@
 /** Samples of the walk over all git calls of a landing (`every-kill.test.ts` takes every call), and of the broken variants that it must notice. */
 import { expect, onTestFinished, test } from "vitest";
-import { breakBuild, brokenGit, UNCHECKED } from "../../support/broken.ts";
+import { breakBuild, brokenGit, UNCHECKED, WHOLE_STACK } from "../../support/broken.ts";
 import { sampleKills } from "../../support/every-kill.ts";
 import { sampleOf } from "../../support/walks.ts";
 import { walkLanding } from "./land-walk.ts";
 
 test.each([
-  ["a landing", false],
-  ["a landing that another agent reviews", true],
+  ["a landing", {}],
+  ["a landing that another agent reviews", { isReviewed: true }],
+  ["landings that are checked together, of which one is bad", { hasMates: true }],
 ])(
   "SIGKILL at a git call of %s loses nothing, and the next run finishes it",
-  async (_what, isReviewed) => {
-    await sampleKills((kill) => walkLanding(kill, { isReviewed }));
+  async (_what, options) => {
+    await sampleKills((kill) => walkLanding(kill, options));
   },
 );
 
@@ -21,6 +22,13 @@ const CONTROLS: Readonly<Record<string, () => Promise<void>>> = {
   "work that lands without its check": () =>
     expect(
       walkLanding("count", { launcher: breakBuild(onTestFinished, UNCHECKED) }),
+    ).rejects.toThrow(),
+  "a stack that lands whole, although only its lower part is green": () =>
+    expect(
+      walkLanding("count", {
+        launcher: breakBuild(onTestFinished, WHOLE_STACK),
+        hasMates: true,
+      }),
     ).rejects.toThrow(),
   "commits of a branch that go when it was rebased": () =>
     expect(walkLanding("count", { broken: brokenGit("landing") })).rejects.toThrow(/lost objects/),

@@ -22,8 +22,9 @@ const TARGET = "mailchute/integration";
 /** Notes the commit that it sees, and passes it. */
 const REVIEWER = `agents: [{name: rev, kind: exec, program: sh, args: [-ec, '${GIT} rev-parse HEAD >> "$WALK/reviewed"; echo "<result>{\\"verdict\\": \\"pass\\"}</result>"']}]\n`;
 
-/** Notes the tree that it sees, which nothing but its commit has. While the first landing is checked, a person commits on the target. */
+/** Notes the tree that it sees and likes, which nothing but its commit has. While the first landing is checked, a person commits on the target. */
 const CHECK = `
+case $PWD in */.landing/*) test ! -e bad.txt || exit 3 ;; esac
 ${GIT} rev-parse "HEAD^{tree}" >> "$WALK/checked"
 case $PWD in */.landing/*) ;; *) exit 0 ;; esac
 mkdir "$WALK/moved" 2>/dev/null || exit 0
@@ -38,7 +39,15 @@ echo "$new" > "$WALK/person"
 export interface LandWalkOptions extends WalkOptions {
   /** Another agent has to pass it: calls of the review count, too. */
   isReviewed?: boolean;
+  /** Two other works wait with it: a good one, and one whose check is red. */
+  hasMates?: boolean;
 }
+
+/** The tasks beside a, and their files. */
+const MATES = [
+  ["b", "b.txt"],
+  ["c", "bad.txt"],
+] as const;
 
 interface Start {
   place: Place;
@@ -52,7 +61,8 @@ interface Start {
 const starts = new Prepared((key) => prepare(JSON.parse(key) as LandWalkOptions));
 
 /** A task has ended on its branch, and a person says that it is to land. */
-async function prepare({ isReviewed, broken, launcher }: LandWalkOptions): Promise<Start> {
+async function prepare(options: LandWalkOptions): Promise<Start> {
+  const { isReviewed, hasMates, broken, launcher } = options;
   const config = `env_allow: [WALK]\n${isReviewed === true ? REVIEWER : ""}`;
   const place = newPlace(config, launcher === undefined ? {} : { launcher });
   const { pool, repo, env, worktree } = place;
@@ -66,11 +76,14 @@ async function prepare({ isReviewed, broken, launcher }: LandWalkOptions): Promi
   const script = "echo one > a.txt; commit; echo two >> a.txt; commit; echo three > left.txt";
   const land = { land: "branch", verify: ["sh", "-c", CHECK], max_attempts: 10 };
   pool.drop("a", inWorktree(script, isReviewed === true ? { ...land, review_by: "rev" } : land));
+  const mates = hasMates === true ? MATES : [];
+  for (const [id, file] of mates) pool.drop(id, inWorktree(`echo ${id} > ${file}; commit`, land));
   await pool.spawn(["run", "--drain"]).ended;
   const tip = repo.git("rev-parse", "mailchute/a");
-  const held = heldObjects(repo, worktree("a"));
+  const ids = ["a", ...mates.map(([id]) => id)];
+  const held = ids.flatMap((id) => heldObjects(repo, worktree(id)));
   fs.rmSync(join(walk, "checked"));
-  expect((await pool.run(["land", "a"])).code).toBe(0);
+  for (const id of ids) expect((await pool.run(["land", id])).code).toBe(0);
   return { place, git, walk, old, tip, held };
 }
 
@@ -79,7 +92,7 @@ export async function walkLanding(
   options: LandWalkOptions = {},
 ): Promise<GitCallMade[]> {
   return starts.use(JSON.stringify(options), (start) =>
-    walkFrom(start, kill, options.isReviewed === true),
+    walkFrom(start, kill, options.isReviewed === true, options.hasMates === true),
   );
 }
 
@@ -87,31 +100,39 @@ async function walkFrom(
   { place, git, walk, old, tip, held }: Start,
   kill: GitKill | "count" | "steps",
   isReviewed: boolean,
+  hasMates: boolean,
 ): Promise<GitCallMade[]> {
   const { pool, repo } = place;
   if (kill === "steps") git.countSteps();
   else git.arm(kill === "count" ? [] : [kill]);
   const targets = await drain(place);
   git.disarm();
-  expect(pool.errors()).toEqual([]);
-  expect((await pool.result("a.land")).output).toMatchObject({ landing: "landed", task_id: "a" });
+  const failed = pool.errors().map(({ task_id: id }) => id);
+  expect(failed).toEqual(hasMates ? ["c.land"] : []);
+  for (const id of hasMates ? ["a", "b"] : ["a"])
+    expect((await pool.result(`${id}.land`)).output).toMatchObject({ landing: "landed" });
 
   const person = fs.readFileSync(join(walk, "person"), "utf8").trim();
   const now = repo.git("rev-parse", TARGET);
-  for (const one of targets) expect([old, person, now]).toContain(one);
+  // With other works it moves more than once.
+  if (!hasMates) for (const one of targets) expect([old, person, now]).toContain(one);
   // Once: each change is one commit on top of what was there.
   const subjects = repo.git("log", "--format=%s", "--reverse", `${old}..${now}`).split("\n");
-  expect(subjects.slice(0, 3)).toEqual(["of a person", "work", "work"]);
-  expect(subjects).toHaveLength(4);
+  expect(subjects[0]).toBe("of a person");
+  expect(subjects.filter((one) => one === "work")).toHaveLength(hasMates ? 3 : 2);
+  expect(subjects).toHaveLength(hasMates ? 5 : 4);
+  if (hasMates) expect(repo.git("show", `${now}:b.txt`)).toBe("b");
   expect(repo.git("merge-base", person, now), "a person's commit").toBe(person);
   expect(repo.git("show", `${now}:a.txt`)).toBe("one\ntwo");
   expect(repo.git("show", `${now}:left.txt`)).toBe("three");
   const checked = fs.readFileSync(join(walk, "checked"), "utf8").split("\n");
-  expect(checked, "checked trees").toContain(repo.git("rev-parse", `${now}^{tree}`));
+  for (const one of [...targets, now].filter((commit) => ![old, person].includes(commit)))
+    expect(checked, "checked trees").toContain(repo.git("rev-parse", `${one}^{tree}`));
   if (isReviewed) checkReviews(place, walk, tip, kill);
   // Nothing of ours is left, and what the branch had is kept although it was rebased.
-  expect(repo.git("worktree", "list").split("\n")).toHaveLength(1);
-  expect(repo.git("for-each-ref", "--format=%(refname)", "refs/heads/mailchute/a")).toBe("");
+  expect(repo.git("worktree", "list").split("\n")).toHaveLength(hasMates ? 2 : 1);
+  const gone = ["refs/heads/mailchute/a", "refs/heads/mailchute/b"];
+  expect(repo.git("for-each-ref", "--format=%(refname)", ...gone)).toBe("");
   expect(lostObjects(repo, held), "lost objects").toEqual([]);
   expect(repo.git("fsck", "--connectivity-only", "--no-dangling")).toBe("");
   expect(repo.git("status", "--porcelain")).toBe("");

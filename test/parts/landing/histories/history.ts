@@ -32,6 +32,8 @@ export interface HistoryResult {
   starts: number;
   /** Steps of the target that were landings. */
   landed: number;
+  /** Landings of work that was checked together with other work. */
+  together: number;
 }
 
 interface World {
@@ -61,6 +63,9 @@ export async function playHistory(seed: number, options: HistoryOptions): Promis
     kills: world.git.calls().filter(({ isKilled }) => isKilled).length,
     starts: world.starts,
     landed: pool.results().filter(({ output }) => isLanded(output)).length,
+    together: pool
+      .results()
+      .filter(({ verdict_reason: why }) => String(why).includes("checked together with")).length,
   };
 }
 
@@ -91,6 +96,7 @@ agents: [{name: coder, kind: exec, program: sh, args: [${JSON.stringify(fixture(
   });
   const git = countingGit(join(pool.dir, "counted"), env, brokenGit);
   writePlan(plan, notes);
+  if (plan.gather > 0) fs.writeFileSync(join(notes, "gather"), `${plan.gather} ${pool.inbox}\n`);
   if (plan.kills.length > 0) git.arm(plan.kills.map(({ call, ...how }) => ({ at: call, ...how })));
   const gitEnvironment = { ...process.env, ...GIT_ENVIRONMENT };
   const { state } = pool;

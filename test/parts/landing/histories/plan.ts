@@ -37,6 +37,8 @@ export interface HistoryPlan {
   movesAtMs: number[];
   /** Checks that a signal ends. */
   signals: number[];
+  /** The first checks of landings wait until so many other landings wait, so that the next ones are checked together; 0: they do not. */
+  gather: number;
 }
 
 const SHARED = ["shared-0.txt", "shared-1.txt"] as const;
@@ -47,7 +49,8 @@ export function planOf(seed: number): HistoryPlan {
   const chance = (share: number): boolean => random() < share;
   const target = random.pick(["mailchute/integration", "mailchute/integration", "release", "main"]);
   const isCheckedOut = target === "main";
-  const many = chance(0.1) ? 4 : 2 + random.below(2);
+  const isGathered = chance(0.5);
+  const many = (chance(0.1) ? 4 : 2 + random.below(2)) + (isGathered ? 1 : 0);
   const tasks = Array.from({ length: many }, (_, index) => planTask(`t${index}`, random));
   const times = (most: number, below: number): number[] =>
     Array.from({ length: random.below(most + 1) }, () => random.below(below));
@@ -65,6 +68,7 @@ export function planOf(seed: number): HistoryPlan {
     })),
     movesAtMs: times(2, 1500),
     signals: chance(0.1) ? times(1, many).map((check) => 1 + check) : [],
+    gather: isGathered ? many - 1 : 0,
   };
 }
 

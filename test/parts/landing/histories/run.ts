@@ -3,7 +3,7 @@
  * `--seed S --runs 1` plays the same plan again.
  */
 import { parseArgs } from "node:util";
-import { breakBuild, brokenGit, UNCHECKED } from "../../../support/broken.ts";
+import { breakBuild, brokenGit, UNCHECKED, WHOLE_STACK } from "../../../support/broken.ts";
 import type { OnEnd } from "../../../support/temp-dir.ts";
 import { type HistoryOptions, type HistoryResult, playHistory } from "./history.ts";
 
@@ -20,6 +20,11 @@ const CONTROLS: readonly {
     name: "unchecked",
     sign: /^target: .*not checked/,
     options: (onEnd) => ({ launcher: breakBuild(onEnd, UNCHECKED) }),
+  },
+  {
+    name: "whole-stack",
+    sign: /^target: .*not checked/,
+    options: (onEnd) => ({ launcher: breakBuild(onEnd, WHOLE_STACK) }),
   },
 ];
 const CONTROL_TRIES_MAX = 40;
@@ -41,7 +46,7 @@ export async function main(args: readonly string[]): Promise<number> {
   console.log(`seed ${seed}`);
   if (values.controls) return runControls(seed);
   const untilMs = performance.now() + Number(values.seconds) * 1000;
-  const total = { histories: 0, kills: 0, starts: 0, landed: 0, failed: 0 };
+  const total = { histories: 0, kills: 0, starts: 0, landed: 0, together: 0, failed: 0 };
   let next = 0;
   const playNext = async (): Promise<void> => {
     while (next < Number(values.runs) && performance.now() < untilMs) {
@@ -51,6 +56,7 @@ export async function main(args: readonly string[]): Promise<number> {
       total.kills += result.kills;
       total.starts += result.starts;
       total.landed += result.landed;
+      total.together += result.together;
       if (result.problems.length > 0) total.failed++;
       for (const problem of result.problems)
         console.log(`PROBLEM with --seed ${one} --runs 1: ${problem} (kept in ${result.dir})`);
@@ -58,9 +64,9 @@ export async function main(args: readonly string[]): Promise<number> {
     }
   };
   await Promise.all(Array.from({ length: Number(values.jobs) }, playNext));
-  const { histories, kills, starts, landed, failed } = total;
+  const { histories, kills, starts, landed, together, failed } = total;
   console.log(
-    `${histories} histories, ${landed} landings, ${kills} kills at calls of git, ${starts} starts, ${failed} failed`,
+    `${histories} histories, ${landed} landings (${together} of them together), ${kills} kills at calls of git, ${starts} starts, ${failed} failed`,
   );
   return failed === 0 ? 0 : 1;
 }
