@@ -8,6 +8,7 @@ import { recordSettled } from "../../src/journal/settled.ts";
 import { Telemetry } from "../../src/journal/telemetry.ts";
 import { newPool } from "../support/pool.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 type Line = Record<string, unknown>;
 
@@ -46,6 +47,31 @@ it("all lines of tasks that run, fail, are tried again, are skipped and are canc
   const titles = new Map(selected.map((line) => [line["task_id"], line["title"]]));
   expect(titles.get("well")).toBe(`${"\u{1f680}".repeat(79)}x`);
   expect(titles.get("plain")).toBeUndefined();
+});
+
+it("lines of runs that are put back or lose their worker name the group, too", async () => {
+  const pool = newPool({ config: "workers: 1\n" });
+  const run = await pool.start();
+  pool.drop("long", {
+    group: "gpu",
+    exec: ["sh", "-c", "test -e done || sleep 1000"],
+    cwd: pool.dir,
+  });
+  const claims = (): string[] => fs.readdirSync(pool.processing).filter((n) => n.includes("~w"));
+  const events = (): Line[] => linesOf(join(pool.state, "analytics", "supervisor_lifecycle.jsonl"));
+  const started = (): number => namesIn(events()).filter((name) => name === "started").length;
+  await waitFor(() => claims().length === 1 && started() === 1, { what: "the first run" });
+  expect((await pool.run(["cancel", "--requeue", "long"])).code).toBe(0);
+  await waitFor(() => claims().length === 1 && started() === 2, { what: "the second run" });
+  const [worker] = JSON.parse((await pool.run(["status", "--json"])).stdout).workers;
+  process.kill(worker.pid, "SIGKILL");
+  fs.writeFileSync(join(pool.dir, "done"), "");
+  await pool.result("long");
+  await pool.stop();
+  expect(run.stderr()).toContain("ended");
+  const told = [...events(), ...linesOf(join(pool.state, "supervisor_leases.jsonl"))];
+  for (const name of ["cancelled", "reclaimed"]) expect(namesIn(told)).toContain(name);
+  expect(withoutGroup(told)).toEqual([]);
 });
 
 describe("a line that follows one of the same run", () => {

@@ -108,6 +108,17 @@ export function readClaim(trays: Trays, claim: Claim): DecodedTask {
   return decodeTask(readBytes(trays, claim), claim.name.id, claim.path);
 }
 
+/** The task, or undefined when the file holds none. A disk error proves nothing, so it is thrown. */
+export function readClaimIfThere(trays: Trays, claim: Claim): DecodedTask | undefined {
+  if (claim.name.isBatch === true) return undefined;
+  try {
+    return readClaim(trays, claim);
+  } catch (error) {
+    if (error instanceof ErrInvalidTask || systemCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
 /**
  * The bytes of a claimed file. @throws ErrInvalidTask when it is not a regular file, is too large, or belongs to a user whose
  * files are not run

@@ -2,7 +2,7 @@
 import { type DecodedRecord, decodeRecord } from "../../codec/records.ts";
 import { formatName, nextAttempt } from "../../core/names.ts";
 import type { Task } from "../../core/task.ts";
-import type { Claim } from "../claim/claim.ts";
+import { type Claim, readClaimIfThere } from "../claim/claim.ts";
 import { moved, readIfThere, touchIfThere, unlinkIfThere } from "../files/steps.ts";
 import { pathIn, type Trays } from "../files/trays.ts";
 import { skipIn } from "../find/failures.ts";
@@ -41,11 +41,12 @@ export async function publishCommitted(r: Recoverer, marker: Claim): Promise<voi
   ) {
     // The record is lost or incomplete (the disk lied about its sync). The marker still holds the whole task, which runs again.
     const next = nextAttempt(marker.name);
+    const group = readClaimIfThere(trays, marker)?.task.group;
     if (trays.storage.look(marker.path) === undefined) return;
     if (marker.name.isBatch === true) reopenResults(trays, settlement);
     unlinkIfThere(trays, staged);
     if (moved(trays, marker.path, pathIn(trays.processing, formatName(next)))) {
-      r.onRecovered({ action: "reopened", name: marker.name, next });
+      r.onRecovered({ action: "reopened", name: marker.name, next, group });
     }
     return;
   }
@@ -122,9 +123,9 @@ async function finishSettlement(
 
 export function noteConflict(
   r: Recoverer,
-  { claim, recordAs }: Settlement,
+  { claim, recordAs, task }: Settlement,
   of: { agentId: string; lease: string },
 ): void {
   if (recordAs !== undefined)
-    r.onRecovered({ action: "conflict", name: claim.name, ...of, recordAs });
+    r.onRecovered({ action: "conflict", name: claim.name, ...of, recordAs, group: task?.group });
 }

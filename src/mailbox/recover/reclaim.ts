@@ -1,8 +1,5 @@
-/** Takes a claim back from an owner that died or fell silent: its task runs once more, or fails for good. */
-import type { DecodedTask } from "../../codec/task-codec.ts";
 import type { BatchCounts } from "../../core/batch.ts";
 import { wallSeconds } from "../../core/clock.ts";
-import { ErrInvalidTask, systemCode } from "../../core/errors.ts";
 import { BATCH_AGENT } from "../../core/matching.ts";
 import {
   leaseOf,
@@ -28,7 +25,7 @@ import {
   claimReady,
   newSubmission,
   putBack,
-  readClaim,
+  readClaimIfThere,
 } from "../claim/claim.ts";
 import { requeue } from "../claim/requeue.ts";
 import { unlinkIfThere } from "../files/steps.ts";
@@ -66,7 +63,7 @@ export async function reclaim(
   // End its processes before its lease: two runs of one task must not overlap.
   await r.endLease(wasCancelling ? leasesOfAttempt(claim.name) : leaseOf(claim.name));
   if (await tidySettled(r, claim)) return;
-  const decoded = tryRead(r.trays, claim);
+  const decoded = readClaimIfThere(r.trays, claim);
   const { maxAttempts, ...policy } = r.policyOf(decoded?.task);
   const agentId = claim.name.isBatch === true ? BATCH_AGENT : policy.agentId;
   const hasBegun = !wasCancelling && hasRunBegun(r, claim.name, decoded?.task);
@@ -86,7 +83,8 @@ export async function reclaim(
     // A task whose worker died for lack of memory need not run alone: another process would need even more memory. And the crash of a
     // machine says nothing about the task.
     const isLastRun = next.attempt >= maxAttempts && (isUsedUp || !(isShort || isCrash));
-    const of = { name: claim.name, next, reason, hasBegun, agentId, isLastRun };
+    const group = decoded?.task.group;
+    const of = { name: claim.name, next, reason, hasBegun, agentId, group, isLastRun };
     r.onRecovered({ action: "reclaimed", ...of });
     return;
   }
@@ -181,18 +179,11 @@ export async function reclaimForeign(r: Recoverer, id: string): Promise<void> {
     r.onRecovered({ action: "cleaned_foreign", id });
     return;
   }
-  const decoded = tryRead(trays, { ...claimAt(trays, newSubmission(trays.clock, id, 1)), path });
+  const decoded = readClaimIfThere(trays, {
+    ...claimAt(trays, newSubmission(trays.clock, id, 1)),
+    path,
+  });
   const next = newSubmission(trays.clock, id, (decoded?.task.attempts ?? 0) + 1);
-  if (acceptPlainClaim(trays, next)) r.onRecovered({ action: "reclaimed_foreign", next });
-}
-
-/** The task, or undefined when the file holds none. A disk error proves nothing, so it is thrown. */
-function tryRead(trays: Trays, claim: Claim): DecodedTask | undefined {
-  if (claim.name.isBatch === true) return undefined;
-  try {
-    return readClaim(trays, claim);
-  } catch (error) {
-    if (error instanceof ErrInvalidTask || systemCode(error) === "ENOENT") return undefined;
-    throw error;
-  }
+  if (acceptPlainClaim(trays, next))
+    r.onRecovered({ action: "reclaimed_foreign", next, group: decoded?.task.group });
 }

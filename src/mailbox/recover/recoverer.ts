@@ -69,6 +69,8 @@ export type Recovered =
       /** False: its worker died before the run began. */
       hasBegun: boolean;
       agentId: string;
+      /** The group of the task, if it has one. */
+      group: string | undefined;
       /** The death of its worker counts against the task, and only one run is left. */
       isLastRun: boolean;
     }
@@ -77,11 +79,18 @@ export type Recovered =
   /** A skip was not carried out: the task waits in the inbox again. */
   | { action: "unskipped"; id: string }
   /** Another file is at the final name of a record, which was published as `recordAs` (relative to the mailbox). */
-  | { action: "conflict"; name: ProcessingName; agentId: string; lease: string; recordAs: string }
-  | { action: "reopened"; name: ProcessingName; next: ProcessingName }
+  | {
+      action: "conflict";
+      name: ProcessingName;
+      agentId: string;
+      lease: string;
+      recordAs: string;
+      group: string | undefined;
+    }
+  | { action: "reopened"; name: ProcessingName; next: ProcessingName; group: string | undefined }
   | { action: "quarantined"; name: ProcessingName }
   | { action: "resubmitted"; name: ProcessingName }
-  | { action: "reclaimed_foreign"; next: ProcessingName }
+  | { action: "reclaimed_foreign"; next: ProcessingName; group: string | undefined }
   | { action: "cleaned_foreign"; id: string };
 
 export type RecoverStep =

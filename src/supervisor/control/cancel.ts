@@ -17,6 +17,7 @@ import {
   claimFromInbox,
   claimReady,
   newSubmission,
+  readClaimIfThere,
 } from "../../mailbox/claim/claim.ts";
 import { requeue } from "../../mailbox/claim/requeue.ts";
 import { closeTickets } from "../../mailbox/files/tickets.ts";
@@ -95,6 +96,7 @@ async function cancelRun(
   facts.emit("task:begun", id);
   const live = findClaim(trays, id);
   const isOurs = live !== undefined && lease.startsWith(`${live.name.submission}.`);
+  const group = isOurs ? readClaimIfThere(trays, live)?.task.group : undefined;
   const taken = isOurs ? await take(context, live, false) : undefined;
   if (taken !== undefined) requeue(trays, taken);
   await context.parts.started;
@@ -108,7 +110,7 @@ async function cancelRun(
   const isUntold = taken !== undefined || (isAgain && !hasRecord(tree.events, lease, "cancelled"));
   if (!isUntold) return;
   const attempt = Number(lease.split(".")[1]);
-  const subject = { task_id: id, agent_id: "none", attempt, lease };
+  const subject = { task_id: id, agent_id: "none", attempt, lease, group };
   telemetry.event("cancelled", subject, { error: "cancelled; it waits in the inbox again" });
   telemetry.flush();
 }
@@ -178,6 +180,8 @@ async function take(
   const { id } = claim.name;
   const lease = leaseOf(claim.name);
   const isRunning = claim.name.stage === "w";
+  const { attempt } = claim.name;
+  const group = isRunning ? readClaimIfThere(trays, claim)?.task.group : undefined;
   const owner = claim.name.token.slice(0, claim.name.token.lastIndexOf("-"));
   if (isRunning && queue.pool.workers.ownPrefixes().has(owner)) {
     queue.pool.workers.tellAll({ type: "cancel", leases: [lease], isFinal });
@@ -191,7 +195,7 @@ async function take(
   if (taken !== undefined && isRunning) {
     // An earlier cancel may have died after taking the lease: end also the programs that run under the lease before that.
     await endTree(leasesOfAttempt(claim.name), settings.grace_ms, undefined, env.tree.dir);
-    const subject = { task_id: id, agent_id: "none", attempt: claim.name.attempt, lease };
+    const subject = { task_id: id, agent_id: "none", attempt, lease, group };
     env.telemetry.lease("expired", subject);
   }
   // Remove the task wherever it waited, even for its retry: a drain must not wait for it.

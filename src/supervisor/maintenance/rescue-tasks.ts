@@ -114,6 +114,7 @@ function recordRecovered(
         agent_id: what.agentId,
         attempt: what.name.attempt,
         lease: leaseOf(what.name),
+        group: what.group,
       };
       const { reason, hasBegun } = what;
       recordReclaimed(telemetry, subject, { reason, hasBegun, nextAttempt: what.next.attempt });
@@ -128,6 +129,7 @@ function recordRecovered(
         agent_id: "none",
         attempt: what.next.attempt,
         lease: "",
+        group: what.group,
       };
       telemetry.event("reclaimed", subject, { reason: what.action });
       listener.onReady(
@@ -143,8 +145,8 @@ function recordRecovered(
       listener.onFailed(what.name.id);
       return;
     case "conflict": {
-      const { name, agentId, lease, recordAs } = what;
-      const subject = { task_id: name.id, agent_id: agentId, attempt: name.attempt, lease };
+      const { name, agentId, lease, recordAs, group } = what;
+      const subject = { task_id: name.id, agent_id: agentId, attempt: name.attempt, lease, group };
       recordConflict(telemetry, subject, recordAs);
       telemetry.flush();
       listener.onConflict(name.id, recordAs);

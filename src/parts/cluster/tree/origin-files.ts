@@ -2,11 +2,13 @@
  * The files of the tree that has the tasks. A task that waits for its result is in `processing/` as `~hold-cluster-<target>`. No
  * process owns that name, so no dead process can lose it. The result settles the task by a rename of exactly that name.
  */
+
 import { setTimeout as wait } from "node:timers/promises";
 import { encodeRecord } from "../../../codec/records.ts";
 import type { DecodedTask } from "../../../codec/task-codec.ts";
 import { wallSeconds } from "../../../core/clock.ts";
 import { ErrInvalidTask, systemCode } from "../../../core/errors.ts";
+import type { EventSubject } from "../../../core/events.ts";
 import {
   CLUSTER_GATE,
   leaseOf,
@@ -155,7 +157,7 @@ export class OriginFiles implements OriginTree {
     const decision = decide(outcome, dispatch.attempt, policy, trays.clock.random());
     if (decision.action === "retry") {
       const delayMs = decision.delayMs;
-      return this.putBack(claim, outcome, delayMs, decoded?.task.agent, usageOf(result.end));
+      return this.putBack(claim, outcome, delayMs, decoded?.task, usageOf(result.end));
     }
     return this.publish(claim, outcome, decoded, result);
   }
@@ -215,13 +217,13 @@ export class OriginFiles implements OriginTree {
     claim: Claim,
     outcome: AttemptOutcome,
     delayMs: number,
-    agent: string | undefined,
+    task: EndedTask,
     { duration_ms: durationMs, ...runUsage }: EndUsage,
   ): boolean {
     const { trays, telemetry } = this.p;
     const next = putBack(trays, claim, delayMs, true);
     if (next === undefined) return false;
-    recordPutBack(telemetry, this.subjectOf(claim, agent), 0, {
+    recordPutBack(telemetry, this.subjectOf(claim, task), 0, {
       event: "retry_scheduled",
       error: outcome.kind === "failed" ? outcome.message : null,
       delayMs,
@@ -244,7 +246,7 @@ export class OriginFiles implements OriginTree {
     // The records name this process as owner, but the commit is still a rename of the held name.
     const own = { ...claim, name: withStage(claim.name, "w", this.newOwner()) };
     const settlement = this.settlementOf(own, outcome, decoded, result);
-    const subject = this.subjectOf(own, decoded?.task.agent);
+    const subject = this.subjectOf(own, decoded?.task);
     const takenMs = trays.clock.wallMs();
     const ending: Ending = {
       settlement,
@@ -349,7 +351,7 @@ export class OriginFiles implements OriginTree {
     usage: EndUsage,
   ): void {
     const failure = outcome.kind === "failed" ? outcome : undefined;
-    const { traceparent, agent } = settled.task ?? {};
+    const { traceparent } = settled.task ?? {};
     const { duration_ms: durationMs = null, ...runUsage } = usage;
     const details = {
       isCompleted: settled.status === "completed",
@@ -362,14 +364,18 @@ export class OriginFiles implements OriginTree {
       ...(traceparent === undefined ? {} : { traceparent }),
     };
     const { telemetry } = this.p;
-    const subject = this.subjectOf(settled.claim, agent);
+    const subject = this.subjectOf(settled.claim, settled.task);
     recordSettled(telemetry, subject, details, settled.mayBeRecorded);
   }
 
-  private subjectOf({ name }: Claim, agent = "") {
-    return { task_id: name.id, agent_id: agent, attempt: name.attempt, lease: leaseOf(name) };
+  private subjectOf({ name }: Claim, { agent = "", group }: EndedTask = {}): EventSubject {
+    const { id, attempt } = name;
+    return { task_id: id, agent_id: agent, attempt, lease: leaseOf(name), group };
   }
 }
+
+/** What journal lines say of a task. */
+type EndedTask = Pick<DecodedTask["task"], "agent" | "group"> | undefined;
 
 function heldBy(tree: string, file: string): Held | undefined {
   const name = parseName(file);
