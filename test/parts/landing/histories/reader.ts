@@ -319,7 +319,8 @@ function checkLanding(
 function findTouched(place: Place, before: Before): string[] {
   const problems: string[] = [];
   const now = look(place, [...before.trees.keys()]);
-  const ours = /^refs\/(?:stash$|mailchute\/|heads\/(?:mailchute\/|agent-|other-))/;
+  const ours =
+    /^refs\/(?:stash$|mailchute\/|mailchute-proof\/|heads\/(?:mailchute\/|agent-|other-))/;
   for (const [name, value] of now.refs)
     if (!ours.test(name) && before.refs.get(name) !== value)
       problems.push(`${name} was ${before.refs.get(name) ?? "not there"} and is ${value}`);
