@@ -145,7 +145,7 @@ export class BaseCheck {
       id,
       question: `${why[0]?.toUpperCase()}${why.slice(1)}, and in the same way after the run of ${task.id}. Shall the runs go on as they are?`,
       context: `All tasks with this check and this base wait. They go on by themselves when the check is green where new work begins. Any answer lets them go on: then each mends what its check says.\n\n    ${tried.output.replaceAll("\n", "\n    ")}`,
-      who: "the tasks with this check",
+      who: "each task with this check",
       agents: [],
       expects: "text",
       asked_at_ms: Date.now(),

@@ -27,8 +27,11 @@ interface Case {
 /** One slot, so that each run begins when the one before has ended. */
 const ONE = ["--workers", "1"];
 
-function newCase(check = CHECK, more: { launcher?: string } = {}): Case {
-  const place = newPlace("", more);
+function newCase(
+  check = CHECK,
+  { config = "", ...more }: { config?: string; launcher?: string } = {},
+): Case {
+  const place = newPlace(config, more);
   const { pool, repo } = place;
   const out = join(pool.dir, "out");
   fs.mkdirSync(out);
@@ -93,8 +96,9 @@ test("tasks whose base is red in the same way wait without a run, for one questi
   expect([question.slice(0, 5), more]).toEqual(["base.", []]);
   await waitFor(() => kinds(pool).includes("base_red"), { what: "the alert" });
   expect(kinds(pool)).toEqual(["base_red"]);
-  const { stdout } = await pool.run(["why", "b"]);
-  expect(stdout).toContain('The base is red: verify: "sh" ended with exit code 3, at ');
+  const why = 'The base is red: verify: "sh" ended with exit code 3, at ';
+  // One of them may just look whether its base has moved.
+  await waitFor(async () => (await pool.run(["why", "b"])).stdout.includes(why), { what: why });
   place.repo.commit({ mended: "" });
   const base = place.repo.git("rev-parse", "HEAD");
   for (const id of ["a", "b", "c"])
@@ -157,6 +161,29 @@ test("a base that becomes red in another way is another question, and its answer
   for (const id of ["a", "b"])
     expect(await pool.error(id)).toMatchObject({ kind: "verify", attempts: 2, exit_code: 4 });
   expect(lines("runs").sort()).toEqual(["a", "a", "a", "b", "b"]);
+});
+
+test("a node of the plan waits, too, and is checked again without a run when the base is green", async () => {
+  const script = `echo n >> ../out/runs; echo '<result>{"status": "success"}</result>'`;
+  const agent = {
+    name: "coder",
+    kind: "exec",
+    program: "sh",
+    args: ["-c", script.replace("..", "$MAILCHUTE_STATE/..")],
+    phases: ["IMPLEMENT"],
+    worktree: "auto",
+    verify: ["sh", "check.sh"],
+  };
+  const { place, pool, lines } = newCase("test -e mended\n", {
+    config: `agents: [${JSON.stringify(agent)}]\n`,
+  });
+  const node = { id: "node", agent: "coder", title: "Do it", cwd: join(pool.dir, "repo") };
+  fs.writeFileSync(join(pool.state, "roadmap.yaml"), `${JSON.stringify({ nodes: [node] })}\n`);
+  await pool.start(ONE);
+  await allHeld(pool, "node");
+  place.repo.commit({ mended: "" });
+  expect(await pool.result("node")).toMatchObject({ attempts: 1 });
+  expect(lines("runs")).toEqual(["n"]);
 });
 
 test("an answer of a person lets the runs go on as they are, and nothing is asked again", async () => {
