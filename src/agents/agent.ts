@@ -6,6 +6,7 @@ import type { RunUsage } from "../core/run-usage.ts";
 import type { AgentSettings, Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
 import type { Briefing } from "./briefing.ts";
+import type { CostRecord } from "./cost-records.ts";
 import type { RunLimiter } from "./run-limiter.ts";
 
 /** Why a running attempt is stopped from outside. */
@@ -84,6 +85,8 @@ export interface Assignment {
   secrets?: readonly string[];
   /** What its programs have used is added here. */
   usage: RunUsage;
+  /** Its runs that are booked as completed: see `bookFailed`. */
+  booked?: CostRecord[];
   /** Keeps its programs within their limits. Left out without limits. */
   limiter?: RunLimiter | undefined;
   /** The size of the packets in the run's folder (bytes). */

@@ -29,7 +29,7 @@ export interface CostRecord {
   outcome: string;
 }
 
-/** Whether it has used anything. A run that used nothing is not booked. */
+/** Whether it has used anything. A run that used nothing and has not completed is not booked. */
 export function hasUsed(record: CostRecord): boolean {
   return record.input_tokens + record.output_tokens + (record.cost_usd_micro ?? 0) > 0;
 }

@@ -2,7 +2,7 @@
 
 import type { Price } from "../core/settings.ts";
 import { dayOf } from "../journal/daily.ts";
-import { type CostRecord, costKeyOf, priceOfRecord } from "./cost-records.ts";
+import { type CostRecord, costKeyOf, hasUsed, priceOfRecord } from "./cost-records.ts";
 
 export const COST_KEYS = ["task", "plan", "agent", "account", "model", "day"] as const;
 export type CostKey = (typeof COST_KEYS)[number];
@@ -16,15 +16,18 @@ export interface CostSum {
   cached_input_tokens: number;
   output_tokens: number;
   cost_usd_micro: number;
-  /** Runs whose price neither the program nor the settings know. */
+  /** Runs whose program reported no usage. */
+  runs_without_usage: number;
+  /** Runs with a usage, whose price neither the program nor the settings know. */
   runs_without_price: number;
 }
 
-/** Adds up records, each run of a session once. A line may be there twice after a crash. */
+/** Adds up records, each run of a session once. A line may be there twice after a crash, or say that a run has failed after all. */
 export class CostSums {
   private readonly key: CostKey;
   private readonly prices: Readonly<Record<string, Price>>;
-  private readonly seen = new Set<string>();
+  /** The sum of each run that counts as completed so far; undefined for the others. */
+  private readonly seen = new Map<string, CostSum | undefined>();
   private readonly sums = new Map<string, CostSum>();
   readonly total: CostSum = newSum("total");
 
@@ -35,11 +38,20 @@ export class CostSums {
 
   add(record: CostRecord): void {
     const once = costKeyOf(record);
-    if (this.seen.has(once)) return;
-    this.seen.add(once);
+    const isCompleted = record.outcome === "completed";
+    if (this.seen.has(once)) {
+      const before = isCompleted ? undefined : this.seen.get(once);
+      if (before === undefined) return;
+      // Its checks have failed after it was booked.
+      this.seen.set(once, undefined);
+      before.runs_not_completed++;
+      this.total.runs_not_completed++;
+      return;
+    }
     const key = keyOf(record, this.key);
     const sum = this.sums.get(key) ?? newSum(key);
     this.sums.set(key, sum);
+    this.seen.set(once, isCompleted ? sum : undefined);
     const cost = priceOfRecord(record, this.prices);
     addTo(sum, record, cost);
     addTo(this.total, record, cost);
@@ -63,6 +75,7 @@ function newSum(key: string): CostSum {
     cached_input_tokens: 0,
     output_tokens: 0,
     cost_usd_micro: 0,
+    runs_without_usage: 0,
     runs_without_price: 0,
   };
 }
@@ -73,8 +86,9 @@ function addTo(sum: CostSum, record: CostRecord, cost: number | undefined): void
   sum.input_tokens += record.input_tokens;
   sum.cached_input_tokens += record.cached_input_tokens;
   sum.output_tokens += record.output_tokens;
-  if (cost === undefined) sum.runs_without_price++;
-  else sum.cost_usd_micro += cost;
+  if (!hasUsed(record)) sum.runs_without_usage++;
+  else if (cost === undefined) sum.runs_without_price++;
+  if (cost !== undefined) sum.cost_usd_micro += cost;
 }
 
 function keyOf(record: CostRecord, key: CostKey): string {

@@ -144,6 +144,9 @@ export async function runAttempt(
         : brokenAgent(attempt.subject.agent_id, error);
     }
     attempt.outcome = withoutSecrets(attempt.outcome, assigned?.assignment.secrets ?? []);
+    const { booked = [] } = assigned?.assignment ?? {};
+    if (attempt.outcome.kind === "failed" && booked.length > 0)
+      (await import("../agents/book-cost.ts")).bookFailed(tools.tree.dir, booked);
   }
   attempt.durationMs = Math.round(tools.trays.clock.monotonicMs() - attempt.startedMonotonicMs);
 }
@@ -249,6 +252,7 @@ function assign(
     settings: tools.settings,
     stop,
     usage,
+    booked: [],
     limiter: limiterFor(tools, decoded.task, agent.settings),
     onProgress,
     onStuck,

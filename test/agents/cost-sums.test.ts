@@ -29,6 +29,32 @@ describe("sums of costs", () => {
     expect(sums.total).toMatchObject({ runs: 2, runs_not_completed: 1, cost_usd_micro: 6900 });
   });
 
+  it("counts a run whose checks failed after it was booked as not done, once, and adds nothing else", () => {
+    const sums = new CostSums("agent", {});
+    const failed = record({
+      input_tokens: 0,
+      output_tokens: 0,
+      cost_usd_micro: 0,
+      outcome: "failed",
+    });
+    for (const one of [record({}), failed, failed, record({})]) sums.add(one);
+    const once = { runs: 1, runs_not_completed: 1, input_tokens: 1000, cost_usd_micro: 3450 };
+    expect(sums.total).toMatchObject({ ...once, runs_without_usage: 0 });
+    expect(sums.rows()).toMatchObject([once]);
+  });
+
+  it("counts a run without usage by itself, and not as one without a price", () => {
+    const sums = new CostSums("agent", {});
+    const none = {
+      input_tokens: 0,
+      cached_input_tokens: 0,
+      output_tokens: 0,
+      cost_usd_micro: null,
+    };
+    sums.add(record(none));
+    expect(sums.total).toMatchObject({ runs: 1, runs_without_usage: 1, runs_without_price: 0 });
+  });
+
   it("counts a second session of one run by itself", () => {
     const sums = new CostSums("task", {});
     sums.add(record({ outcome: "lost_session" }));

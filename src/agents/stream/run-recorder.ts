@@ -4,10 +4,9 @@ import { basename, join } from "node:path";
 import { compact } from "../../core/compact.ts";
 import type { AttemptOutcome } from "../../core/outcome.ts";
 import { addDenied } from "../../core/run-usage.ts";
-import { costsOf, stateTree } from "../../core/state-tree.ts";
-import { fileOfDay } from "../../journal/daily.ts";
 import { Journal } from "../../journal/journal.ts";
 import type { Assignment } from "../agent.ts";
+import { bookCost } from "../book-cost.ts";
 import { planOf } from "../budget/plan-of.ts";
 import { type CostRecord, hasUsed, priceOf } from "../cost-records.ts";
 import { type LogSubject, logRecordOf } from "./agent-log.ts";
@@ -150,13 +149,10 @@ export class RunRecorder {
 
   /** @returns false when the record could not be written */
   private book(record: CostRecord): boolean {
-    if (!hasUsed(record)) return true;
-    const costs = costsOf(stateTree(this.assignment.stateDir));
-    const journal = new Journal(fileOfDay(costs, record.at * 1000), true);
-    journal.append(JSON.stringify(record));
-    const isBooked = journal.flush();
-    journal.close();
-    return isBooked;
+    // A run that did no work and used nothing, because the service was not reached, say, is no cost.
+    if (!hasUsed(record) && record.outcome !== "completed") return true;
+    if (record.outcome === "completed") this.assignment.booked?.push(record);
+    return bookCost(this.assignment.stateDir, record);
   }
 
   private noteSession(id: string, model: string | undefined): void {

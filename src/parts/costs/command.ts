@@ -77,6 +77,10 @@ function print(
     (sum.cost_usd_micro / 1e6).toFixed(4),
   ]);
   for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
+  if (total.runs_without_usage > 0)
+    ctx.out.note(
+      `without usage: ${counted(total.runs_without_usage, "run")}, whose program told none`,
+    );
   if (total.runs_without_price > 0)
     ctx.out.note(
       `without a price: ${counted(total.runs_without_price, "run")}; set \`prices\` for their model in config.yaml`,

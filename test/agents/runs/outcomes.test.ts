@@ -235,7 +235,7 @@ const CASES: readonly Case[] = [
     ends: { kind: "verify", code: "ErrVerify", error: /report.md is not/ },
     starts: 1,
     paid: 1,
-    booked: ["completed"],
+    booked: ["completed", "failed"],
     denied: ["command_execution"],
     claude: { denied: ["Bash"] },
   },
@@ -276,7 +276,7 @@ const CASES: readonly Case[] = [
     ends: { kind: "permission", code: "ErrPermission", error: /said nothing.*report.md is not/ },
     starts: 1,
     paid: 1,
-    booked: ["completed"],
+    booked: ["completed", "failed"],
   },
   {
     what: "an empty stream",

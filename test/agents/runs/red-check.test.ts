@@ -40,6 +40,8 @@ describe.each(KINDS)("%s", (kind) => {
     expect(told).toContain('verify: "sh" ended with exit code 3\n\nit is only\nbad');
     expect(told).not.toContain("Write it");
     expect(pool.alerts()).toEqual([]);
+    const { total } = JSON.parse((await pool.run(["cost", "--json"])).stdout);
+    expect(total).toMatchObject({ runs: 2, runs_not_completed: 1 });
     expect(bench.session("task")).toBeUndefined();
     expect(fs.readdirSync(join(pool.state, "sessions")).join()).not.toContain("check");
   });

@@ -70,15 +70,19 @@ $given[0] as $given
 
 # Costs.
 | ($good | objects_of("costs") | map(select(.at * 1000 >= $from and .at * 1000 < $to))
-    | group_by([.lease // .run, .session_id]) | map(.[0]
+    | group_by([.lease // .run, .session_id])
+    # A later line may say that a run has failed after all.
+    | map(([.[].outcome | select(. != "completed")][0] // "completed") as $outcome | .[0] + {outcome: $outcome}
       | $given.prices[.model // ""] as $price
       | . + {cost: (.cost_usd_micro // (if $price == null then null else
           ((.input_tokens - .cached_input_tokens) * $price.input_usd + .cached_input_tokens * ($price.cached_input_usd // $price.input_usd)
             + .output_tokens * $price.output_usd | round) end))})) as $costs
-| def bill: {
+| def isUsed: .input_tokens + .output_tokens + (.cost_usd_micro // 0) > 0;
+  def bill: {
     runs: length, runs_not_completed: (map(select(.outcome != "completed")) | length),
     input_tokens: sum(.input_tokens), cached_input_tokens: sum(.cached_input_tokens), output_tokens: sum(.output_tokens),
-    cost_usd_micro: sum(.cost // 0), runs_without_price: (map(select(.cost == null)) | length)
+    cost_usd_micro: sum(.cost // 0), runs_without_usage: (map(select(isUsed | not)) | length),
+    runs_without_price: (map(select(.cost == null and isUsed)) | length)
   };
 
 # Questions.
