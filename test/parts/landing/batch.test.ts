@@ -1,7 +1,9 @@
 /** Works that wait to land are checked together: a real pool, real programs, a real git. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { breakBuild, WHOLE_STACK } from "../../support/broken.ts";
+import type { PoolOptions } from "../../support/pool.ts";
 import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { inWorktree, newPlace, type Place } from "../worktrees/place.ts";
@@ -44,8 +46,8 @@ interface Night extends Place {
 }
 
 /** @param gather so many landings wait before the first check ends */
-function newNight(gather: number, config = ""): Night {
-  const place = newPlace(`${config}env_allow: [NOTES, GATHER, INBOX]\n`);
+function newNight(gather: number, config = "", more: PoolOptions = {}): Night {
+  const place = newPlace(`${config}env_allow: [NOTES, GATHER, INBOX]\n`, more);
   const { pool, repo, env } = place;
   const notes = join(pool.dir, "notes");
   fs.mkdirSync(notes);
@@ -312,4 +314,14 @@ test("work that changes protected files waits alone, and only one of a stack add
   const proof = JSON.parse(repo.git("cat-file", "blob", "refs/mailchute-proof/t3"));
   expect(proof.predicate.together_with).toEqual(await matesOf(night, "t3"));
   expectChecked(night);
+});
+
+test("control: a stack that lands whole, although only its lower part is green: noticed", async () => {
+  const night = newNight(2, "", { launcher: breakBuild(onTestFinished, WHOLE_STACK) });
+  const { pool } = night;
+  for (const id of ["t0", "t1"]) night.drop(id);
+  const later = `until test -e "${pool.inbox}/t1.land.json"; do sleep 0.05; done; echo x > bad`;
+  night.drop("t2", { exec: ["sh", "-c", later] });
+  await (await pool.start(["--drain", "--workers", "3"])).ended;
+  expect(() => expectChecked(night)).toThrow();
 });

@@ -1,6 +1,6 @@
 /** Samples of the walk over all git calls of a landing (`every-kill.test.ts` takes every call), and of the broken variants that it must notice. */
 import { expect, onTestFinished, test } from "vitest";
-import { breakBuild, brokenGit, UNCHECKED, WHOLE_STACK } from "../../support/broken.ts";
+import { breakBuild, brokenGit, UNCHECKED } from "../../support/broken.ts";
 import { sampleKills } from "../../support/every-kill.ts";
 import { sampleOf } from "../../support/walks.ts";
 import { walkLanding } from "./land-walk.ts";
@@ -22,13 +22,6 @@ const CONTROLS: Readonly<Record<string, () => Promise<void>>> = {
   "work that lands without its check": () =>
     expect(
       walkLanding("count", { launcher: breakBuild(onTestFinished, UNCHECKED) }),
-    ).rejects.toThrow(),
-  "a stack that lands whole, although only its lower part is green": () =>
-    expect(
-      walkLanding("count", {
-        launcher: breakBuild(onTestFinished, WHOLE_STACK),
-        hasMates: true,
-      }),
     ).rejects.toThrow(),
   "commits of a branch that go when it was rebased": () =>
     expect(walkLanding("count", { broken: brokenGit("landing") })).rejects.toThrow(/lost objects/),
