@@ -3,7 +3,7 @@
  * `--seed S --runs 1` plays the same plan again.
  */
 import { parseArgs } from "node:util";
-import { breakBuild, brokenGit, UNCHECKED, WHOLE_STACK } from "../../../support/broken.ts";
+import { breakBuild, brokenGit, UNCHECKED } from "../../../support/broken.ts";
 import type { OnEnd } from "../../../support/temp-dir.ts";
 import { type HistoryOptions, type HistoryResult, playHistory } from "./history.ts";
 
@@ -20,11 +20,6 @@ const CONTROLS: readonly {
     name: "unchecked",
     sign: /^target: .*not checked/,
     options: (onEnd) => ({ launcher: breakBuild(onEnd, UNCHECKED) }),
-  },
-  {
-    name: "whole-stack",
-    sign: /^target: .*not checked/,
-    options: (onEnd) => ({ launcher: breakBuild(onEnd, WHOLE_STACK) }),
   },
 ];
 const CONTROL_TRIES_MAX = 40;
