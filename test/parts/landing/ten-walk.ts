@@ -30,7 +30,8 @@ env_allow: [WALK]
 `;
 
 /** Comes first on PATH, so mailchute calls it as git. It kills the worker at the first call of each kind, before, during or after it; $WALK/share: at every how many kinds, from which on. */
-const KILLING_GIT = `#!/bin/sh
+const KILLING_GIT = (walk: string) => `#!/bin/sh
+WALK=${walk}
 [ -d "$WALK/steps" ] || exec ${GIT} "$@"
 case "$(tr '\\0' ' ' < "/proc/$PPID/cmdline")" in */worker/entry*) ;; *) exec ${GIT} "$@" ;; esac
 kind=$(echo "$*" | sed -E 's/-c [^ ]+ ?//g; s#(^| |=)/[^ ]*#\\1P#g; s/[0-9a-f]{12,40}/H/g; s/t[0-9]/T/g; s/[0-9]{6,}/N/g')
@@ -74,7 +75,7 @@ export function newTen(): Ten {
   const pool = newPool({ config: CONFIG, env });
   const walk = join(pool.dir, "walk");
   fs.mkdirSync(walk);
-  fs.writeFileSync(join(walk, "git"), KILLING_GIT, { mode: 0o755 });
+  fs.writeFileSync(join(walk, "git"), KILLING_GIT(walk), { mode: 0o755 });
   env["WALK"] = walk;
   env["PATH"] = `${walk}${delimiter}${process.env["PATH"] ?? ""}`;
   env["XDG_STATE_HOME"] = join(pool.dir, "user");
