@@ -145,13 +145,15 @@ async function see(call: GitCall, gitDir: string, tree: string | undefined): Pro
 function sort({ found, entries, known }: Seen): { changed: string[]; fresh: string[] } {
   const changed: string[] = [];
   const fresh: string[] = [];
-  for (const [path, { stamp }] of found.files) {
+  for (const [path, { stamp, mode }] of found.files) {
     const before = known.files.get(path);
     const isSame = before?.stamp === stamp;
     const entry = entries.get(path);
     if (entry === undefined) {
       if (!isSame || !before.isSpare) fresh.push(path);
-    } else if (!isSame || !before.blobs.includes(entry.oid)) changed.push(path);
+      // An earlier look may have noted contents that the tree has, with another mode.
+    } else if (!isSame || !before.blobs.includes(entry.oid) || mode !== entry.mode)
+      changed.push(path);
   }
   return { changed, fresh };
 }

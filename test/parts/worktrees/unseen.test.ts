@@ -174,6 +174,15 @@ const BROKEN: readonly [what: string, one: Partial<Walk>, ...changes: Change[]][
   ],
   ["a file marked assume-unchanged", { acts: [ASSUMED] }, trustsMarks()],
   [
+    "a mode that two looks find, because the worktree is on no branch",
+    { acts: edit("git checkout -q --detach; chmod +x a.txt; chmod -x run.sh") },
+    {
+      file: "git/files-look.ts",
+      from: "!before.blobs.includes(entry.oid) || mode !== entry.mode",
+      to: "!before.blobs.includes(entry.oid)",
+    },
+  ],
+  [
     "a submodule with a change",
     { setup: [SUBMODULE], acts: edit("echo x > sub/README.md") },
     {
