@@ -6,7 +6,7 @@ import fs from "node:fs";
 import { Transform, type TransformCallback } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import { parseObject } from "../core/json-object.ts";
-import { JOURNAL_ROTATE_BYTES } from "../core/limits.ts";
+import { JOURNAL_READ_BYTES_MAX } from "../core/limits.ts";
 import { streamOf } from "../host/regular-file.ts";
 import { openJournal } from "./open-journal.ts";
 
@@ -16,8 +16,6 @@ export interface ReadCounts {
   bad: number;
 }
 
-/** Of a larger file only the end is read: a journal is rotated long before, so something else has the name (bytes). */
-const READ_BYTES_MAX = 4 * JOURNAL_ROTATE_BYTES;
 /** A line longer than this (characters) is no record. It is skipped, and not kept in memory. */
 const LINE_CHARS_MAX = 4 * 1024 * 1024;
 
@@ -83,7 +81,7 @@ export async function* readJournal(
   const { default: ndjson } = await import("ndjson");
   const fd = openJournal(path);
   if (fd === undefined) return;
-  const source = streamOf(fd, Math.max(start, fs.fstatSync(fd).size - READ_BYTES_MAX));
+  const source = streamOf(fd, Math.max(start, fs.fstatSync(fd).size - JOURNAL_READ_BYTES_MAX));
   const guard = new LineGuard(counts);
   const parser = ndjson.parse();
   source.on("error", (error) => guard.destroy(error));
