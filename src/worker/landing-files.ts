@@ -7,7 +7,7 @@ import type { Failed } from "../core/outcome.ts";
 import { landingFileOf, landingsDir } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
 import { loadDocument, readDocument, replaceInTree } from "../host/documents.ts";
-import { listDir } from "../host/list-dir.ts";
+import { listDirForSure } from "../host/list-dir.ts";
 
 export interface LandingOrder extends Omit<WorkFacts, "landing"> {
   v: 1;
@@ -148,10 +148,10 @@ export function writeLanding<What extends keyof LandingFiles>(
   replaceInTree(stateDir, pathOf(stateDir, id, what), document, { isDurable: true });
 }
 
-/** The tasks that have an order. */
+/** The tasks that have an order. @throws a system error when the folder cannot be listed */
 export function listOrders(stateDir: string): string[] {
   const ending = ".order.json";
-  return listDir(landingsDir(stateDir)).flatMap((name) =>
+  return listDirForSure(landingsDir(stateDir)).flatMap((name) =>
     name.endsWith(ending) ? [name.slice(0, -ending.length)] : [],
   );
 }

@@ -60,6 +60,8 @@ class LandingPart
   /** The stamps of the orders that were taken over, by task id. */
   private readonly seen = new Map<string, string>();
   private dirMtimeMs = 0;
+  /** The folder of the orders cannot be listed: no task can be said to have landed. */
+  private isUnreadable = false;
   private isDue = true;
   private lookAtMs = 0;
   private recheckAtMs = 0;
@@ -133,12 +135,15 @@ class LandingPart
   isDone(id: string): boolean | undefined {
     this.readNew();
     const found = this.open.get(foldId(id));
-    return found === undefined || found.step === "void" ? undefined : false;
+    if (found === undefined) return this.isUnreadable ? false : undefined;
+    return found.step === "void" ? undefined : false;
   }
 
   standing(id: string): Standing | undefined {
     this.readNew();
     const found = this.open.get(foldId(id));
+    if (found === undefined && this.isUnreadable)
+      return { is: "stuck", how: "may not have landed: see the alerts (mailchute alerts)" };
     // Until its task has settled, the state of that task counts.
     const isEarly = found?.step === "unsettled" && !this.orders.isStuck(found.order.task_id);
     return found === undefined || isEarly ? undefined : this.standingOf(found);
@@ -217,7 +222,9 @@ class LandingPart
     const mtimeMs = this.mtimeMs();
     if (mtimeMs === this.dirMtimeMs) return;
     const { dir } = this.env.tree;
-    const fresh = listOrders(dir)
+    const orders = this.list();
+    if (orders === undefined) return;
+    const fresh = orders
       .map((id) => ({ id, ...this.stampOf(id) }))
       .filter(({ id, stamp }) => this.seen.get(id) !== stamp)
       .sort((a, b) => a.atMs - b.atMs);
@@ -234,6 +241,25 @@ class LandingPart
       this.version++;
     }
     this.dirMtimeMs = mtimeMs;
+  }
+
+  /** Undefined when the folder cannot be listed. Then tasks that depend on others wait, because their work may not have landed. */
+  private list(): string[] | undefined {
+    const { dir } = this.env.tree;
+    const before = this.isUnreadable;
+    this.isUnreadable = false;
+    try {
+      return listOrders(dir);
+    } catch (error) {
+      this.isUnreadable = true;
+      this.env.alerts.report(
+        "landings:list",
+        `cannot read the landings: ${messageOf(error)}; tasks that depend on others wait: make it a directory that mailchute may read, or move it away`,
+      );
+      return undefined;
+    } finally {
+      if (this.isUnreadable !== before) this.version++;
+    }
   }
 
   /** When the order was written, and a stamp that changes with the order and when a person lands it again. */
@@ -266,9 +292,18 @@ class LandingPart
 
   /** Tells when a person has deleted a target or set it back, so that landed work is on no branch any more. */
   private async recheck(): Promise<void> {
-    const { trays, tree, alerts } = this.env;
+    const { trays, alerts } = this.env;
     this.recheckAtMs = trays.clock.monotonicMs() + RECHECK_MS;
     if (this.dirMtimeMs === 0) return;
+    try {
+      await this.findLost();
+    } catch (error) {
+      alerts.report("landings:lost", `cannot check what has landed: ${messageOf(error)}`);
+    }
+  }
+
+  private async findLost(): Promise<void> {
+    const { tree, alerts } = this.env;
     const landed = new Set(
       listWork(tree).flatMap((one) => (one.state === "landed" ? [one.task_id] : [])),
     );
