@@ -174,13 +174,20 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   return { exitCode: exitCode ?? 0 };
 }
 
-/** @returns the outcome of the attempt when its directory cannot be made: that is not the fault of its task */
-export function makeRunDir(runDir: string): AttemptOutcome | undefined {
+/**
+ * @param depth how many directories may be missing, with itself
+ * @returns the outcome of the attempt when its directory cannot be made: that is not the fault of its task
+ */
+export function makeRunDir(runDir: string, depth = RUN_DIR_DEPTH): AttemptOutcome | undefined {
   try {
-    makeDirs(runDir, RUN_DIR_DEPTH);
+    makeDirs(runDir, depth);
     return undefined;
   } catch (error) {
-    return hindered(`cannot make directories in ${dirname(runDir)} (${systemCode(error)})`);
+    const code = systemCode(error);
+    const todo = MACHINE_FAULTS.has(code)
+      ? ""
+      : ": it must be a directory that mailchute may write";
+    return hindered(`cannot make directories in ${dirname(runDir)} (${code})${todo}`);
   }
 }
 

@@ -226,7 +226,7 @@ export class PlanEngine {
     }
     while (this.nowMs() < untilMs) {
       this.work(undefined);
-      if (!this.finisher.isBusy && !this.p.store.hasPending) break;
+      if (!this.finisher.hasUntried && !this.p.store.hasPending) break;
       await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
     }
     try {

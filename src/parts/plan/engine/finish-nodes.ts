@@ -30,6 +30,8 @@ interface SettledNode {
   sinceMs: number;
   /** Do nothing before this time (both are monotonic ms). */
   dueMs: number;
+  /** The last try to write what follows from it has failed. */
+  hasFailed: boolean;
 }
 
 export class NodeFinisher {
@@ -56,6 +58,11 @@ export class NodeFinisher {
     return this.settled.size + this.applying.size > 0;
   }
 
+  /** False when only nodes are left whose changes could not be written. The next start finds them again. */
+  get hasUntried(): boolean {
+    return this.applying.size > 0 || [...this.settled.values()].some((one) => !one.hasFailed);
+  }
+
   has(id: string): boolean {
     return this.settled.has(foldId(id)) || this.applying.has(foldId(id));
   }
@@ -63,7 +70,7 @@ export class NodeFinisher {
   noteSettled(id: string): void {
     const nowMs = this.p.env.trays.clock.monotonicMs();
     if (!this.settled.has(foldId(id)))
-      this.settled.set(foldId(id), { sinceMs: nowMs, dueMs: nowMs });
+      this.settled.set(foldId(id), { sinceMs: nowMs, dueMs: nowMs, hasFailed: false });
   }
 
   work(): void {
@@ -93,6 +100,7 @@ export class NodeFinisher {
       this.settled.delete(key);
       this.p.active.leave(id);
     } catch (error) {
+      settled.hasFailed = true;
       this.p.env.alerts.report(
         `apply:${systemCode(error)}`,
         `cannot write the changes that follow from ${id}: ${messageOf(error)}; trying again`,

@@ -50,18 +50,21 @@ export interface NodeRun extends AssignedAgent {
 /** How much of the end of a phase's output its artefact shows (bytes). The logs have the whole output. */
 const ARTEFACT_OUTPUT_BYTES_MAX = 8 * 1024;
 
+/** The folder of a node, and `evidence/`. */
+const EVIDENCE_DEPTH = 2;
+
 /** Runs the remaining phases of a node. If the outcome is completed or failed, its `output` is an Envelope. */
 export async function runNode(run: NodeRun): Promise<AttemptOutcome> {
   const { assignment, agent, brief } = run;
   const { runDir } = assignment;
-  const hindrance = makeRunDir(runDir);
+  const dir = join(run.evidenceDir, brief.id);
+  const hindrance = makeRunDir(runDir) ?? makeRunDir(dir, EVIDENCE_DEPTH);
   if (hindrance !== undefined) return hindrance;
   // kv names `stdout.log` and `result.json` for every run, so both must always exist.
   fs.closeSync(openToAppend(join(runDir, "stdout.log")));
   // A run that was put back may have used the same folder. Its report must not count as the report of this run.
   keepFiles(runDir, "before");
   const phases = phasesOf(brief.type, assignment.task.exec !== undefined, agent.settings);
-  const dir = join(run.evidenceDir, brief.id);
   const log = PhaseLog.open(dir, run.name.submission, run.isDurable);
   const { outcome, envelope } = await runPhases(run, phases, log);
   if (!run.isHeld()) return outcome;
