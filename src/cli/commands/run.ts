@@ -135,6 +135,8 @@ export const command = defineCommand({
     else if (summary.endedBy === "lock-lost" && isMoved)
       ctx.out.line(`${safe(tree.dir)} was moved, removed or replaced; this supervisor ended`);
     else for (const line of describe(summary, options["dry-run"])) ctx.out.line(line);
+    if (summary.roadmapProblem !== undefined)
+      out.note("ErrInvalidRoadmap: the plan cannot be used; mailchute roadmap check says why");
     endIfHungUp();
     if (wasInterrupted()) return EXIT.interrupted;
     if (summary.endedBy === "lock-lost") return EXIT.conflict;
