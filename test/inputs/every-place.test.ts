@@ -9,6 +9,7 @@ import { stateTree } from "../../src/core/state-tree.ts";
 import { inWorktree, newPlace } from "../parts/worktrees/place.ts";
 import { newPool, type Pool, QUICK_CONFIG, type Running } from "../support/pool.ts";
 import { timeLimitMs } from "../support/time-limit.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { sampleOf } from "../support/walks.ts";
 import { KINDS, placesOfTree, put } from "./every-place.ts";
 
@@ -20,7 +21,15 @@ const PATHS = Object.values(stateTree("")).filter((path) => path !== "");
 const PLACES = [...new Set([...placesOfTree(), ...PATHS])];
 const CASES = PLACES.flatMap((place) => Object.keys(KINDS).map((kind) => ({ place, kind })));
 /** Files that are taken when their writer has stopped: until then `run --drain` has something to do. */
-const IS_AWAITED = /^(?:mailbox|control|post)\/inbox\//;
+const IS_AWAITED = /^(?:mailbox|control|post)\/inbox\/|^mailbox\/processing\/.*~w-/;
+/** A claim of an unknown worker is taken back when it has not changed for this long. */
+const SHORT_LEASE = `${QUICK_CONFIG}heartbeat_ms: 500\nlease_ttl_ms: 1500\n`;
+/** A person must act: no run can have its folder, or the supervisor may not read a task. `run --drain` then waits, and tells it. */
+const NEEDS_PERSON = /^(?:runs|evidence)$/;
+const UNREADABLE = "a file that others may not read";
+const NEEDS_RIGHTS = /^(?:runs|evidence|mailbox\/processing)\//;
+/** After SIGTERM, a run that only waits ends in less than half a second (ms). */
+const STOP_MS = 1500;
 
 /** Writes at the end of each process how much memory it took. */
 const NOTES_MEMORY = `process.on("exit", () => require("fs").appendFileSync(process.env.MEMORY_NOTES, process.resourceUsage().maxRSS + "\\n"));`;
@@ -28,9 +37,12 @@ const NOTES_MEMORY = `process.on("exit", () => require("fs").appendFileSync(proc
 const OPENS_PLAINLY = `const fs = require("fs"); const { openSync } = fs;
 fs.openSync = (path, flags, mode) => openSync(path, typeof flags === "number" ? flags & ~(fs.constants.O_NONBLOCK | fs.constants.O_NOFOLLOW) : flags, mode);`;
 
-function poolWith(more = "", uid?: number): { pool: Pool; memory: () => number[] } {
+function poolWith(
+  more = "",
+  { uid, config = QUICK_CONFIG }: { uid?: number | undefined; config?: string } = {},
+): { pool: Pool; memory: () => number[] } {
   const env: Record<string, string> = {};
-  const pool = newPool({ config: QUICK_CONFIG, env, ...(uid === undefined ? {} : { uid }) });
+  const pool = newPool({ config, env, ...(uid === undefined ? {} : { uid }) });
   const script = join(pool.dir, "first.cjs");
   const notes = join(pool.dir, "memory");
   fs.writeFileSync(notes, "", { mode: 0o666 });
@@ -41,25 +53,63 @@ function poolWith(more = "", uid?: number): { pool: Pool; memory: () => number[]
   return { pool, memory };
 }
 
-/** @returns false when it did not end in time; it is killed then */
-async function endsInTime(running: Running, limitMs: number): Promise<boolean> {
+/** @returns false when it did not end in time */
+async function hasEnded(running: Running, limitMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {
     timer = setTimeout(() => resolve(false), timeLimitMs(limitMs));
   });
   const isOver = await Promise.race([running.ended.then(() => true), late]);
   clearTimeout(timer);
+  return isOver;
+}
+
+/** The same; it is killed then. */
+async function endsInTime(running: Running, limitMs: number): Promise<boolean> {
+  const isOver = await hasEnded(running, limitMs);
   if (!isOver) running.child.kill("SIGKILL");
   return isOver;
 }
 
-async function check(pool: Pool, args: readonly string[], what: string): Promise<void> {
+/** Whether one of these texts names the folder of the place, and the fault. */
+function isTold(texts: readonly string[], pool: Pool, place: string): boolean {
+  const [top = "", tray = ""] = place.split("/");
+  const folder = join(pool.state, top === "mailbox" ? join(top, tray) : top);
+  return texts.some((text) => text.includes(folder) && /\bE[A-Z]{3,}\b/.test(text));
+}
+
+/** What is wrong when `run --drain` waits for a person: it must tell why, and end at once when it is asked to. */
+async function faultsOfWait(pool: Pool, running: Running, place: string): Promise<string[]> {
+  const faults: string[] = [];
+  const alerts = pool.alerts().map((one) => String(one["message"]));
+  if (!isTold(running.stderr().split("\n"), pool, place)) faults.push("nothing on stderr");
+  if (!isTold(alerts, pool, place)) faults.push("no alert");
+  running.child.kill("SIGTERM");
+  if (!(await endsInTime(running, STOP_MS))) faults.push("it goes on after SIGTERM");
+  return faults;
+}
+
+async function check(
+  pool: Pool,
+  args: readonly string[],
+  what: string,
+  needsPersonAt?: string,
+): Promise<void> {
   const running = pool.spawn(args);
-  expect(await endsInTime(running, LIMIT_MS), `${args.join(" ")} ends with ${what}`).toBe(true);
+  const hasTime = await hasEnded(running, LIMIT_MS);
+  if (!hasTime && needsPersonAt !== undefined)
+    expect(await faultsOfWait(pool, running, needsPersonAt), what).toEqual([]);
+  else if (!hasTime) running.child.kill("SIGKILL");
+  const isRight = hasTime || needsPersonAt !== undefined;
+  expect(isRight, `${args.join(" ")} ends with ${what}`).toBe(true);
   const { exitCode } = await running.ended;
   const said = running.stderr();
   expect(said, `${args.join(" ")} with ${what}`).not.toMatch(/\n {4}at |unexpected:/);
   if ((exitCode ?? 99) >= 64) expect(said, `${args.join(" ")} with ${what}`).toMatch(/Err[A-Z]/);
+}
+
+function mayWait(place: string, kind: string): boolean {
+  return NEEDS_PERSON.test(place) || (kind === UNREADABLE && NEEDS_RIGHTS.test(place));
 }
 
 test("the page names every path of the code, or its folder", () => {
@@ -75,16 +125,20 @@ test("the page names every path of the code, or its folder", () => {
 
 test.each(sampleOf(CASES, 8))("$place: $kind there keeps no process", async ({ place, kind }) => {
   // Root may read everything.
-  const uid = kind === "a file that others may not read" ? 65534 : undefined;
-  const { pool, memory } = poolWith("", uid);
+  const uid = kind === UNREADABLE ? 65534 : undefined;
+  const config = /~w-/.test(place) ? SHORT_LEASE : QUICK_CONFIG;
+  const { pool, memory } = poolWith("", { uid, config });
   if (place !== "roadmap.yaml")
     fs.writeFileSync(join(pool.state, "roadmap.yaml"), 'nodes: [{id: n, exec: ["true"]}]\n');
-  if (!/^(?:mailbox\/)?inbox$|^mailbox$/.test(place)) pool.drop("other", { exec: ["true"] });
+  if (!/^(?:mailbox\/)?inbox$|^mailbox$/.test(place)) {
+    pool.drop("other", { exec: ["true"] });
+    if (uid !== undefined) fs.chownSync(join(pool.inbox, "other.json"), uid, uid);
+  }
   const what = `${kind} at ${place}`;
   const end = put(kind, join(pool.state, place));
   try {
     if (kind !== "a file that grows" || !IS_AWAITED.test(place))
-      await check(pool, ["run", "--drain"], what);
+      await check(pool, ["run", "--drain"], what, mayWait(place, kind) ? place : undefined);
     await Promise.all(COMMANDS.map((args) => check(pool, args, what)));
   } finally {
     end();
@@ -115,6 +169,33 @@ test("a variant that opens files as Node does by default is found", async () => 
     put("a pipe", join(pool.state, place));
     expect(await endsInTime(pool.spawn(args), 1000), place).toBe(false);
   }
+});
+
+test.each([
+  ["tells nothing", "process.stderr.write = () => true;", ["nothing on stderr"]],
+  [
+    "does not listen to SIGTERM",
+    `const { on } = process; process.on = function (name, listener) {
+      return on.call(this, name, name === "SIGTERM" ? () => {} : listener); };`,
+    ["it goes on after SIGTERM"],
+  ],
+])("a variant that waits for a person and %s is found", async (_, variant, faults) => {
+  const { pool } = poolWith(variant);
+  pool.drop("a", { exec: ["true"] });
+  put("a pipe", join(pool.state, "runs"));
+  const running = pool.spawn(["run", "--drain"]);
+  await waitFor(
+    () =>
+      isTold(
+        pool.alerts().map((one) => String(one["message"])),
+        pool,
+        "runs",
+      ),
+    {
+      what: "an alert",
+    },
+  );
+  expect(await faultsOfWait(pool, running, "runs")).toEqual(faults);
 });
 
 /** All that git has in the directory of a repository and of a worktree, and what it reads in a worktree. */
