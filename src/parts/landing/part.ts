@@ -220,7 +220,7 @@ class LandingPart
   /** Takes over new orders, the oldest first, so that work lands in the order in which it was done. */
   private readNew(): void {
     const mtimeMs = this.mtimeMs();
-    if (mtimeMs === this.dirMtimeMs) return;
+    if (mtimeMs === this.dirMtimeMs && !this.isUnreadable) return;
     const { dir } = this.env.tree;
     const orders = this.list();
     if (orders === undefined) return;

@@ -1,7 +1,9 @@
-/** One landing that cannot even be submitted holds up no other, and no drain; an id that ends in a dot lands like any other. */
+/** A landing that cannot even be submitted holds up no other, and no drain; neither does a folder of landings that cannot be read. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { newPool } from "../../support/pool.ts";
+import { waitFor } from "../../support/wait-for.ts";
 import { inWorktree, newPlace } from "../worktrees/place.ts";
 
 const TARGET = "mailchute/integration";
@@ -26,4 +28,24 @@ it("lands the others, tells of the one that fails, and ends the drain", async ()
   expect(ids).toContain("v2.land");
   const alerts = fs.readFileSync(join(pool.state, "analytics", "alerts.jsonl"), "utf8");
   expect(alerts).toContain("the landing of bad: ");
+});
+
+it("lets dependent tasks wait while the landings cannot be read, and runs them afterwards", async () => {
+  const pool = newPool();
+  const folder = join(pool.state, "landings");
+  fs.writeFileSync(folder, "");
+  pool.drop("a", { exec: ["true"] });
+  pool.drop("b", { exec: ["true"], dependencies: ["a"] });
+  await pool.start();
+  await pool.result("a");
+  await waitFor(() => pool.alerts().some((one) => String(one["message"]).includes(folder)), {
+    what: "an alert that names the folder",
+  });
+  // In a pass of its own, so that each event of the first task has been handled.
+  await pool.stop();
+  await (await pool.start(["--drain"])).ended;
+  expect(pool.results().map(({ task_id: id }) => id)).toEqual(["a"]);
+  await pool.start();
+  fs.rmSync(folder);
+  await pool.result("b");
 });
