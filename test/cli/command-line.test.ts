@@ -38,7 +38,7 @@ test("an unknown command is refused with exit code 2 and a suggestion", async ()
 test.each([
   [
     ["ls", "--status", "failed"],
-    "did you mean --state-is waiting|ready|held|running|done|failed|skipped?",
+    "did you mean --state-is waiting|ready|held|running|done|failed|skipped|cancelled?",
   ],
   [["ls", "--state", "failed"], "did you mean --state-is failed?"],
   [["ls", "--state-is"], "--state-is needs a value: waiting|ready|held|running|done|failed"],

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { REGISTRY } from "../../src/cli/shell/registry.ts";
+import { newRepository } from "../support/git-repository.ts";
 import { newCli } from "./run-cli.ts";
 
 /** For each verb its words with the unknown `nope`. */
@@ -23,6 +24,7 @@ const UNKNOWN: Readonly<Record<string, readonly string[]>> = {
   answer: ["nope text"],
   review: ["nope"],
   land: ["nope"],
+  prove: ["nope"],
   reject: ["nope text"],
   rescue: ["nope"],
   worktrees: ["clean nope"],
@@ -50,6 +52,7 @@ test("every verb is in the table of this test", () => {
 test("an unknown id ends with exit code 3 and has no effect", async () => {
   const cli = newCli();
   await cli(["init", "state", "--json"]);
+  newRepository(cli.dir);
   const filesIn = (): string[] =>
     fs.readdirSync(join(cli.dir, "state"), { recursive: true }).map(String).sort();
   const before = filesIn();

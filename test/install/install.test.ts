@@ -37,7 +37,6 @@ it("installed globally, it makes a tree, and runs a function in TypeScript", asy
   const run = (...args: string[]): string => execFileSync(command, args, { cwd, encoding: "utf8" });
   expect(run("--version")).toBe(`${versionOfClone()}\n`);
   run("init");
-  fs.rmSync(join(cwd, "state", "roadmap.yaml"));
   fs.writeFileSync(join(cwd, "double.ts"), "export default ({ payload }: any) => payload.n * 2;\n");
   fs.writeFileSync(
     join(cwd, "state", "config.yaml"),

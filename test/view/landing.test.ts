@@ -51,6 +51,7 @@ test("work on a branch has its branch, its base, its target and how much it chan
       repository: "",
       commit: "",
       ...WORK,
+      checked: false,
       ...DIFFSTAT,
     },
   ]);
