@@ -132,7 +132,7 @@ test("tasks of two repositories do not meet, a single pass runs all, and a bad p
       .map((dir) => join(dir, "lines_results.ndjson"))
       .map((path) => (fs.existsSync(path) ? fs.readFileSync(path, "utf8") : ""))
       .join("");
-  await waitFor(() => texts().includes("owns no files"), { what: "the results of the lines" });
+  await waitFor(() => texts().includes("has no owns"), { what: "the results of the lines" });
 });
 
 test("without owns the programs do see others that they would meet", async () => {
