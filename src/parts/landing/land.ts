@@ -241,7 +241,8 @@ export class Landing {
     const at = { repository, path, from, target: place };
     const { batch } = this.tools.settings.landing;
     const stack = mates.length === 0 ? [own] : await stackUp(at, own, mates, batch, mendedBy);
-    return this.checkAndMove(at, stack, worktree);
+    // Work that was tried on top, and did not fit, has taken the place of this work there.
+    return this.checkAndMove(at, stack, mates.length === 0 ? worktree : undefined);
   }
 
   /**
@@ -264,12 +265,13 @@ export class Landing {
 
   /**
    * Checks the stack, and moves the target to the highest layer that was checked and is green. The first layer is this landing's own.
+   * @param fresh the worktree with the first layer, if nothing else was there since
    * @returns undefined when it must begin again
    */
   private async checkAndMove(
     { repository, path, from }: StackPlace,
     stack: readonly Layer[],
-    worktree: CleanCheckout,
+    fresh: CleanCheckout | undefined,
   ): Promise<AttemptOutcome | undefined> {
     const { tree, trays } = this.tools;
     const { stop } = this.assigned.assignment;
@@ -280,8 +282,7 @@ export class Landing {
       const commit = layers.at(-1)?.commit ?? from;
       const guarded = { changed: [], added: layers.flatMap(({ added }) => added) };
       // What an earlier check or a conflict has left there must not decide.
-      const isFresh = stack.length === 1;
-      const at = isFresh ? worktree : await makeCleanCheckout(repository, path, commit);
+      const at = fresh ?? (await makeCleanCheckout(repository, path, commit));
       return this.check(order, repository, at, { from, commit, guarded });
     });
     this.endGitAtStop();
