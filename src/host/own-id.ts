@@ -48,6 +48,7 @@ export function ownIdOf(dir: string, file: IdFile): string {
   try {
     for (;;) {
       const found = read(file);
+      if (found === "replaced") continue;
       if (found !== undefined) return keptIn(dir, file, found);
       const id = randomBytes(file.chars / 2).toString("hex");
       publish(file, () => documentOf(dir, file, id));
@@ -63,6 +64,7 @@ export function ownIdOf(dir: string, file: IdFile): string {
 export function knownIdOf(dir: string, file: IdFile): string | undefined {
   try {
     const found = read(file);
+    if (found === "replaced") return knownIdOf(dir, file);
     return found !== undefined && isOf(dir, found) ? found.id : undefined;
   } catch (error) {
     const code = systemCode(error);
@@ -110,8 +112,8 @@ function isRemounted(dir: string, of: string, path: unknown): boolean {
   return path === dir && of.split(":")[1] === treeIdOf(dir)?.split(":")[1];
 }
 
-/** Undefined when the file is missing. @throws a system error */
-function read({ chars, key, path: file }: IdFile): Found | undefined {
+/** Undefined when the file is missing. "replaced": by another process, while it was read. @throws a system error */
+function read({ chars, key, path: file }: IdFile): Found | "replaced" | undefined {
   let fd: number;
   try {
     fd = openToRead(file);
@@ -123,6 +125,8 @@ function read({ chars, key, path: file }: IdFile): Found | undefined {
     const { ino, ctimeNs } = fs.fstatSync(fd, { bigint: true });
     const bytes = Buffer.alloc(FILE_BYTES_MAX);
     const text = bytes.toString("utf8", 0, fs.readSync(fd, bytes, 0, bytes.length, 0));
+    // A replacement changes the time of the replaced file, so that its mark would be another than that of whoever replaced it.
+    if (fs.fstatSync(fd).nlink === 0) return "replaced";
     const value = parseObject(text) ?? {};
     const id = value[key];
     const isId = typeof id === "string" && id.length === chars && /^[0-9a-z]+$/.test(id);

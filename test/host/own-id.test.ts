@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { ownIdOf } from "../../src/host/own-id.ts";
 import { startProgram } from "../support/programs.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -135,6 +135,25 @@ describe("the id of a directory", () => {
       expect(JSON.parse(fs.readFileSync(fileOf(copy), "utf8")).id).toBe(id);
     },
   );
+
+  it("is that of the process which replaced a damaged file while this one had it open", () => {
+    const dir = newDir();
+    fs.writeFileSync(fileOf(dir), "");
+    let other = "";
+    const open = fs.openSync;
+    const spy = vi.spyOn(fs, "openSync").mockImplementation((...args) => {
+      const fd = open(...args);
+      if (args[0] === fileOf(dir) && other === "") {
+        spy.mockRestore();
+        other = idOf(dir);
+      }
+      return fd;
+    });
+    onTestFinished(() => spy.mockRestore());
+    expect(idOf(dir)).toBe(other);
+    expect(other).toMatch(/^[0-9a-f]{32}$/);
+    expect(idOf(dir)).toBe(other);
+  });
 
   it.each(["a new directory", "a copy", "a damaged file"])(
     "is the same for 6 processes that ask at once in %s",
