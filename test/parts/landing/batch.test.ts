@@ -23,7 +23,7 @@ number=$(($(wc -l < "$NOTES/begun")))
 until test $number -gt 1 || test "$(ls "$INBOX" | grep -c '[.]land[.]json$')" -ge "$GATHER"; do sleep 0.05; done
 until test ! -e "$NOTES/stop-$number"; do sleep 0.05; done
 bad=$(ls | grep '^bad' | tr '\\n' ' ')
-if test -z "$bad"; then said=green; else said=red; fi
+if test -n "$(git status --porcelain)"; then said=dirty; elif test -z "$bad"; then said=green; else said=red; fi
 echo "$(git rev-parse HEAD) $said" >> "$NOTES/checks"
 test $said = green || { echo "no place for \${bad% }" >&2; exit 3; }
 `;
@@ -161,6 +161,21 @@ test("work in conflict, and later work on its files, is left to its own landing;
   expect(night.landed()).toHaveLength(5);
   expect(night.checks()).toHaveLength(2);
   expect(await matesOf(night, "t4")).toHaveLength(3);
+  expectChecked(night);
+});
+
+test("work beside which nothing fits is checked as it is, not in what was tried on top of it", async () => {
+  const night = newNight(2);
+  const { pool, repo } = night;
+  night.drop("t0");
+  for (const id of ["t1", "t2"]) night.drop(id, { base: "checkout" }, "same.txt");
+  await (await pool.start(["--drain", "--workers", "3"])).ended;
+  const [failed, ...others] = pool.errors();
+  expect(others).toEqual([]);
+  expect(failed?.error).toContain("conflict in same.txt");
+  const landed = failed?.id === "t1.land" ? "t2" : "t1";
+  expect(repo.git("show", `${TARGET}:same.txt`)).toBe(landed);
+  expect(night.checks()).toHaveLength(2);
   expectChecked(night);
 });
 
