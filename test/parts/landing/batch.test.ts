@@ -173,7 +173,7 @@ test("work beside which nothing fits is checked as it is, not in what was tried 
   const [failed, ...others] = pool.errors();
   expect(others).toEqual([]);
   expect(failed?.error).toContain("conflict in same.txt");
-  const landed = failed?.id === "t1.land" ? "t2" : "t1";
+  const landed = failed?.task_id === "t1.land" ? "t2" : "t1";
   expect(repo.git("show", `${TARGET}:same.txt`)).toBe(landed);
   expect(night.checks()).toHaveLength(2);
   expectChecked(night);
