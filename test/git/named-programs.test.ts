@@ -172,7 +172,14 @@ test("without the door they run: filters, merge drivers, hooks, monitors, those 
   expect(missing()).toEqual([]);
 });
 
-test("the table has each setting that this git knows as a program", () => {
+test("the table has each setting that this git knows as a program, and a new one is noticed", () => {
   const names = execFileSync(GIT, ["help", "--config"], { encoding: "utf8" }).split("\n");
   expect(missingWays(names)).toEqual([]);
+  const fresh = [
+    "gc.afterCommand",
+    "sendemail.newCmd",
+    "merge.<driver>.helper",
+    "http.tokenProgram",
+  ];
+  expect(missingWays([...names, ...fresh])).toEqual(fresh);
 });

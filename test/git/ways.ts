@@ -18,6 +18,7 @@ const WAYS: Readonly<Record<string, string>> = {
   "core.pager": "PROGRAM",
   "core.sshCommand": "PROGRAM",
   "credential.helper": "!PROGRAM",
+  "credential.u.helper": "!PROGRAM",
   "diff.e.command": "PROGRAM",
   "diff.e.textconv": "PROGRAM",
   "diff.external": "PROGRAM",
@@ -26,6 +27,7 @@ const WAYS: Readonly<Record<string, string>> = {
   "filter.e.clean": "PROGRAM",
   "filter.e.smudge": "PROGRAM",
   "filter.p.process": "PROGRAM",
+  "gc.recentObjectsHook": "PROGRAM",
   "gpg.openpgp.program": "PROGRAM",
   "gpg.program": "PROGRAM",
   "gpg.ssh.defaultKeyCommand": "PROGRAM",
@@ -48,6 +50,8 @@ const WAYS: Readonly<Record<string, string>> = {
   "remote.origin.url": "ext::PROGRAM",
   "remote.origin.vcs": "ext",
   "sendemail.ccCmd": "PROGRAM",
+  "sendemail.headerCmd": "PROGRAM",
+  "sendemail.i.ccCmd": "PROGRAM",
   "sendemail.smtpServer": "PROGRAM",
   "sendemail.tocmd": "PROGRAM",
   "sequence.editor": "PROGRAM",
@@ -93,17 +97,25 @@ export const HOOKS = [
   "reference-transaction",
 ];
 
-/** Settings of `git help --config` whose names sound like a program, and that are none. */
-const NO_PROGRAMS =
-  /^(?:advice\.|color\.|clean\.|column\.|commit\.|commitGraph\.|completion\.|core\.fsmonitorHookVersion|credential\.useHttpPath|diff\.guitool|diff\.tool|diff\.<driver>\.cachetextconv|diff\.<driver>\.xfuncname|fsmonitor\.|gitcvs\.|gpg\.ssh\.(?:allowedSignersFile|revocationFile)|guitool\.<name>\.(?!cmd)|help\.|http\.|instaweb\.modulePath|merge\.(?:guitool|tool)|merge\.<driver>\.(?:name|recursive)|mergetool\.(?!<tool>\.(?:cmd|path))|notes\.|rebase\.|receive\.|remote\.<name>\.(?:partialclonefilter|proxy|proxyAuthMethod|skipDefaultUpdate)|repack\.|sendemail\.aliasesFile|sendemail\.smtpServer(?:Option|Port)|ssh\.|submodule\.|uploadpack\.(?!packObjectsHook)|uploadpackfilter\.|difftool\.(?:prompt|trustExitCode)|fsck\.|include|clone\.|gc\.|extensions\.|stash\.|status\.|push\.)/;
+/** A setting sounds like a program if the last part of its name has one of these words. */
 const SOUNDS =
-  /command|cmd|program|helper|hook(?!s?version)|driver>?$|textconv|\.clean|smudge|process|editor|pager|external|gitproxy|fsmonitor|askpass|browser|uploadpack|receivepack|difffilter|\.path$|alias\./i;
+  /askpass|browser|clean|cmd|command|driver|editor|external|filter|fsmonitor|helper|hook|pager|^path$|process|program|proxy|receive(?:pack|refs)|server$|smudge|textconv|tool|^update$|upload|vcs|^\*$/i;
+/** Those that sound so and are none: switches, numbers, texts, and names of entries of the table. */
+const NO_PROGRAMS: ReadonlySet<string> = new Set(
+  `advice.ignoredHook advice.waitingForEditor bundle.* bundle.<id>.* clone.filterSubmodules color.pager column.clean
+  commit.cleanup commitGraph.maxNewFilters completion.commands core.fsmonitorHookVersion
+  diff.<driver>.cachetextconv diff.guitool diff.tool feature.* gc.repackFilter gc.repackFilterTo gitcvs.dbDriver
+  help.browser http.<url>.* http.proxy http.proxyAuthMethod http.proxySSLCAInfo http.proxySSLCert
+  http.proxySSLCertPasswordProtected http.proxySSLKey include.path includeIf.<condition>.path merge.guitool
+  merge.tool notes.rewrite.<command> rebase.abbreviateCommands remote.<name>.partialclonefilter
+  remote.<name>.proxy remote.<name>.proxyAuthMethod uploadpack.allowFilter`.split(/\s+/),
+);
 
 /** Settings that this git knows as programs, and that the table lacks. @param names what `git help --config` prints */
 export function missingWays(names: readonly string[]): string[] {
   const known = Object.keys(WAYS).map((name) => name.toLowerCase());
   return names.filter((name) => {
-    if (!SOUNDS.test(name) || NO_PROGRAMS.test(name)) return false;
+    if (!SOUNDS.test(name.slice(name.lastIndexOf(".") + 1)) || NO_PROGRAMS.has(name)) return false;
     const pattern = name
       .toLowerCase()
       .replace(/[.]/g, "\\.")
