@@ -98,9 +98,40 @@ function goOn({ pool }: Place): void {
   pool.drop("e", inWorktree("echo e > e.txt; exit 1", lands));
 }
 
+/** As a person does it at a terminal, where git starts a pager. */
+function atTerminal({ pool }: Place, command: string): string {
+  const { GIT_PAGER: _git, PAGER: _pager, ...env } = process.env;
+  return execFileSync("script", ["-qec", command, "/dev/null"], {
+    cwd: pool.dir,
+    encoding: "utf8",
+    env: { ...env, TERM: "xterm" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+}
+
+/** A file that git reads anew, through its filters. */
+function touchUp({ worktree }: Place): void {
+  fs.appendFileSync(join(worktree("hostile"), "README.md"), "more\n");
+}
+
+/** What the error of the landing sends people to. */
+async function lookAround(scene: Place): Promise<void> {
+  const { pool } = scene;
+  touchUp(scene);
+  expect(await pool.run(["review", "hostile"])).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("x.txt"),
+  });
+  expect(await pool.run(["worktrees", "ls"])).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("a run of hostile changed settings or hooks"),
+  });
+  const { error } = await pool.error("hostile.land");
+  const [, command = ""] = /\((git [^()]+ --list)\)/.exec(String(error)) ?? [];
+  expect(atTerminal(scene, command)).toContain("filter.e.clean=");
+}
+
 async function useVerbs({ pool }: Place): Promise<void> {
-  await pool.run(["review", "hostile"]);
-  await pool.run(["worktrees", "ls"]);
   await pool.run(["worktrees", "clean", "--dry-run"]);
   await pool.run(["worktrees", "clean", "hostile", "--ignored"]);
   await pool.run(["rescue"]);
@@ -115,6 +146,7 @@ test("none of the programs that a run names is started, in whichever repository 
   await pool.result("hostile");
   goOn(scene);
   await (await pool.start(["--drain"])).ended;
+  await lookAround(scene);
   await useVerbs(scene);
   expect(ran()).toEqual([]);
   // All of it was really done.
@@ -170,6 +202,26 @@ test("without the door they run: filters, merge drivers, hooks, monitors, those 
   const missing = (): string[] => ways.filter((way) => !ran().includes(way));
   await waitFor(() => missing().length === 0, { what: "each of these ways" }).catch(() => {});
   expect(missing()).toEqual([]);
+});
+
+test("without the door, review and worktrees ls run them; so does a look at the settings with a pager", async () => {
+  const scene = await trapped();
+  const { pool, repo, ran } = scene;
+  expect(ran()).toEqual([]);
+  atTerminal(scene, `git -C ${repo.dir} config --local --list`);
+  expect(ran()).toEqual(["main:pager.config"]);
+  const bin = tempDir();
+  fs.writeFileSync(join(bin, "git"), BROKEN, { mode: 0o755 });
+  scene.env["PATH"] = `${bin}${delimiter}${process.env["PATH"]}`;
+  touchUp(scene);
+  for (const verb of [
+    ["review", "hostile"],
+    ["worktrees", "ls"],
+  ]) {
+    fs.rmSync(join(pool.dir, "ran"));
+    await pool.run(verb);
+    expect(ran()).toEqual(expect.arrayContaining(["main:core.fsmonitor", "main:filter.e.clean"]));
+  }
 });
 
 test("the table has each setting that this git knows as a program, and a new one is noticed", () => {

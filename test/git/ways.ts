@@ -40,6 +40,7 @@ const WAYS: Readonly<Record<string, string>> = {
   "merge.e.driver": "PROGRAM %O %A %B",
   "mergetool.t.cmd": "PROGRAM",
   "mergetool.t.path": "PROGRAM",
+  "pager.config": "PROGRAM",
   "pager.diff": "PROGRAM",
   "pager.log": "PROGRAM",
   "pager.show": "PROGRAM",

@@ -9,19 +9,22 @@ export function noRoomText(order: LandingOrder | undefined, text: string): strin
   return `no room on the disk of ${repository}, or of ${dirname(worktree)}: make room, it is tried again by itself (${text})`;
 }
 
-/** @param changes what is known of the changes that its runs may have made */
+/**
+ * At a terminal git would start the pager that these settings name.
+ * @param changes what is known of the changes that its runs may have made
+ */
 export function heldText(
   { task_id, repository, changed_ref }: LandingOrder,
   changes: readonly SettingsChange[],
 ): string {
   const others = changes.flatMap(({ runs }) => runs.filter((id) => !isRunOf(task_id, id)));
   const names = [...new Set(changes.flatMap((change) => change.names))].sort().join(", ");
-  const what = names === "" ? `git cat-file -p ${changed_ref}` : names;
+  const what = names === "" ? `git --no-pager cat-file -p ${changed_ref}` : names;
   const who =
     others.length === 0
       ? `a run of ${task_id} changed settings or hooks of ${repository} (${what})`
       : `settings or hooks of ${repository} changed (${what}) while ${task_id} and ${[...new Set(others)].join(", ")} ran: one of these runs changed settings or hooks, or a person did`;
-  return `${who}. So this work does not land by itself. Look at them (git -C ${repository} config --local --list), and put back what you do not want. Then one command lands this work and all other work that waits for the same: mailchute land ${task_id} --accept-settings`;
+  return `${who}. So this work does not land by itself. Look at them (git --no-pager -C ${repository} config --local --list), and put back what you do not want. Then one command lands this work and all other work that waits for the same: mailchute land ${task_id} --accept-settings`;
 }
 
 /** How many files a text names. */
