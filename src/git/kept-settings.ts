@@ -15,6 +15,7 @@ import { statOf } from "../host/regular-file.ts";
 import { USER_STATE_DEPTH, userStateDir } from "../host/user-state.ts";
 import { isHarmless, obeyed, type Setting, settingsText } from "./obeyed-settings.ts";
 import { linkCommonDir, makeOwnCommonDir } from "./own-common-dir.ts";
+import { gitLines } from "./run-git.ts";
 import {
   ATTRIBUTES,
   type CurrentSettings,
@@ -86,6 +87,7 @@ export async function keptCommonDir(commonDir: string): Promise<string> {
 
 /** Call it before git writes the first file for a run. @returns changes that were not known. @throws ErrGit, system errors */
 export async function beginRun(commonDir: string, run: RunThere): Promise<SettingsChange[]> {
+  await refuseLost(commonDir);
   return withKept(commonDir, (kept, current) => {
     const found = look(kept, current);
     if (!kept.is_trusted) Object.assign(kept, { is_trusted: true, ...obeyedFrom(current) });
@@ -94,6 +96,29 @@ export async function beginRun(commonDir: string, run: RunThere): Promise<Settin
     kept.runs.push({ key, id: run.id, owner: ownerSequence()(), since_ms: Date.now() });
     return found;
   });
+}
+
+/**
+ * The settings that were kept may be gone, as after a change of HOME. If marks in the repository say that a run has changed settings, the
+ * ones that stand there now may be its own.
+ * @throws ErrGit
+ */
+async function refuseLost(commonDir: string): Promise<void> {
+  if (read(dirOf(commonDir), commonDir)?.is_trusted === true) return;
+  const own = await keptCommonDir(commonDir);
+  const call = { cwd: commonDir, env: { GIT_DIR: commonDir, GIT_COMMON_DIR: own } };
+  const asked = ["for-each-ref", "--format=%(refname)", "refs/mailchute/*/settings-changed"];
+  const [mark, ...more] = await gitLines(call, ...asked);
+  if (mark === undefined) return;
+  const others = more.length === 0 ? "" : ` and ${more.length} more`;
+  const list = `git --no-pager -C ${commonDir} config --local --list`;
+  throw new ErrGit(
+    `a run has changed settings or hooks of ${commonDir} (${mark}${others}), and how they stood before is not known any more`,
+    {
+      path: commonDir,
+      hint: `look at them (${list}), and put back what you do not want; then mailchute land ID --accept-settings, or git update-ref -d ${mark}`,
+    },
+  );
 }
 
 /** What changed while the run was at work, and was not accepted. @returns also changes that were not known before, of any run */
@@ -131,7 +156,8 @@ export async function endRun(
 export async function acceptSettings(commonDir: string): Promise<string[]> {
   return withKept(commonDir, (kept, current) => {
     const names = changesBetween(watchedOf(kept.settings), watchedOf(current.settings));
-    Object.assign(kept, { ...obeyedFrom(current), seen: current.watched, changes: [] });
+    const accepted = { is_trusted: true, ...obeyedFrom(current) };
+    Object.assign(kept, { ...accepted, seen: current.watched, changes: [] });
     return names;
   });
 }

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { ErrGit, messageOf, systemCode } from "../core/errors.ts";
 import { readEnd } from "../host/regular-file.ts";
+import { findHome } from "../host/user-state.ts";
 import { dropLeftLock, type SeenLock } from "./left-locks.ts";
 import { behind } from "./own-common-dir.ts";
 import { type Places, placesOf, watchForPipes } from "./pipe-watch.ts";
@@ -228,6 +229,8 @@ function gitEnvironment(ours: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const passed = Object.entries(ours).filter(([name]) => PASSED.test(name));
   return {
     ...Object.fromEntries(passed),
+    // Without it git would not find the settings of the person.
+    HOME: findHome(ours),
     LC_ALL: "C",
     LANGUAGE: "",
     GIT_PAGER: "cat",

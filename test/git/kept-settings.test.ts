@@ -1,7 +1,8 @@
 /** Which settings git obeys, and who is asked about a change of them. Real repositories; the runs are only announced. */
 import fs from "node:fs";
+import os from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import {
   acceptSettings,
   beginRun,
@@ -13,6 +14,7 @@ import {
 import { isHarmless, obeyed, settingsText } from "../../src/git/obeyed-settings.ts";
 import { atCommonDir, openRepository } from "../../src/git/repository.ts";
 import { gitText } from "../../src/git/run-git.ts";
+import { userStateDir } from "../../src/host/user-state.ts";
 import { newRepository, repositoryAt, type TestRepository } from "../support/git-repository.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -33,6 +35,10 @@ function newPlace(): Place {
 }
 
 const run = (id: string): { id: string; tree: string } => ({ id, tree: "/tree" });
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
 
 test("a change of a person is obeyed from the next run on, one that came while a run was at work only when it is accepted", async () => {
   const { repo, commonDir, obeys } = newPlace();
@@ -115,6 +121,48 @@ test("a folder of the user's state that cannot be made is named, with what to do
     hint: expect.stringContaining("set XDG_STATE_HOME"),
   });
 });
+
+test("what was kept is gone, as after another HOME: what a run has changed is not trusted until a person accepts it", async () => {
+  const { repo, commonDir, obeys } = newPlace();
+  vi.stubEnv("XDG_STATE_HOME", tempDir());
+  repo.git("config", "filter.x.clean", "mine");
+  await beginRun(commonDir, run("a"));
+  repo.git("config", "filter.x.clean", "theirs");
+  await endRun(commonDir, run("a"));
+  const mark = "refs/mailchute/a/settings-changed";
+  repo.git("update-ref", mark, "HEAD");
+  vi.stubEnv("XDG_STATE_HOME", tempDir());
+  await expect(beginRun(commonDir, run("b"))).rejects.toMatchObject({
+    message: expect.stringContaining(mark),
+    hint: expect.stringContaining("mailchute land ID --accept-settings"),
+  });
+  expect(await obeys("filter.x.clean")).toBe("");
+  await acceptSettings(commonDir);
+  expect(await obeys("filter.x.clean")).toBe("theirs");
+  await beginRun(commonDir, run("b"));
+  // Without such a mark they are those of a person.
+  repo.git("update-ref", "-d", mark);
+  vi.stubEnv("XDG_STATE_HOME", tempDir());
+  await beginRun(commonDir, run("c"));
+  expect(await obeys("filter.x.clean")).toBe("theirs");
+});
+
+test.each(["", "relative"])(
+  "HOME or XDG_STATE_HOME is %j: what is kept does not lie where a run can write",
+  async (value) => {
+    const { repo, commonDir } = newPlace();
+    const there = process.cwd();
+    onTestFinished(() => process.chdir(there));
+    process.chdir(repo.dir);
+    vi.stubEnv("XDG_STATE_HOME", value);
+    vi.stubEnv("HOME", tempDir());
+    await beginRun(commonDir, run("a"));
+    expect(fs.existsSync(join(process.env["HOME"] ?? "", ".local/state/mailchute/git"))).toBe(true);
+    vi.stubEnv("HOME", value);
+    expect(userStateDir(process.env)).toBe(join(os.userInfo().homedir, ".local/state/mailchute"));
+    expect(repo.git("status", "--porcelain")).toBe("");
+  },
+);
 
 test("another repository at the same path is another one", async () => {
   const { repo, commonDir, obeys } = newPlace();

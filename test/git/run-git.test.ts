@@ -1,7 +1,8 @@
 /** The door to git: what it passes on, and that each call ends. A filter of the person's own settings stands for whatever git starts. */
 import fs from "node:fs";
+import os from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { beginRun } from "../../src/git/kept-settings.ts";
 import { openRepository } from "../../src/git/repository.ts";
 import { askGit, endCalls, type GitCall } from "../../src/git/run-git.ts";
@@ -36,6 +37,17 @@ test("what git starts sees no variable that it does not need", async () => {
   expect(seen).toContain(`MAILCHUTE_LEASE=${call.env?.["MAILCHUTE_LEASE"]}`);
   expect(seen).not.toMatch(/SECRET_OF_A_TEST|evil/);
 });
+
+test.each([undefined, ""])(
+  "with HOME %j git still finds the settings of the person",
+  async (home) => {
+    const { call, out } = await withFilter("env > OUT");
+    vi.stubEnv("HOME", home);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    await askGit(call, "add", "x");
+    expect(fs.readFileSync(out, "utf8")).toContain(`\nHOME=${os.userInfo().homedir}\n`);
+  },
+);
 
 test("a call ends after its time, or when it is told to, with the programs that it has started", async () => {
   const { call, out } = await withFilter("echo $$ > OUT; exec sleep 1000");

@@ -12,6 +12,7 @@ import type { Settings } from "../../../core/settings.ts";
 import { loadDocument, replaceDocument, syncDir } from "../../../host/documents.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
 import { writeNew } from "../../../host/regular-file.ts";
+import { findHome } from "../../../host/user-state.ts";
 import { randomToken } from "../../../mailbox/files/random.ts";
 import { checkStateDir } from "../../../mailbox/files/trays.ts";
 import { folderOf, formatAddress, parseAddress, type Scope, sameScope } from "../scope/scope.ts";
@@ -57,7 +58,7 @@ export function storeOf(settings: Settings, stateDir: string, env: NodeJS.Proces
 export function dataDirOf(data: string, base: string, env: NodeJS.ProcessEnv): string {
   if (data !== "") return resolve(base, data);
   const shared = env["XDG_DATA_HOME"] ?? "";
-  const home = join(env["HOME"] ?? os.homedir(), ".local", "share");
+  const home = join(findHome(env) ?? os.homedir(), ".local", "share");
   // The standard (XDG) says that a relative path must be ignored.
   return join(shared.startsWith("/") ? shared : home, "mailchute");
 }
