@@ -134,6 +134,8 @@ export class Poll implements Service {
     this.lookAtMs = nowMs + RECOVER_MS;
     this.isListingWanted = false;
     this.mendTrays();
+    // Also while the task mailbox is off: an earlier supervisor may have left workers, and one of them may hang.
+    this.lookAtWorkers();
     const files = this.isOn ? this.lookAtTasks(nowMs) : [];
     const controlFiles = commandRescuer.list();
     this.isAnythingProcessed = files?.length !== 0 || controlFiles?.length !== 0;
@@ -167,7 +169,6 @@ export class Poll implements Service {
     const { watchers } = this.p;
     const { pool, scanner, processing } = this.p.queue;
     const { rescuer } = this.p.recovery;
-    this.lookAtWorkers();
     watchers.watchProcessing(pool.workers.hasOthers);
     scanner.sweepDue(nowMs);
     const files = rescuer.list();

@@ -19,6 +19,17 @@ function toldOfWorker(pool: Pool): string | undefined {
   return found.find((text) => text.includes("was alive but had not moved"));
 }
 
+/** The letter of the state of a process; undefined when it has ended. */
+function stateOf(pid: number): string | undefined {
+  try {
+    const stat = fs.readFileSync(`/proc/${pid}/stat`, "latin1");
+    const letter = stat[stat.lastIndexOf(")") + 2];
+    return letter === "Z" ? undefined : letter;
+  } catch {
+    return undefined;
+  }
+}
+
 test("a worker that its own task stops is ended, and the task runs again with all its neighbours", async () => {
   const pool = newPool({ config: CONFIG });
   await pool.start();
@@ -27,6 +38,31 @@ test("a worker that its own task stops is ended, and the task runs again with al
   expect(await pool.result("stops", 20_000)).toMatchObject({ attempts: 2 });
   await pool.result("next");
   expect(toldOfWorker(pool)).toContain("its tasks are taken back");
+});
+
+test("with mailbox_enabled: false a worker that an earlier supervisor left, and that hangs, is ended, too; its task waits for the mailbox", async () => {
+  const pool = newPool({ config: CONFIG });
+  const { child } = await pool.start();
+  pool.drop("stops", { exec: first("kill -STOP $PPID; exec sleep 600") });
+  const isStopped = (): boolean => pool.workers().some(({ pid }) => stateOf(pid) === "T");
+  await waitFor(isStopped, { what: "the worker to stop" });
+  const [worker] = pool.workers();
+  child.kill("SIGKILL");
+  fs.writeFileSync(
+    join(pool.state, "config.yaml"),
+    `${CONFIG}mailbox_enabled: false\nheartbeat_ms: 500\n`,
+  );
+  await pool.start();
+  await waitFor(() => stateOf(worker?.pid ?? 0) === undefined, {
+    timeoutMs: 20_000,
+    what: "the end of the worker",
+  });
+  expect(toldOfWorker(pool)).toContain("its tasks are taken back when mailbox_enabled is true");
+  expect(fs.readdirSync(pool.processing)).toEqual([expect.stringMatching(/^stops@.*~w-/)]);
+  await pool.stop();
+  fs.writeFileSync(join(pool.state, "config.yaml"), CONFIG);
+  await pool.start();
+  expect(await pool.result("stops", 20_000)).toMatchObject({ attempts: 2 });
 });
 
 test("a worker whose thread is blocked ends itself, also without a supervisor that looks", async () => {

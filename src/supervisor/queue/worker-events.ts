@@ -90,9 +90,10 @@ export class WorkerEvents {
 
   private onHang({ id, pid }: WorkerInfo): void {
     const { alerts, settings } = this.env;
+    const when = settings.mailbox_enabled ? "" : " when mailbox_enabled is true";
     alerts.report(
       `hangs:${id}`,
-      `worker ${id} (pid ${pid}) was alive but had not moved for ${settings.stall_ms} ms: it was ended, and its tasks are taken back`,
+      `worker ${id} (pid ${pid}) was alive but had not moved for ${settings.stall_ms} ms: it was ended, and its tasks are taken back${when}`,
       Number.POSITIVE_INFINITY,
     );
   }
