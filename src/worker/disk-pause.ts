@@ -9,6 +9,7 @@ export class DiskPause {
   private readonly onOver: () => void;
   private pauseMs: number = PAUSE_MS[0];
   private timer: NodeJS.Timeout | undefined;
+  private isLifted = false;
   private told = "";
 
   /** @param onOver called when the refused step can be tried again */
@@ -17,18 +18,24 @@ export class DiskPause {
   }
 
   get isOn(): boolean {
-    return this.timer !== undefined;
+    return this.timer !== undefined && !this.isLifted;
   }
 
   /** @param what the step that failed, for people: "settle a" */
   begin(what: string, error: unknown): void {
     if (this.timer !== undefined) return;
+    this.isLifted = false;
     this.tell(what, systemCode(error) || String(error));
     this.timer = setTimeout(() => {
       this.timer = undefined;
       this.pauseMs = Math.min(this.pauseMs * 2, PAUSE_MS[1]);
       this.onOver();
     }, this.pauseMs);
+  }
+
+  /** Called when the disk refuses only some steps: other tasks can be claimed, and the pause before the refused ones stays as long. */
+  lift(): void {
+    this.isLifted = true;
   }
 
   /** Called when the disk works again: the next pause is short. */

@@ -28,6 +28,8 @@ export class Settler {
   private finished: Attempt[] = [];
   /** Settlements that the disk has refused so far. */
   private stuck: Attempt[] = [];
+  /** Attempts that the disk has refused and that have not ended: the stuck ones, and those that are tried again just now. */
+  private readonly refused = new Set<Attempt>();
   private settlingCount = 0;
   private isSettling = false;
 
@@ -121,16 +123,21 @@ export class Settler {
 
   private afterSettling(settling: ReadonlyMap<Settlement, Attempt>): void {
     this.settlingCount -= settling.size;
-    for (const [settlement, attempt] of settling) this.afterSettle(attempt, settlement);
+    let isAnySettled = false;
+    for (const [settlement, attempt] of settling)
+      isAnySettled = this.afterSettle(attempt, settlement) || isAnySettled;
+    if (!isAnySettled) return;
+    if (this.refused.size === 0) this.p.pause.shorten();
+    else this.p.pause.lift();
   }
 
-  private afterSettle(attempt: Attempt, settlement: Settlement): void {
+  /** @returns false when the disk refused it */
+  private afterSettle(attempt: Attempt, settlement: Settlement): boolean {
     if (settlement.error !== undefined) {
       this.retryLater(attempt, settlement.error);
-      return;
+      return false;
     }
-    const { journal, report, pause } = this.p;
-    pause.shorten();
+    const { journal, report } = this.p;
     if (settlement.outcome === "fenced") journal.noteFenced(attempt);
     else {
       const { recordAs } = settlement;
@@ -144,11 +151,13 @@ export class Settler {
     }
     this.through(attempt);
     this.p.wake();
+    return true;
   }
 
   /** Keeps an attempt that the disk refused: its result stays in memory, its lease is kept, and it is tried again. */
   private retryLater(attempt: Attempt, error: unknown): void {
     this.stuck.push(attempt);
+    this.refused.add(attempt);
     this.p.pause.begin(`settle ${attempt.subject.task_id}`, error);
   }
 
@@ -224,6 +233,7 @@ export class Settler {
   }
 
   private through(attempt: Attempt): void {
+    this.refused.delete(attempt);
     this.p.report.noteDone(attempt.readyFile);
   }
 }

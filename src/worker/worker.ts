@@ -101,8 +101,12 @@ export class Worker {
     });
     const wake = (): void => this.wake();
     const pause = new DiskPause(() => {
-      this.settler.retryStuck();
+      // Claim first: if the disk refuses only one settlement, its next pause would hold up all other tasks.
       wake();
+      setImmediate(() => {
+        this.settler.retryStuck();
+        wake();
+      });
     });
     this.journal = journal;
     this.report = report;
