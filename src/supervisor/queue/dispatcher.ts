@@ -330,17 +330,26 @@ export class Dispatcher {
     while (taken.length < max) {
       const task = this.takeLaunched(ids) ?? this.takeBest(which, mayStart);
       if (task === undefined) break;
-      if (task.tray === "inbox") {
-        if (this.isTaken(task.id) || (isBatchFile(task.file) && this.hasLeftResults(task.id))) {
-          this.env.facts.emit("task:duplicate", task.file);
-          continue;
-        }
-      }
+      if (!this.isFree(task)) continue;
       const lane = laneOf(task);
       if (!free.has(lane) && this.gates?.noteStart(lane, task.id) !== true) free.add(lane);
       taken.push(task);
     }
     return taken;
+  }
+
+  /** Whether a task may be taken. If its id is in use, or that cannot be said now, it is left to others or waits. */
+  private isFree(task: WaitingTask): boolean {
+    if (task.tray !== "inbox") return true;
+    try {
+      const isTaken =
+        this.isTaken(task.id) || (isBatchFile(task.file) && this.hasLeftResults(task.id));
+      if (isTaken) this.env.facts.emit("task:duplicate", task.file);
+      return !isTaken;
+    } catch (error) {
+      this.postpone(task, error);
+      return false;
+    }
   }
 
   private takeBest({ kind }: Choice, mayStart: (lane: string) => boolean): WaitingTask | undefined {
