@@ -16,6 +16,11 @@ const PAUSE_MS = 50;
 /** Finds in git's message the lock of one ref or of `packed-refs`, and the git directory before it. */
 const REF_LOCK =
   /cannot lock ref '(refs\/.+?)': Unable to create '(.+?)\/\1\.lock': File exists|Unable to create '(.+?)\/packed-refs\.lock': File exists/;
+/** Says git of a repository that keeps its refs in tables (reftable), without the path of the lock. */
+const TABLES_LOCKED = /cannot lock references/;
+/** The lock of all refs that are kept in tables. A worktree has such a table of its own, for its head. */
+export const TABLES_LOCK = "reftable/tables.list.lock";
+const LOCKS_OF_MANY = ["packed-refs.lock", TABLES_LOCK];
 
 /** An old lock. `holders` are the gits that ran there when the lock was first seen: all must end before the lock may be removed. */
 export interface SeenLock {
@@ -25,12 +30,36 @@ export interface SeenLock {
   holders: readonly string[];
 }
 
+/** Whether git's message says that it waits for a lock. */
+export function isLocked(said: string): boolean {
+  return /\.lock': File exists/.test(said) || TABLES_LOCKED.test(said);
+}
+
+/** What a person can do about the lock. */
+export function hintForLock(said: string): string | undefined {
+  const [, lock] = /Unable to create '(.+\.lock)'/.exec(said) ?? [];
+  if (lock !== undefined) return `if no git runs in the repository, remove ${lock}`;
+  if (!TABLES_LOCKED.test(said)) return undefined;
+  return `if no git runs in the repository, remove ${TABLES_LOCK} in its git directory`;
+}
+
 /**
  * Call this each time that git reports that it waits for a lock.
  * @param said the message of git
+ * @param gitDirs the common git directory, and that of the worktree
  * @param before the return value of the last call
  */
-export function dropLeftLock(said: string, before?: SeenLock): SeenLock | undefined {
+export function dropLeftLock(
+  said: string,
+  gitDirs: readonly string[],
+  before?: SeenLock,
+): SeenLock | undefined {
+  const [commonDirOfTables] = gitDirs;
+  if (TABLES_LOCKED.test(said) && commonDirOfTables !== undefined) {
+    const locks = gitDirs.map((dir) => join(dir, TABLES_LOCK));
+    const lock = locks.find((path) => fs.existsSync(path));
+    return lock === undefined ? undefined : dropLeft(commonDirOfTables, lock, before);
+  }
   const [, ref, ofRef, ofMany] = REF_LOCK.exec(said) ?? [];
   const commonDir = ofRef ?? ofMany;
   if (commonDir === undefined) return undefined;
@@ -38,13 +67,15 @@ export function dropLeftLock(said: string, before?: SeenLock): SeenLock | undefi
 }
 
 /** Waits while all refs are locked, so that a step leaves no lock of a killed git. If the lock stays, the next call of git reports it. */
-export async function awaitPackedRefs(commonDir: string): Promise<void> {
-  const path = join(commonDir, "packed-refs.lock");
+export async function awaitLockOfMany(commonDir: string): Promise<void> {
   const deadline = performance.now() + WAIT_MS_MAX;
-  let seen: SeenLock | undefined;
-  while (fs.existsSync(path) && performance.now() < deadline) {
-    seen = dropLeft(commonDir, path, seen);
-    await wait(PAUSE_MS);
+  for (const name of LOCKS_OF_MANY) {
+    const path = join(commonDir, name);
+    let seen: SeenLock | undefined;
+    while (fs.existsSync(path) && performance.now() < deadline) {
+      seen = dropLeft(commonDir, path, seen);
+      await wait(PAUSE_MS);
+    }
   }
 }
 

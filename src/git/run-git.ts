@@ -10,7 +10,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { ErrGit, messageOf, systemCode } from "../core/errors.ts";
 import { readEnd } from "../host/regular-file.ts";
 import { findHome } from "../host/user-state.ts";
-import { dropLeftLock, type SeenLock } from "./left-locks.ts";
+import { dropLeftLock, hintForLock, isLocked, type SeenLock } from "./left-locks.ts";
 import { behind } from "./own-common-dir.ts";
 import { type Places, placesOf, watchForPipes } from "./pipe-watch.ts";
 
@@ -74,8 +74,6 @@ const LIMIT_MS = 30 * 60_000;
 const CONFIG_BYTES_MAX = 1 << 16;
 /** How long it waits for a lock file of another git (ms). */
 const LOCK_WAIT_MS = 10_000;
-/** Says git of a repository that keeps its refs in tables (reftable), without the path of the lock. */
-const TABLES_LOCKED = /cannot lock references/;
 const PAUSE_MS = { first: 20, max: 400 } as const;
 /** How much of the end of stderr goes into a message (characters). */
 const SAID_MAX = 600;
@@ -89,7 +87,7 @@ export async function askGit(call: GitCall, ...args: readonly string[]): Promise
     if (code === 0 || call.answers?.includes(code) === true) return { code, out, said };
     if (!isLocked(said) || performance.now() > deadline)
       throw explainFailure(call, args, code, said);
-    lock = dropLeftLock(said, lock);
+    lock = dropLeftLock(said, gitDirsOf(call), lock);
     await wait(pauseMs * (0.5 + Math.random()));
   }
 }
@@ -245,8 +243,12 @@ function gitEnvironment(ours: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   };
 }
 
-function isLocked(said: string): boolean {
-  return /\.lock': File exists/.test(said) || TABLES_LOCKED.test(said);
+/** The common one of the repository, and that of the worktree. */
+function gitDirsOf({ gitDir, env = {} }: GitCall): string[] {
+  const own = env["GIT_COMMON_DIR"];
+  return [own === undefined ? undefined : behind(own), gitDir, env["GIT_DIR"]].filter(
+    (dir) => dir !== undefined,
+  );
 }
 
 function wouldWait(args: readonly string[], pipe: string): ErrGit {
@@ -295,10 +297,8 @@ export function endOf(said: string): string {
 }
 
 function hintFor(said: string): string | undefined {
-  const [, lock] = /Unable to create '(.+\.lock)'/.exec(said) ?? [];
-  if (lock !== undefined) return `if no git runs in the repository, remove ${lock}`;
-  if (TABLES_LOCKED.test(said))
-    return "if no git runs in the repository, remove reftable/tables.list.lock in its git directory";
+  const ofLock = hintForLock(said);
+  if (ofLock !== undefined) return ofLock;
   if (/dubious ownership/.test(said))
     return "the repository belongs to another user: `git config --global --add safe.directory DIR` allows it";
   if (/No space left/.test(said)) return "make room on the disk";

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { ErrGit } from "../core/errors.ts";
 import { lockFile } from "../host/file-lock.ts";
-import { awaitPackedRefs } from "./left-locks.ts";
+import { awaitLockOfMany } from "./left-locks.ts";
 import type { Repository } from "./repository.ts";
 
 /** How long a process waits for others that make or remove worktrees of the repository (ms). */
@@ -20,7 +20,7 @@ export async function inTurn<T>(repository: Repository, run: () => Promise<T>): 
       hint: "see which one it is; if none is, remove this file",
     });
   try {
-    await awaitPackedRefs(repository.commonDir);
+    await awaitLockOfMany(repository.commonDir);
     return await run();
   } finally {
     await release();

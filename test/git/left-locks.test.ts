@@ -2,12 +2,17 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
-import { dirname, join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { delimiter, dirname, join } from "node:path";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { dropLeftLock, removeLock, type SeenLock } from "../../src/git/left-locks.ts";
 import { atCommonDir, openRepository } from "../../src/git/repository.ts";
 import { askGit } from "../../src/git/run-git.ts";
-import { GIT_ENVIRONMENT, newRepository, type TestRepository } from "../support/git-repository.ts";
+import {
+  GIT_ENVIRONMENT,
+  newRepository,
+  type TestRepository,
+  waysToKeepRefs,
+} from "../support/git-repository.ts";
 import { onProc } from "../support/needs-proc.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -54,7 +59,7 @@ async function isDropped(lock: string, before?: SeenLock): Promise<void> {
   let seen = before;
   await waitFor(
     () => {
-      seen = dropLeftLock(said(lock), seen);
+      seen = dropLeftLock(said(lock), [], seen);
       return !fs.existsSync(lock);
     },
     { what: `the end of ${lock}` },
@@ -74,6 +79,45 @@ test.each([
   expect(fs.existsSync(lock)).toBe(false);
 });
 
+/** The answer of a git with tables while one of these locks is there. */
+function gitWithTables(dir: string, ...locks: string[]): string {
+  const isThere = locks.map((lock) => `[ -e "${lock}" ]`).join(" || ");
+  const script = `#!/bin/sh\n${isThere} || exit 0\necho "fatal: cannot lock references" >&2; exit 128\n`;
+  fs.writeFileSync(join(dir, "git"), script, { mode: 0o755 });
+  return `${dir}${delimiter}${process.env["PATH"]}`;
+}
+
+test("git goes on when a killed one has left the lock of tables of refs, and waits for one that may be in use", async () => {
+  const repo = newRepository(join(tempDir(), "repo"));
+  repo.git("worktree", "add", "-q", join(tempDir(), "worktree"), "-b", "other");
+  const locks = ["reftable/tables.list", "worktrees/worktree/reftable/tables.list"];
+  const [common = "", own = ""] = locks.map((name) => leave(repo, name));
+  const { commonDir, env } = await openRepository(repo.dir, GIT_ENVIRONMENT);
+  vi.stubEnv("PATH", gitWithTables(tempDir(), common, own));
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const cwd = join(commonDir, "worktrees", "worktree");
+  await askGit({ cwd, gitDir: cwd, env }, "update-ref", "HEAD", "HEAD");
+  expect([common, own].filter((lock) => fs.existsSync(lock))).toEqual([]);
+  const young = leave(repo, "reftable/tables.list", 0);
+  expect(dropLeftLock("fatal: cannot lock references", [commonDir])).toBeUndefined();
+  expect(fs.existsSync(young)).toBe(true);
+});
+
+const [, tables] = waysToKeepRefs();
+
+test.skipIf(tables === undefined)("with real tables of refs, too", async () => {
+  const repo = newRepository(join(tempDir(), "repo"), ...(tables ?? []));
+  const worktree = join(tempDir(), "worktree");
+  repo.git("worktree", "add", "-q", worktree, "-b", "other");
+  const { commonDir, env } = await openRepository(repo.dir, GIT_ENVIRONMENT);
+  const gitDir = join(commonDir, "worktrees", "worktree");
+  const common = leave(repo, "reftable/tables.list");
+  await askGit(atCommonDir({ commonDir, prefix: "", env }), "update-ref", "refs/heads/x", "HEAD");
+  const own = leave(repo, "worktrees/worktree/reftable/tables.list");
+  await askGit({ cwd: worktree, gitDir, env }, "checkout", "--quiet", "--detach");
+  expect([common, own].filter((lock) => fs.existsSync(lock))).toEqual([]);
+});
+
 onProc(
   "a lock stays while a git that may hold it runs, in whichever worktree; not for one elsewhere",
   async () => {
@@ -83,12 +127,12 @@ onProc(
     for (const cwd of [repo.dir, worktree, join(repo.dir, ".git", "refs")]) {
       const lock = leave(repo, "packed-refs");
       const git = await startGit(cwd);
-      const seen = dropLeftLock(said(lock));
+      const seen = dropLeftLock(said(lock), []);
       expect(git.mayHave(seen), cwd).toBe(true);
       // One that began later cannot have it.
       const later = await startGit(cwd);
-      expect(git.mayHave(dropLeftLock(said(lock), seen))).toBe(true);
-      expect(later.mayHave(dropLeftLock(said(lock), seen))).toBe(false);
+      expect(git.mayHave(dropLeftLock(said(lock), [], seen))).toBe(true);
+      expect(later.mayHave(dropLeftLock(said(lock), [], seen))).toBe(false);
       expect(fs.existsSync(lock)).toBe(true);
       await git.end();
       await isDropped(lock, seen);
@@ -96,7 +140,7 @@ onProc(
     }
     const lock = leave(repo, "packed-refs");
     const told = await startGit(tempDir(), `--git-dir=${join(repo.dir, ".git")}`);
-    expect(told.mayHave(dropLeftLock(said(lock)))).toBe(true);
+    expect(told.mayHave(dropLeftLock(said(lock), []))).toBe(true);
     await told.end();
     await startGit(tempDir());
     await startGit(repo.dir, "fsmonitor--daemon", "run");
@@ -107,22 +151,22 @@ onProc(
 test("a lock that is young or another one by now stays, and so does that of an index", async () => {
   const repo = newRepository(join(tempDir(), "repo"));
   const young = leave(repo, "packed-refs", 0);
-  expect(dropLeftLock(said(young))).toBeUndefined();
+  expect(dropLeftLock(said(young), [])).toBeUndefined();
   expect(fs.existsSync(young)).toBe(true);
 
   const lock = leave(repo, "packed-refs");
   const first = await startGit(repo.dir);
-  const seen = dropLeftLock(said(lock));
+  const seen = dropLeftLock(said(lock), []);
   fs.renameSync(leave(repo, "other"), lock);
   const second = await startGit(repo.dir);
   await first.end();
   // It was seen first just now: the second git may have made it.
-  expect(second.mayHave(dropLeftLock(said(lock), seen))).toBe(true);
+  expect(second.mayHave(dropLeftLock(said(lock), [], seen))).toBe(true);
   expect(fs.existsSync(lock)).toBe(true);
 
   for (const name of ["index", "HEAD", "config"]) {
     const other = leave(repo, name);
-    expect(dropLeftLock(said(other))).toBeUndefined();
+    expect(dropLeftLock(said(other), [])).toBeUndefined();
     expect(fs.existsSync(other)).toBe(true);
   }
 });

@@ -1,6 +1,7 @@
 /** A git repository of its own for a test, and a git without the settings of this machine. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import fs from "node:fs";
+import os from "node:os";
 import { join } from "node:path";
 
 export interface TestRepository {
@@ -20,6 +21,18 @@ export const GIT_ENVIRONMENT: Readonly<Record<string, string>> = {
   GIT_COMMITTER_NAME: "A Person",
   GIT_COMMITTER_EMAIL: "person@example.invalid",
 };
+
+/** Arguments of `git init` for each way in which this git can keep refs. */
+export function waysToKeepRefs(): string[][] {
+  const dir = fs.mkdtempSync(join(os.tmpdir(), "mailchute-refs-"));
+  try {
+    const tables = ["--ref-format=reftable"];
+    const { status } = spawnSync("git", ["init", ...tables, dir], { stdio: "ignore" });
+    return status === 0 ? [[], tables] : [[]];
+  } finally {
+    fs.rmSync(dir, { recursive: true });
+  }
+}
 
 /** Makes a repository with one commit. @param init more arguments of `git init` */
 export function newRepository(dir: string, ...init: string[]): TestRepository {

@@ -1,6 +1,6 @@
 /** Removes worktrees whose work is safe elsewhere. Removes named ones even if they hold work, after it is saved. */
 import { messageOf } from "../../core/errors.ts";
-import { awaitPackedRefs } from "../../git/left-locks.ts";
+import { awaitLockOfMany } from "../../git/left-locks.ts";
 import { listRefs } from "../../git/refs.ts";
 import type { Repository } from "../../git/repository.ts";
 import { inTurn } from "../../git/turn.ts";
@@ -46,7 +46,7 @@ export async function cleanWorktrees(all: AllWorktrees, wish: CleanWish): Promis
   // An earlier call that was killed in the middle may have left spare branches.
   if (!isNamed)
     for (const repository of all.repositories) {
-      await awaitPackedRefs(repository.commonDir);
+      await awaitLockOfMany(repository.commonDir);
       await dropSpareBranches(repository, wish);
     }
   all.problems.push(...(await emptyTrash(dir)).map(leftText));

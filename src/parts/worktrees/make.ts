@@ -9,6 +9,7 @@ import { addWorktree, nameGitDir } from "../../git/add-worktree.ts";
 import { noteCheckout, noteSetup } from "../../git/files-look.ts";
 import { linkHeadLog } from "../../git/head-log.ts";
 import { beginRun, endRun, type RunThere, type SettingsChange } from "../../git/kept-settings.ts";
+import { TABLES_LOCK } from "../../git/left-locks.ts";
 import { makeRef, refuseClash } from "../../git/refs.ts";
 import {
   atCommonDir,
@@ -129,7 +130,9 @@ export function dropStaleLocks({ commonDir }: Repository, id: string, gitDir?: s
   const saves = fs.existsSync(refs) ? fs.readdirSync(refs) : [];
   const own = saves.filter((name) => name.endsWith(".lock")).map((name) => join(refs, name));
   const inWorktree =
-    gitDir === undefined ? [] : ["index.lock", "HEAD.lock"].map((name) => join(gitDir, name));
+    gitDir === undefined
+      ? []
+      : ["index.lock", "HEAD.lock", TABLES_LOCK].map((name) => join(gitDir, name));
   const locks = [branch, ...own, ...inWorktree];
   // A run may have made a folder of that name. Where refs are kept in tables, `refs/heads` is a file.
   for (const lock of locks)

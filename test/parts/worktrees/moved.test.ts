@@ -1,13 +1,15 @@
 /** A repository that was moved: the command says so, and how git mends the worktrees. */
 import fs from "node:fs";
 import { expect, test } from "vitest";
-import { repositoryAt } from "../../support/git-repository.ts";
+import { repositoryAt, waysToKeepRefs } from "../../support/git-repository.ts";
 import { inWorktree, newPlace } from "./place.ts";
 
-test.each(["ls", "clean"])(
-  "worktrees %s of a moved repository tells what to do, and works again after it",
-  async (verb) => {
-    const { pool, repo, worktree } = newPlace();
+const CASES = waysToKeepRefs().flatMap((init) => ["ls", "clean"].map((verb) => ({ verb, init })));
+
+test.each(CASES)(
+  "worktrees $verb of a moved repository tells what to do, and works again after it ($init)",
+  async ({ verb, init }) => {
+    const { pool, repo, worktree } = newPlace("", {}, init);
     pool.drop("a", inWorktree("echo new > new.txt; exit 64"));
     await (await pool.start(["--drain"])).ended;
     await pool.error("a");

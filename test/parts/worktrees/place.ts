@@ -20,7 +20,8 @@ export interface Place {
   ask: (...args: string[]) => Promise<{ code: number | null; json: never; stderr: string }>;
 }
 
-export function newPlace(config = "", more: PoolOptions = {}): Place {
+/** @param init more arguments of `git init` */
+export function newPlace(config = "", more: PoolOptions = {}, init: readonly string[] = []): Place {
   const env: Record<string, string> = { ...GIT_ENVIRONMENT };
   const pool = newPool({ ...more, config: QUICK_CONFIG + config, env });
   // As in a shell that a git hook has started: none of our calls may obey these.
@@ -30,7 +31,7 @@ export function newPlace(config = "", more: PoolOptions = {}): Place {
     GIT_INDEX_FILE: "/nowhere",
   });
   env["XDG_STATE_HOME"] = join(pool.dir, "user");
-  const repo = newRepository(join(pool.dir, "repo"));
+  const repo = newRepository(join(pool.dir, "repo"), ...init);
   makeObjectFolders(repo);
   return {
     pool,
