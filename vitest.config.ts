@@ -39,7 +39,7 @@ const SEARCHES = [
   "test/parts/service/real-systemd.test.ts",
   "test/parts/doctor/{agents,night}.test.ts",
   "test/parts/landing/{batch,blame,builds-on,cheats,finishing,full-disk,histories,killed-git,kills,land,lost,overtaken,plan,proof,retention,review,review-by,ten}.test.ts",
-  "test/parts/worktrees/{any-git,clean,continued,filters,killed-save,kills,unseen}.test.ts",
+  "test/parts/worktrees/{any-git,clean,continued,filters,killed-save,kills,replaced,unseen}.test.ts",
   "test/parts/top/terminal.test.ts",
   "test/parts/web/{acts,hostile,listen-on,read-only-disk}.test.ts",
   "test/soak/*.test.ts",

@@ -19,14 +19,7 @@ import { atCommonDir, commitOf, type Repository } from "./repository.ts";
 import { askGit, type GitCall, gitLines, gitText } from "./run-git.ts";
 import { unmergedIn } from "./status.ts";
 import { onDisk, shown } from "./walk-files.ts";
-
-export interface Worktree {
-  /** Undefined when its directory is gone. */
-  path: string | undefined;
-  gitDir: string;
-  /** Its branch, without `refs/heads/`. */
-  branch: string;
-}
+import type { Worktree } from "./worktree.ts";
 
 /** What a snapshot holds, for its message: each commit with a word for it. */
 export type Held = readonly (readonly [what: string, commit: string])[];
@@ -73,7 +66,8 @@ export async function takeSnapshot(
   worktree: Worktree,
   { more = [] }: SnapshotWish,
 ): Promise<Snapshot> {
-  const { path, gitDir, branch } = worktree;
+  const { path, gitDir, branch, instead } = worktree;
+  const others = instead === undefined ? [] : [instead];
   const call: GitCall = { cwd: path ?? gitDir, gitDir, env: repository.env };
   const head = await commitOf(call, "HEAD");
   const headTree = head === undefined ? undefined : await treeOf(call, head);
@@ -90,13 +84,13 @@ export async function takeSnapshot(
   return {
     tree,
     work: look?.tree ?? without,
-    uncommittable: look === undefined ? [] : explainLook(look),
+    uncommittable: look === undefined ? others : explainLook(look),
     ignored: look?.ignored.map(shown) ?? [],
     bytes: files?.bytes ?? [],
     parents: [...new Set(held.map(([, commit]) => commit))],
     held,
     isChanged: isStaged || (tree !== headTree && files !== undefined),
-    missing: files?.missing ?? [],
+    missing: files?.missing ?? others,
   };
 }
 

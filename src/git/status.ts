@@ -7,8 +7,8 @@ import { explainLook, lookAtFiles } from "./files-look.ts";
 import { findCheckout } from "./find-repository.ts";
 import { commitOf, openRepository, type Repository } from "./repository.ts";
 import { askGit, type GitCall, gitList, gitText } from "./run-git.ts";
-import type { Worktree } from "./snapshot.ts";
 import { shown } from "./walk-files.ts";
+import type { Worktree } from "./worktree.ts";
 
 export interface WorktreeStatus {
   modified: string[];
@@ -37,7 +37,7 @@ const OPERATIONS = {
 /** How a worktree of ours differs from its head. Looks at all files, whatever git was told about them. @throws ErrGit */
 export async function statusOf(
   { env }: Repository,
-  { path, gitDir }: Worktree,
+  { path, gitDir, instead }: Worktree,
 ): Promise<WorktreeStatus> {
   const call: GitCall = { cwd: path ?? gitDir, gitDir, env };
   const head = await commitOf(call, "HEAD");
@@ -47,7 +47,7 @@ export async function statusOf(
     untracked: [],
     ignored: [],
     unmerged: [],
-    uncommittable: [],
+    uncommittable: instead === undefined ? [] : [instead],
     operation: operationIn(gitDir),
     head,
     tree: from,

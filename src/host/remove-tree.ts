@@ -14,6 +14,8 @@ export function* removeTree(
   depth = 0,
 ): Generator<undefined, boolean, unknown> {
   const dir = Buffer.from(path);
+  // A link leads to files that are not in the directory.
+  if (depth === 0 && isLink(dir)) return isDone(() => fs.unlinkSync(dir));
   openUp(dir);
   if (depth >= DEPTH_MAX) return isDone(() => fs.rmSync(dir.toString(), { recursive: true }));
   let handle: fs.Dir;
@@ -36,6 +38,10 @@ export function* removeTree(
     handle.closeSync();
   }
   return isDone(() => fs.rmdirSync(dir));
+}
+
+function isLink(path: Buffer): boolean {
+  return fs.lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
 }
 
 /** A program may have closed a folder, as Go does with its modules. */

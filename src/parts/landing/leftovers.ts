@@ -1,5 +1,4 @@
 /** Finds work in a worktree that its branch lacks. mailchute commits after a run, but a person may have worked there since. */
-import fs from "node:fs";
 import { lostLinks } from "../../git/lost-links.ts";
 import {
   atCommonDir,
@@ -9,6 +8,7 @@ import {
   type Repository,
 } from "../../git/repository.ts";
 import { statusOf } from "../../git/status.ts";
+import { worktreeAt } from "../../git/worktree.ts";
 import type { LandingOrder } from "../../worker/landing-files.ts";
 
 /** @returns why the branch lacks a part of the work; undefined when it has all. @throws ErrGit */
@@ -17,8 +17,11 @@ export async function explainLeftovers(
   { worktree: path, branch }: LandingOrder,
 ): Promise<string | undefined> {
   const gitDir = findGitDir(repository, path);
-  if (gitDir === undefined || !fs.existsSync(path)) return undefined;
-  const status = await statusOf(repository, { path, gitDir, branch });
+  if (gitDir === undefined) return undefined;
+  const worktree = worktreeAt(path, gitDir, branch);
+  if (worktree.path === undefined)
+    return worktree.instead && `${worktree.instead}: bring the worktree back there, or remove this`;
+  const status = await statusOf(repository, worktree);
   if (status.operation !== undefined) return `a ${status.operation} in ${path} has not ended`;
   const { modified, unmerged, untracked, uncommittable } = status;
   const [fault] = uncommittable;

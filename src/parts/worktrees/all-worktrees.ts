@@ -5,7 +5,7 @@ import { messageOf } from "../../core/errors.ts";
 import type { Settings } from "../../core/settings.ts";
 import { findCheckout } from "../../git/find-repository.ts";
 import { listWorktrees, openRepository, type Repository } from "../../git/repository.ts";
-import type { Worktree } from "../../git/snapshot.ts";
+import { type Worktree, worktreeAt } from "../../git/worktree.ts";
 import { listDir } from "../../host/list-dir.ts";
 import { tryReadText } from "../../host/regular-file.ts";
 import { branchOf, worktreesDir } from "./names.ts";
@@ -51,8 +51,7 @@ export async function findAll(
     listWorktrees(repository.commonDir).flatMap(({ path, gitDir }) => {
       if (dirname(path) !== dir) return [];
       const id = basename(path);
-      const here = fs.existsSync(path) ? path : undefined;
-      return [{ id, repository, worktree: { path: here, gitDir, branch: branchOf(id) } }];
+      return [{ id, repository, worktree: worktreeAt(path, gitDir, branchOf(id)) }];
     }),
   );
   const known = new Set(found.map(({ id }) => id));

@@ -77,7 +77,7 @@ async function cleanOne(found: FoundWorktree, dir: string, wish: CleanWish): Pro
       const { snapshot, ref } = await removeWorktree(order, dir);
       const { missing } = snapshot;
       return missing.length > 0
-        ? { ...stays, reasons: [...reasons, ...missing], saved: ref ?? null }
+        ? { ...stays, reasons: [...new Set([...reasons, ...missing])], saved: ref ?? null }
         : { ...stays, removed: true, reasons, saved: ref ?? null };
     });
   } catch (error) {

@@ -22,7 +22,8 @@ export async function commitWork(order: SaveOrder, task: Task): Promise<string |
   const { repository, worktree, id } = order;
   const { path, gitDir } = worktree;
   // The run has removed it: nothing is left to commit.
-  if (path === undefined || isGone(worktree)) return undefined;
+  if (isGone(worktree)) return undefined;
+  if (path === undefined) return worktree.instead;
   const call: GitCall = { cwd: path, gitDir, env: repository.env };
   const branch = `refs/heads/${branchOf(id)}`;
   const status = await statusOf(repository, worktree);

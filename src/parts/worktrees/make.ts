@@ -21,9 +21,9 @@ import {
 } from "../../git/repository.ts";
 import { askGit, gitText } from "../../git/run-git.ts";
 import { readSettings } from "../../git/settings-watch.ts";
-import type { Worktree } from "../../git/snapshot.ts";
 import { startOf } from "../../git/start-of-work.ts";
 import { inTurn } from "../../git/turn.ts";
+import { type Worktree, worktreeAt } from "../../git/worktree.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import { tryReadText, writeRegularText } from "../../host/regular-file.ts";
 import { readMade, writeMade } from "./made-note.ts";
@@ -147,6 +147,7 @@ async function register(
 ): Promise<string> {
   const branch = branchOf(order.id);
   const known = findGitDir(repository, path);
+  refuseOther(path);
   dropStaleLocks(repository, order.id, known);
   if (known !== undefined && isWhole(known, path)) {
     nameGitDir(path, known);
@@ -173,6 +174,14 @@ async function register(
   // The base is where the branch began. A branch that an earlier task left begins at its current commit.
   await makeRef(repository, { name: baseRefOf(order.id), commit: base });
   return addWorktree(repository, path, { options: [], start: branch });
+}
+
+/** @throws ErrGit when something else stands in the place of the directory. A link may lead to files of a person, or to the work of a run */
+function refuseOther(path: string): void {
+  const { instead } = worktreeAt(path, "", "");
+  if (instead === undefined) return;
+  const hint = `bring the worktree back to ${path}, or move this away`;
+  throw new ErrGit(`${instead}, where the worktree belongs`, { path, hint });
 }
 
 /** True if git has finished the worktree. A git that is killed before that leaves the mark "initializing". */

@@ -3,7 +3,8 @@ import fs from "node:fs";
 import { newIndex } from "../../git/own-index.ts";
 import { atCommonDir, commitOf, isAncestor, type Repository } from "../../git/repository.ts";
 import { askGit, type GitCall, gitText } from "../../git/run-git.ts";
-import { readHeld, type Worktree, writeFilesOf } from "../../git/snapshot.ts";
+import { readHeld, writeFilesOf } from "../../git/snapshot.ts";
+import type { Worktree } from "../../git/worktree.ts";
 import { endedRefOf } from "./names.ts";
 import { savesOf } from "./save.ts";
 

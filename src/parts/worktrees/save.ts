@@ -10,8 +10,8 @@ import {
   type Snapshot,
   snapshotOfGone,
   takeSnapshot,
-  type Worktree,
 } from "../../git/snapshot.ts";
+import type { Worktree } from "../../git/worktree.ts";
 import {
   baseRefOf,
   compareSaves,
@@ -71,8 +71,9 @@ async function snapshotOfLost({ repository, worktree, id }: SaveOrder): Promise<
   const base = baseRefOf(id);
   const tips = await lostCommits(repository, headLogOf(repository.commonDir, id), base);
   const snapshot = await snapshotOfGone(repository, tips, base);
-  if (worktree.path === undefined) return snapshot;
-  const left = [`${worktree.path} is there, and git does not know it any more`];
+  const { path, instead } = worktree;
+  if (path === undefined && instead === undefined) return snapshot;
+  const left = [instead ?? `${path} is there, and git does not know it any more`];
   return { ...snapshot, uncommittable: left, missing: left };
 }
 

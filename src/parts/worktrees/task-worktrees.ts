@@ -22,9 +22,9 @@ import {
   type Repository,
 } from "../../git/repository.ts";
 import { isDiskFull } from "../../git/run-git.ts";
-import type { Worktree } from "../../git/snapshot.ts";
 import { stampOfCheckout } from "../../git/status.ts";
 import { inTurn } from "../../git/turn.ts";
+import { type Worktree, worktreeAt } from "../../git/worktree.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
 import { say } from "../../host/say.ts";
 import { Alerts } from "../../journal/alerts.ts";
@@ -190,7 +190,7 @@ export class TaskWorktrees implements Workspaces {
   ): Promise<Kept> {
     const { task, attempt } = assigned.assignment;
     const { repository } = made;
-    const worktree = asLeft(made.worktree);
+    const worktree = worktreeAt(made.worktree.path, made.worktree.gitDir, made.worktree.branch);
     const id = worktreeIdOf(task);
     const isSuspect = await this.noteChanges(assigned, made);
     const order: SaveOrder = { repository, worktree, id, attempt };
@@ -224,7 +224,7 @@ export class TaskWorktrees implements Workspaces {
         if (user !== id && isUnfinished(this.tools.trays, user))
           return [`the task ${user} goes on there`];
         dropStaleLocks(repository, id, gitDir);
-        const worktree = { path: fs.existsSync(path) ? path : undefined, gitDir, branch };
+        const worktree = worktreeAt(path, gitDir, branch);
         const holdings = await this.lookAt(repository, worktree, id);
         const reasons = reasonsToStay({ ...holdings, commits: 0 });
         if (reasons.length > 0) return reasons;
@@ -246,9 +246,10 @@ export class TaskWorktrees implements Workspaces {
     });
     if (reason === undefined) return;
     const { path, branch } = order.worktree;
+    const where = path === undefined ? "" : `, which stays in ${path}`;
     this.raise(
       "worktree",
-      `task ${task.id} has completed, and the branch ${branch} lacks work of it, which stays in ${path}: ${reason}`,
+      `task ${task.id} has completed, and the branch ${branch} lacks work of it${where}: ${reason}`,
     );
   }
 
@@ -262,9 +263,10 @@ export class TaskWorktrees implements Workspaces {
     const saved =
       ref === undefined ? "" : `; its commits are saved in ${ref} (mailchute rescue ${id})`;
     const branch = tip === undefined ? `, and the branch ${worktree.branch}` : "";
-    const files = worktree.path === undefined ? "" : `; its files stay in ${worktree.path}`;
+    const { path, instead } = worktree;
+    const files = path === undefined ? instead : `its files stay in ${path}`;
     const what = `the run of task ${task.id} has removed its worktree${branch}`;
-    this.raise("worktree", `${what}${saved}${files}`);
+    this.raise("worktree", `${what}${saved}${files === undefined ? "" : `; ${files}`}`);
   }
 
   /** Marks the work with a ref when the run may have changed settings of the repository: then it does not land by itself. */
@@ -309,11 +311,6 @@ export class TaskWorktrees implements Workspaces {
     const { tree, trays } = this.tools;
     new Alerts(tree.alerts, trays.clock, say).alert(kind, message);
   }
-}
-
-/** The worktree as a run has left it. */
-function asLeft(worktree: Worktree & { path: string }): Worktree {
-  return { ...worktree, path: fs.existsSync(worktree.path) ? worktree.path : undefined };
 }
 
 function unmade(error: unknown): AttemptOutcome {

@@ -9,6 +9,7 @@ import type { StateTree } from "../../../core/state-tree.ts";
 import { atCommonDir, commitOf, findGitDir, openRepository } from "../../../git/repository.ts";
 import { gitLines } from "../../../git/run-git.ts";
 import { statusOf } from "../../../git/status.ts";
+import { worktreeAt } from "../../../git/worktree.ts";
 import { counted, fold, safe, wrap } from "../../../text/render.ts";
 import { findRun, findTask } from "../../../view/find-task.ts";
 import { askForLanding, changeText } from "../../../view/landing.ts";
@@ -63,9 +64,11 @@ async function learn(tree: StateTree, order: LandingOrder): Promise<Review> {
   const tip = (await commitOf(call, `refs/heads/${branch}`)) ?? landed?.tip ?? base;
   const range = `${base}..${tip}`;
   const stat = await gitLines(call, "diff", "--numstat", base, tip);
-  const gitDir = fs.existsSync(worktree) ? findGitDir(repository, worktree) : undefined;
+  const gitDir = findGitDir(repository, worktree);
   const { modified, untracked, unmerged } =
-    gitDir === undefined ? NOTHING : await statusOf(repository, { path: worktree, gitDir, branch });
+    gitDir === undefined
+      ? NOTHING
+      : await statusOf(repository, worktreeAt(worktree, gitDir, branch));
   const place = await findTask(tree, task_id);
   const record = place === undefined ? undefined : readJsonObject(place.path);
   const run = findRun(tree, task_id, place, record);
