@@ -21,7 +21,7 @@ import {
 } from "../supervisor/supervisor.ts";
 import { FOLLOW } from "./follow.ts";
 
-const PARTS: readonly MakePart[] = [
+export const PARTS: readonly MakePart[] = [
   plan,
   accounts,
   breaker,
