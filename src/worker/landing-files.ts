@@ -124,12 +124,19 @@ export function readLanding<What extends keyof LandingFiles>(
 
 /** Like `readLanding`. @throws a system error when it cannot be read: then it is not known */
 export function loadOrder(stateDir: string, id: string): LandingOrder | undefined {
-  return loadDocument<LandingOrder>(pathOf(stateDir, id, "order"));
+  return loadForSure<LandingOrder>(stateDir, pathOf(stateDir, id, "order"));
 }
 
 /** The verdict that the review task of this id gave. @throws a system error when it cannot be read */
 export function loadVerdict(stateDir: string, reviewId: string): ReviewVerdict | undefined {
-  return loadDocument<ReviewVerdict>(pathOf(stateDir, reviewId, "verdict"));
+  return loadForSure<ReviewVerdict>(stateDir, pathOf(stateDir, reviewId, "verdict"));
+}
+
+function loadForSure<T extends object>(stateDir: string, path: string): T | undefined {
+  const found = loadDocument<T>(path);
+  // Only in a folder that can be listed is a file missing for sure.
+  if (found === undefined) listOrders(stateDir);
+  return found;
 }
 
 /** The state of the landing of this order; that of an earlier one does not count. */

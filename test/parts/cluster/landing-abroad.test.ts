@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { Mailbox } from "../../../src/library/mailbox.ts";
 import { dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
 import { decodeResult, encodeMessage } from "../../../src/parts/cluster/protocol/messages.ts";
+import { LocalRuns } from "../../../src/parts/cluster/tree/local-runs.ts";
 import { type LandingOrder, writeLanding } from "../../../src/worker/landing-files.ts";
 import { newPool, QUICK_CONFIG } from "../../support/pool.ts";
 import { stubBridge } from "./stub-bridge.ts";
@@ -51,6 +52,24 @@ test("it has not ended while its work lands, and is not cancelled then", async (
   expect(end).toMatchObject({ status: "completed", work: { landing: "landed", ...WORK } });
   const result = { dispatch: DISPATCH, target: "gpu", machine: "laptop", end: end ?? never() };
   expect(decodeResult(encodeMessage(result), ID, result)).toEqual(result);
+});
+
+test("it has not ended while it cannot be known whether it has a landing, and all else is told", async () => {
+  const { machine, tree, order } = await settled("pending");
+  writeLanding(tree.dir, ID, "order", order);
+  const lines = { lastLineOf: () => null, keepOnly: () => {} };
+  const runs = new LocalRuns({ tree, prices: {}, lines });
+  expect([...runs.news(new Set([ID])).keys()]).toEqual([ID]);
+  const landings = join(tree.dir, "landings");
+  fs.renameSync(landings, `${landings}.away`);
+  fs.writeFileSync(landings, "a file in its place");
+  expect(machine.placeOf(ID)).toBe("unsettled");
+  expect(() => machine.endOf(ID)).toThrow("ENOTDIR");
+  expect(runs.news(new Set([ID]))).toEqual(new Map());
+  fs.rmSync(landings);
+  fs.renameSync(`${landings}.away`, landings);
+  expect(machine.placeOf(ID)).toBe("unsettled");
+  expect(machine.endOf(ID)).toBeDefined();
 });
 
 test("it has failed when its work did not land", async () => {

@@ -11,7 +11,6 @@ import { JournalTail } from "../../../journal/tail.ts";
 import { processingPlaces, type TaskPlace } from "../../../view/find-task.ts";
 import { lookForLanding } from "../../../view/landing.ts";
 import { RunningTasks } from "../../../view/running-tasks.ts";
-import { listOrders } from "../../../worker/landing-files.ts";
 import { type RunCost, type RunNews, SAID_CHARS_MAX } from "../protocol/messages.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
@@ -64,11 +63,11 @@ export class LocalRuns {
     ]);
   }
 
-  /** The state of ended runs whose work has not landed. */
+  /** The state of ended runs whose work has not landed; none while the landings cannot be read. */
   private landingNews(ids: ReadonlySet<string>): [string, RunNews][] {
     const { tree } = this.o;
-    return listOrders(tree.dir).flatMap((id): [string, RunNews][] => {
-      const landing = ids.has(id) ? lookForLanding(tree, id) : undefined;
+    return [...ids].flatMap((id): [string, RunNews][] => {
+      const landing = lookForLanding(tree, id);
       if (landing?.state !== "open") return [];
       const line = cut(`has not landed: ${landing.why}`);
       return [[id, { ran_ms: null, progress: null, line, costs: this.costsOf(id, ids) }]];

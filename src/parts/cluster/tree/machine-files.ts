@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../../../core/errors.ts";
 import { isObject } from "../../../core/json-object.ts";
 import { isId, parseName } from "../../../core/names.ts";
-import { landingFileOf, stateTree } from "../../../core/state-tree.ts";
+import { landingFileOf, landingsDir, stateTree } from "../../../core/state-tree.ts";
 import { loadDocument, removeDocument, replaceDocument } from "../../../host/documents.ts";
 import { listDir } from "../../../host/list-dir.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
@@ -16,6 +16,7 @@ import { readSettled } from "../../../mailbox/find/settled-record.ts";
 import { retry } from "../../../mailbox/retry/retry.ts";
 import { type Submission, type SubmitOutcome, submitAll } from "../../../mailbox/submit/submit.ts";
 import { type LandingView, lookForLanding } from "../../../view/landing.ts";
+import { loadOrder } from "../../../worker/landing-files.ts";
 import type { End, Job, RunNews } from "../protocol/messages.ts";
 import type { MachineTree, Note, Place } from "../protocol/ports.ts";
 import { type Accept, acceptJob } from "../protocol/sent-task.ts";
@@ -107,15 +108,22 @@ export class MachineFiles implements MachineTree {
     return isSettled ? this.settledPlace(id) : "unsettled";
   }
 
-  /** A task whose work is still landing is not settled. */
+  /** A task whose work is still landing is not settled, nor is one of which this is not known. */
   private settledPlace(id: string): Place {
-    return this.landingOf(id)?.state === "open" ? "unsettled" : "settled";
+    try {
+      return this.landingOf(id)?.state === "open" ? "unsettled" : "settled";
+    } catch {
+      return "unsettled";
+    }
   }
 
+  /** @throws a system error when the landings cannot be read */
   private landingOf(id: string): LandingView | undefined {
     const { stateDir, trays } = this.p;
-    // Most tasks have no landing, and this check costs one call.
-    if (!fs.existsSync(landingFileOf(stateDir, id, "order"))) return undefined;
+    // Most tasks have no landing, and these checks cost two calls.
+    const isThere = fs.existsSync(landingFileOf(stateDir, id, "order"));
+    if (!isThere && fs.existsSync(`${landingsDir(stateDir)}/.`)) return undefined;
+    if (loadOrder(stateDir, id) === undefined) return undefined;
     return lookForLanding(stateTree(stateDir, trays.dir), id);
   }
 
