@@ -49,7 +49,7 @@ async function keptBy(parts: readonly MakePart[], isPrepared: boolean): Promise<
 
 /** Makes all folders that the documents name. */
 function prepare(state: string): void {
-  const folders = placesOfTree().filter((place) => extname(place) === "" && !/-id$/.test(place));
+  const folders = placesOfTree().filter((place) => extname(place) === "" && !place.endsWith("-id"));
   for (const folder of folders) fs.mkdirSync(join(state, folder), { recursive: true });
 }
 
