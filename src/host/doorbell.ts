@@ -3,10 +3,10 @@
  * in bursts, and watches can stop working. Only chokidar's watch is used. Its listing is switched off, because it would stat every
  * file of the directory once a second.
  */
-import fs from "node:fs";
 import { FSWatcher } from "chokidar";
 import { systemCode } from "../core/errors.ts";
 import { EventFlood } from "./event-flood.ts";
+import { tryStatOf } from "./regular-file.ts";
 
 /**
  * A watch without listings: chokidar lists a directory only when its throttle allows it. Without the throttle it also sets no
@@ -84,7 +84,7 @@ export class Doorbell {
 
   /** Distinguishes a directory from its replacement, which may get the same inode number. */
   private dirKey(): string {
-    const stats = fs.statSync(this.dir, { throwIfNoEntry: false });
+    const stats = tryStatOf(this.dir);
     return `${stats?.dev}.${stats?.ino}.${stats?.birthtimeMs}`;
   }
 
@@ -111,7 +111,7 @@ export class Doorbell {
 
   private startPoll(): void {
     this.poll = setInterval(() => {
-      const stats = fs.statSync(this.dir, { throwIfNoEntry: false });
+      const stats = tryStatOf(this.dir);
       const key = `${stats?.ino}.${stats?.mtimeMs}.${stats?.ctimeMs}`;
       if (key !== this.polledKey) this.events.onRing(undefined);
       this.polledKey = key;

@@ -53,6 +53,31 @@ it("rings again for a directory that was removed and made again at once", async 
   await hears(dir, rings);
 });
 
+it("bears a file in the place of the folder around it, while it polls, too", async () => {
+  const dir = tempDir();
+  const inbox = join(dir, "mailbox", "inbox");
+  fs.mkdirSync(inbox, { recursive: true });
+  let count = 0;
+  const bell = new Doorbell(inbox, { onRing: () => count++, onFallback: () => {} });
+  onTestFinished(() => bell.stop());
+  bell.start();
+  const replace = (): void => {
+    fs.renameSync(join(dir, "mailbox"), join(dir, "away"));
+    fs.writeFileSync(join(dir, "mailbox"), "");
+  };
+  replace();
+  expect(bell.rearm()).toBe(true);
+  fs.rmSync(join(dir, "mailbox"));
+  fs.renameSync(join(dir, "away"), join(dir, "mailbox"));
+  expect(bell.rearm()).toBe(true);
+  (bell as unknown as { fallBack(error: unknown): void }).fallBack({ code: "ENOSPC" });
+  await waitFor(() => count > 0, { what: "a first poll" });
+  replace();
+  // A poll that threw would end this process.
+  const rung = count;
+  await waitFor(() => count > rung, { what: "a poll that finds it gone" });
+});
+
 it("lets the process go on when events come faster than they are read, and rings also then and afterwards", async () => {
   const dir = tempDir();
   const rings: (string | undefined)[] = [];
