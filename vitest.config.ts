@@ -20,7 +20,7 @@ const SEARCHES = [
   "test/crash/{burst,chaos,every-step,kill,list,load,poison,supervisor-faults,worker-faults}.test.ts",
   "test/crash/{copied-tree,fencing,few-processes,full-disk,orphans,rights,short-of-room}.test.ts",
   "test/host/portable.test.ts",
-  "test/inputs/{duplicates,every-place,owners,state-files}.test.ts",
+  "test/inputs/{duplicates,every-place,live-places,owners,state-files}.test.ts",
   "test/interop/{foreign-worker,moved-folders}.test.ts",
   "test/contrib/*.test.ts",
   "test/library/{docs,open,pool}.test.ts",
