@@ -105,7 +105,9 @@ export class ExitCondition implements Service {
   /** Whether the started tasks have ended, so that a pass is over or a limit is reached. Tasks that wait for a retry do not count. */
   private isPassOver(): boolean {
     const { dispatcher, processing } = this.p.queue;
-    return dispatcher.offeredCount === 0 && !processing.isBusy() && !this.p.parts.isBusy();
+    if (dispatcher.offeredCount > 0 || this.p.parts.isBusy()) return false;
+    if (processing.isBusy()) dispatcher.tellStrange();
+    return !processing.isBusy();
   }
 
   private isDrained(): boolean {
@@ -115,7 +117,10 @@ export class ExitCondition implements Service {
     const isOpen = (lane: string): boolean => this.p.parts.whyClosed(lane) === undefined;
     if (backlog.best("all", isOpen) !== undefined) return false;
     for (const id of dispatcher.inFlight.values())
-      if (backlog.stateOfId(id) !== "runnable") return false;
+      if (backlog.stateOfId(id) !== "runnable") {
+        dispatcher.tellStrange();
+        return false;
+      }
     // An unfinished retry ends in the inbox: then there is more to do.
     const wasHalfWay = this.isHalfWay;
     this.isHalfWay = processing.hasHalfMoves();

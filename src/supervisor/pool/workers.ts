@@ -131,6 +131,14 @@ export class Workers {
     return this.allPrefixes.has(ownerPrefix);
   }
 
+  /** True if leases with this prefix belong to a worker that we know, whether it is our child or not. */
+  isKnown(ownerPrefix: string): boolean {
+    return (
+      this.isOrWasOwn(ownerPrefix) ||
+      this.others.list.some(({ id }) => ownerPrefixOf(id) === ownerPrefix)
+    );
+  }
+
   /** True if leases with this prefix belong to a child of ours whose end has not been reported yet. */
   isChild(ownerPrefix: string): boolean {
     for (const child of this.byPid.values()) if (child.ownerPrefix === ownerPrefix) return true;

@@ -39,6 +39,9 @@ const HELD_MS_MIN = 1000;
 /** Pause before a task that could not be accepted is tried again (ms). It starts at `first` and doubles up to `max`. */
 const ACCEPT_AGAIN_MS = { first: 250, max: 60_000 };
 
+/** A run says after this time that it waits for a claim of a process that it does not know (ms). */
+const STRANGE_MS = 2000;
+
 /** Answers whether files of an id exist. */
 export interface IdLooks {
   /** Whether a program that knows only the four trays has claimed it. */
@@ -69,6 +72,8 @@ export class Dispatcher {
   /** Files that could not be accepted, and the pause before the next try of each (ms). */
   private readonly unaccepted = new Map<string, number>();
   private otherClaims = 0;
+  /** Ids that a process claims which is no worker that we know, and since when (monotonic ms). */
+  private strange = new Map<string, number>();
   private settledInWindow = 0;
   private windowStartMs = 0;
   private ratePerS = 0;
@@ -279,6 +284,7 @@ export class Dispatcher {
     const present = new Map(plainIds.map((id) => [foldId(id), id]));
     const ready = new Set<string>();
     this.otherClaims = 0;
+    const strangeIds = new Set(plainIds);
     for (const name of names) {
       // An unfinished retry or refusal does not use an id: the file in the inbox is the task itself, not a duplicate of it.
       if (name.stage === "again" || name.stage === "bad") continue;
@@ -286,9 +292,13 @@ export class Dispatcher {
       if (name.stage === "w" && isEditing(name.token)) continue;
       present.set(foldId(name.id), name.id);
       if (name.stage === "ready") ready.add(formatName(name));
-      if (name.stage === "w" && !ownPrefixes.has(name.token.slice(0, name.token.lastIndexOf("-"))))
-        this.otherClaims++;
+      const prefix = name.token.slice(0, name.token.lastIndexOf("-"));
+      if (name.stage !== "w" || ownPrefixes.has(prefix)) continue;
+      this.otherClaims++;
+      if (!this.pool.workers.isKnown(prefix)) strangeIds.add(name.id);
     }
+    const nowMs = this.trays.clock.monotonicMs();
+    this.strange = new Map([...strangeIds].map((id) => [id, this.strange.get(id) ?? nowMs]));
     // One listing may miss a name that is being renamed; two in a row hardly ever do.
     const absent = new Set<string>();
     for (const [key, id] of this.inFlight) {
@@ -306,6 +316,19 @@ export class Dispatcher {
     for (const unclaimed of [this.floating, this.alone])
       for (const file of unclaimed.keys()) if (!ready.has(file)) unclaimed.delete(file);
     this.forgetLost(present, ready);
+  }
+
+  /** Tells once of each claim for which a run waits although no worker of this pool has it. A dead process is noticed before that. */
+  tellStrange(): void {
+    const { alerts } = this.env;
+    const nowMs = this.trays.clock.monotonicMs();
+    for (const [id, sinceMs] of this.strange)
+      if (nowMs - sinceMs >= STRANGE_MS)
+        alerts.report(
+          `strange:${id}`,
+          `this run waits for ${id}, which a process has claimed that is no worker of this pool: it goes on when ${id} has ended, or is taken back after lease_ttl_ms without a sign of life`,
+          Number.POSITIVE_INFINITY,
+        );
   }
 
   /** Forgets offered tasks that two listings did not show: they were handled, and the message about that was lost. */
