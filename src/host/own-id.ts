@@ -125,7 +125,7 @@ function read({ chars, key, path: file }: IdFile): Found | "replaced" | undefine
     const { ino, ctimeNs } = fs.fstatSync(fd, { bigint: true });
     const bytes = Buffer.alloc(FILE_BYTES_MAX);
     const text = bytes.toString("utf8", 0, fs.readSync(fd, bytes, 0, bytes.length, 0));
-    // A replacement changes the time of the replaced file, so that its mark would be another than that of whoever replaced it.
+    // A replacement changes the time of the replaced file, so that its mark would be another than that of the process that replaced it.
     if (fs.fstatSync(fd).nlink === 0) return "replaced";
     const value = parseObject(text) ?? {};
     const id = value[key];

@@ -13,8 +13,13 @@ import { waitFor } from "../support/wait-for.ts";
 import { sampleOf } from "../support/walks.ts";
 import { KINDS, placesOfTree, put } from "./every-place.ts";
 
-/** With a free machine every command here ends in less than a second (ms). */
+/**
+ * A command that has not ended after this time counts as one that hangs (ms). The start of Node is part of it, and a run waits for a
+ * writer to stop and for a lease to expire.
+ */
 const LIMIT_MS = 4000;
+/** The same for a command that has nothing to wait for, from the end of the start of Node (ms): no file there may hold it up longer. */
+const HELD_UP_MS = 2000;
 const MEMORY_KB_MAX = 400 * 1024;
 const COMMANDS = [["status"], ["show", "a"], ["why", "a"], ["doctor"], ["report"], ["ls"]];
 const PATHS = Object.values(stateTree("")).filter((path) => path !== "");
@@ -31,8 +36,10 @@ const NEEDS_RIGHTS = /^(?:runs|evidence|mailbox\/processing)\//;
 /** After SIGTERM, a run that only waits ends in less than half a second (ms). */
 const STOP_MS = 1500;
 
-/** Writes at the end of each process how much memory it took. */
-const NOTES_MEMORY = `process.on("exit", () => require("fs").appendFileSync(process.env.MEMORY_NOTES, process.resourceUsage().maxRSS + "\\n"));`;
+/** Writes at the end of each process how much memory it took (KB), and its time (ms). */
+const NOTES = `const begun = performance.now();
+process.on("exit", () => require("fs").appendFileSync(process.env.NOTES,
+  [process.resourceUsage().maxRSS, performance.now() - begun, process.argv[2]].join(" ") + "\\n"));`;
 /** A variant of our code that opens as Node does by default: it waits, and follows links. */
 const OPENS_PLAINLY = `const fs = require("fs"); const { openSync } = fs;
 fs.openSync = (path, flags, mode) => openSync(path, typeof flags === "number" ? flags & ~(fs.constants.O_NONBLOCK | fs.constants.O_NOFOLLOW) : flags, mode);`;
@@ -40,17 +47,37 @@ fs.openSync = (path, flags, mode) => openSync(path, typeof flags === "number" ? 
 function poolWith(
   more = "",
   { uid, config = QUICK_CONFIG }: { uid?: number | undefined; config?: string } = {},
-): { pool: Pool; memory: () => number[] } {
+): { pool: Pool; notes: () => Note[] } {
   const env: Record<string, string> = {};
   const pool = newPool({ config, env, ...(uid === undefined ? {} : { uid }) });
   const script = join(pool.dir, "first.cjs");
-  const notes = join(pool.dir, "memory");
-  fs.writeFileSync(notes, "", { mode: 0o666 });
-  fs.chmodSync(notes, 0o666);
-  fs.writeFileSync(script, `${NOTES_MEMORY}\n${more}`);
-  Object.assign(env, { NODE_OPTIONS: `--require ${script}`, MEMORY_NOTES: notes });
-  const memory = (): number[] => fs.readFileSync(notes, "utf8").split("\n").map(Number);
-  return { pool, memory };
+  const path = join(pool.dir, "notes");
+  fs.writeFileSync(path, "", { mode: 0o666 });
+  fs.chmodSync(path, 0o666);
+  fs.writeFileSync(script, `${NOTES}\n${more}`);
+  Object.assign(env, { NODE_OPTIONS: `--require ${script}`, NOTES: path });
+  const notes = (): Note[] =>
+    fs
+      .readFileSync(path, "utf8")
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => line.split(" "))
+      .map(([kb, ms, verb = ""]) => ({ kb: Number(kb), ms: Number(ms), verb }));
+  return { pool, notes };
+}
+
+/** What a process has taken, and the verb that it ran. */
+interface Note {
+  kb: number;
+  ms: number;
+  verb: string;
+}
+
+/** The commands of which one was held up for too long. */
+function heldUp(notes: readonly Note[]): string[] {
+  const limitMs = timeLimitMs(HELD_UP_MS);
+  const verbs = new Set(COMMANDS.map(([verb]) => verb));
+  return notes.filter(({ ms, verb }) => verbs.has(verb) && ms > limitMs).map(({ verb }) => verb);
 }
 
 /** @returns false when it did not end in time */
@@ -127,7 +154,7 @@ test.each(sampleOf(CASES, 8))("$place: $kind there keeps no process", async ({ p
   // Root may read everything.
   const uid = kind === UNREADABLE ? 65534 : undefined;
   const config = /~w-/.test(place) ? SHORT_LEASE : QUICK_CONFIG;
-  const { pool, memory } = poolWith("", { uid, config });
+  const { pool, notes } = poolWith("", { uid, config });
   if (place !== "roadmap.yaml")
     fs.writeFileSync(join(pool.state, "roadmap.yaml"), 'nodes: [{id: n, exec: ["true"]}]\n');
   if (!/^(?:mailbox\/)?inbox$|^mailbox$/.test(place)) {
@@ -143,7 +170,8 @@ test.each(sampleOf(CASES, 8))("$place: $kind there keeps no process", async ({ p
   } finally {
     end();
   }
-  expect(Math.max(...memory()), what).toBeLessThan(MEMORY_KB_MAX);
+  expect(Math.max(...notes().map(({ kb }) => kb)), what).toBeLessThan(MEMORY_KB_MAX);
+  expect(heldUp(notes()), what).toEqual([]);
 });
 
 test.each([
@@ -169,6 +197,19 @@ test("a variant that opens files as Node does by default is found", async () => 
     put("a pipe", join(pool.state, place));
     expect(await endsInTime(pool.spawn(args), 1000), place).toBe(false);
   }
+});
+
+test("a variant that is held up by the file that it opens is found", async () => {
+  const waits = `const fs = require("fs"); const { openSync } = fs;
+fs.openSync = (path, ...more) => {
+  if (String(path).endsWith("roadmap.yaml"))
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${timeLimitMs(HELD_UP_MS) + 1000});
+  return openSync(path, ...more);
+};`;
+  const { pool, notes } = poolWith(waits);
+  put("a pipe", join(pool.state, "roadmap.yaml"));
+  await pool.run(["show", "a"]);
+  expect(heldUp(notes())).toEqual(["show"]);
 });
 
 test.each([
