@@ -19,6 +19,7 @@ const SEARCHES = [
   "test/agents/talk/{continue,say}.test.ts",
   "test/crash/{burst,chaos,every-step,kill,list,load,poison,supervisor-faults,worker-faults}.test.ts",
   "test/crash/{copied-tree,fencing,few-processes,full-disk,orphans,rights,short-of-room}.test.ts",
+  "test/git/look-speed.test.ts",
   "test/host/portable.test.ts",
   "test/inputs/{duplicates,every-place,live-places,owners,state-files}.test.ts",
   "test/interop/{foreign-worker,moved-folders}.test.ts",
