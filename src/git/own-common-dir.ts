@@ -20,7 +20,6 @@ const LINKED = [
   "logs",
   "worktrees",
   "info/exclude",
-  "info/grafts",
 ];
 /** git cannot make these behind a link. */
 const FOLDERS = ["logs", "worktrees"];

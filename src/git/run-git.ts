@@ -236,6 +236,9 @@ function gitEnvironment(ours: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
     GIT_SEQUENCE_EDITOR: "true",
     GIT_TERMINAL_PROMPT: "0",
     GIT_OPTIONAL_LOCKS: "0",
+    // A run could have named other contents for a commit, or other parents: what is kept and lands is what the commits really hold.
+    GIT_NO_REPLACE_OBJECTS: "1",
+    GIT_GRAFT_FILE: "/dev/null",
     GIT_AUTHOR_NAME: "mailchute",
     GIT_AUTHOR_EMAIL: "mailchute@localhost",
     GIT_COMMITTER_NAME: "mailchute",
