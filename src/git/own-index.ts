@@ -199,7 +199,7 @@ function isThere(dir: string, path: string): boolean {
 }
 
 /** Whether git itself ended with an error that is about a file. A full disk or a killed git says nothing about a file. */
-function isRefusal(error: unknown): boolean {
+export function isRefusal(error: unknown): boolean {
   return (
     error instanceof ErrGit && /ended with exit code/.test(error.message) && !isDiskFull(error)
   );

@@ -18,6 +18,8 @@ export interface CurrentSettings {
 
 /** The name under which a change of this file is known. */
 export const ATTRIBUTES = "info/attributes";
+/** Names other places of objects. What only such a place has goes with it. */
+const ALTERNATES = "objects/info/alternates";
 const HOOK_BYTES_MAX = 1 << 20;
 
 /** @throws ErrGit */
@@ -26,7 +28,8 @@ export async function readSettings(commonDir: string): Promise<CurrentSettings> 
   const listed = await gitList(call, "config", "--local", "--includes", "--list", "-z");
   const settings = parseSettings(listed);
   const attributes = readStart(join(commonDir, ATTRIBUTES));
-  const files = hooksIn(join(commonDir, "hooks")).map((path) => [path, readStart(path)] as const);
+  const others = [join(commonDir, ALTERNATES), ...hooksIn(join(commonDir, "hooks"))];
+  const files = others.map((path) => [path, readStart(path)] as const);
   const hashes = [[join(commonDir, ATTRIBUTES), attributes] as const, ...files].flatMap(
     ([path, text]) =>
       text === undefined ? [] : [[path.slice(commonDir.length + 1), hashOf(text)] as const],

@@ -8,6 +8,7 @@ import { writeNew } from "../host/regular-file.ts";
 import { explainLook, type FilesLook, lookAtFiles } from "./files-look.ts";
 import {
   entriesOfTree,
+  isRefusal,
   newIndex,
   OwnIndex,
   pathList,
@@ -17,7 +18,7 @@ import {
 import { unreachable } from "./refs.ts";
 import { atCommonDir, commitOf, type Repository } from "./repository.ts";
 import { askGit, type GitCall, gitLines, gitText } from "./run-git.ts";
-import { unmergedIn } from "./status.ts";
+import { putIndexAside, unmergedIn } from "./status.ts";
 import { onDisk, shown } from "./walk-files.ts";
 import type { Worktree } from "./worktree.ts";
 
@@ -154,9 +155,20 @@ async function commitTree(
   return gitText(fixed, "commit-tree", tree, ...parents.flatMap((one) => ["-p", one]));
 }
 
-/** Undefined when there is no index yet. Puts unmerged entries under `.unmerged/<stage>/`. */
+/** Undefined when there is no index yet. One that names objects which are nowhere has nothing to save. */
 async function treeOfIndex(call: GitCall, gitDir: string): Promise<string | undefined> {
   if (!fs.existsSync(join(gitDir, "index"))) return undefined;
+  try {
+    return await writeIndex(call, gitDir);
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    await putIndexAside(call, gitDir);
+    return writeIndex(call, gitDir);
+  }
+}
+
+/** Puts unmerged entries under `.unmerged/<stage>/`. */
+async function writeIndex(call: GitCall, gitDir: string): Promise<string> {
   if ((await unmergedIn(call, gitDir)).length === 0) return gitText(call, "write-tree");
   const { out } = await askGit(call, "ls-files", "--stage", "-z");
   // Bytes, because paths need not be UTF-8: "<mode> <object> <stage>\t<path>".

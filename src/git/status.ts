@@ -125,12 +125,17 @@ export async function unmergedIn(call: GitCall, gitDir: string): Promise<string[
     return await unmergedFiles(call);
   } catch (error) {
     if (!/\bindex\b/.test(messageOf(error))) throw error;
-    const index = join(gitDir, "index");
-    fs.rmSync(`${index}.broken`, { force: true, recursive: true });
-    fs.renameSync(index, `${index}.broken`);
-    await askGit(call, "read-tree", "HEAD");
+    await putIndexAside(call, gitDir);
     return unmergedFiles(call);
   }
+}
+
+/** The next index has the files of the head. */
+export async function putIndexAside(call: GitCall, gitDir: string): Promise<void> {
+  const index = join(gitDir, "index");
+  fs.rmSync(`${index}.broken`, { force: true, recursive: true });
+  fs.renameSync(index, `${index}.broken`);
+  await askGit(call, "read-tree", "HEAD");
 }
 
 async function unmergedFiles(call: GitCall): Promise<string[]> {

@@ -25,7 +25,7 @@ import { startOf } from "../../git/start-of-work.ts";
 import { inTurn } from "../../git/turn.ts";
 import { type Worktree, worktreeAt } from "../../git/worktree.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
-import { tryReadText, writeRegularText } from "../../host/regular-file.ts";
+import { NAMED, tryReadText, writeRegularText } from "../../host/regular-file.ts";
 import { readMade, writeMade } from "./made-note.ts";
 import { baseRefOf, branchOf, headLogOf, refsOf, repositoryNote, worktreePath } from "./names.ts";
 import { headOfSave, restoreFiles } from "./restore.ts";
@@ -121,7 +121,8 @@ export async function markReady(
 }
 
 /**
- * Removes lock files that a killed git left at the task's own refs and in its worktree, because git would wait for them for ever.
+ * Removes lock files that a killed git left at the task's own refs and in its worktree, because git would wait for them for ever. Puts
+ * back a head of the worktree that a run has broken.
  * Call it in turn and when no program of the task runs, so that no git holds them.
  */
 export function dropStaleLocks({ commonDir }: Repository, id: string, gitDir?: string): void {
@@ -137,6 +138,16 @@ export function dropStaleLocks({ commonDir }: Repository, id: string, gitDir?: s
   // A run may have made a folder of that name. Where refs are kept in tables, `refs/heads` is a file.
   for (const lock of locks)
     if (fs.existsSync(lock)) fs.rmSync(lock, { force: true, recursive: true });
+  if (gitDir !== undefined && fs.existsSync(gitDir)) mendHead(gitDir, branchOf(id));
+}
+
+/** With a broken head git takes the worktree for no repository. */
+function mendHead(gitDir: string, branch: string): void {
+  const head = join(gitDir, "HEAD");
+  if (/^(?:ref: refs\/\S+|[0-9a-f]{40,64})$/.test(tryReadText(head, NAMED)?.trim() ?? "")) return;
+  fs.rmSync(`${head}.broken`, { force: true, recursive: true });
+  if (fs.existsSync(head)) fs.renameSync(head, `${head}.broken`);
+  writeRegularText(head, `ref: refs/heads/${branch}\n`);
 }
 
 /** Makes git know the worktree. @returns its git directory */

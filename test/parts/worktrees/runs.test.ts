@@ -123,7 +123,9 @@ test("a line of a batch and a function have no worktree, and say so", async () =
 
 test("a run whose work cannot be saved has ended, too: a later change of the settings is not its own", async () => {
   const { pool, repo } = newPlace();
-  pool.drop("a", inWorktree("echo x > x; echo broken > $(git rev-parse --git-dir)/HEAD; exit 64"));
+  const refs =
+    "refs=$(git rev-parse --git-common-dir)/refs/mailchute/a; rm -r $refs; echo x > $refs";
+  pool.drop("a", inWorktree(`echo x > x; ${refs}; exit 64`));
   await pool.start();
   expect((await pool.error("a"))["work_left"]).toHaveLength(1);
   const dir = join(pool.dir, "user", "mailchute", "git");

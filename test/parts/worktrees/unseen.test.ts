@@ -77,6 +77,54 @@ test("a run that removes its worktree says what became of its work, also in its 
   ]);
 });
 
+test("work in a worktree whose git directory a run has changed is saved or named, and hides no other", async () => {
+  const { pool, repo } = newPlace();
+  const moved = "git worktree move $PWD $(cd ../../..; pwd)/moved; echo x > x.txt";
+  const scripts = {
+    head: "echo garbage > $(git rev-parse --git-dir)/HEAD; echo x > x.txt",
+    object: `git update-index --add --cacheinfo 100644,${"1".repeat(40)},gone.txt; echo x > x.txt`,
+    moved,
+  };
+  for (const [id, script] of Object.entries(scripts))
+    pool.drop(id, inWorktree(script, { land: "merge", target: `to-${id}` }));
+  await (await pool.start(["--drain"])).ended;
+  for (const id of ["head", "object"]) {
+    await pool.result(`${id}.land`);
+    expect(repo.git("show", `to-${id}:x.txt`), id).toBe("x");
+  }
+  expect(await pool.result("moved")).toMatchObject({
+    landing: "pending",
+    work_left: [expect.stringMatching(/moved was moved to \S+\/moved$/)],
+  });
+  const elsewhere = "echo x >> $(git rev-parse --git-common-dir)/objects/info/alternates";
+  pool.drop("other", inWorktree("echo y > y.txt; exit 64"));
+  pool.drop("alternates", inWorktree(`${elsewhere}; echo x > x.txt`, { land: "merge" }));
+  await (await pool.start(["--drain"])).ended;
+  await pool.result("alternates");
+  const settings = repo.git("cat-file", "-p", "refs/mailchute/alternates/settings-changed");
+  expect(settings).toBe("objects/info/alternates");
+  // Seen without a run in between that would mend it.
+  fs.writeFileSync(join(repo.dir, ".git/worktrees/alternates/HEAD"), "garbage\n");
+  const { stdout, stderr } = await pool.run(["worktrees", "ls"]);
+  expect(stderr).toContain("alternates in");
+  expect(stdout).toContain("other");
+});
+
+test("no commit of other contents, and no invented parent, hides what only a branch has", async () => {
+  const { pool, repo } = newPlace();
+  const add = "echo $ID > $ID.txt; commit";
+  const graft =
+    "echo $(git rev-parse main) $(git rev-parse HEAD) >> $(git rev-parse --git-common-dir)/info/grafts";
+  const replace = "git replace --graft main HEAD";
+  for (const [id, trick] of Object.entries({ graft, replace }))
+    pool.drop(id, inWorktree(`ID=${id}; ${add}; ${trick}`));
+  await (await pool.start(["--drain"])).ended;
+  for (const id of ["graft", "replace"]) {
+    await pool.result(id);
+    expect(repo.git("show", `mailchute/${id}:${id}.txt`)).toBe(id);
+  }
+});
+
 /** A link to a commit that no repository has. */
 const INVENTED = `git update-index --cacheinfo 160000,${"1".repeat(40)},sub; commit() { git -c user.name=x -c user.email=x@x commit -qm work; }; commit`;
 

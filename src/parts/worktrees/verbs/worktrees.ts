@@ -2,6 +2,7 @@
 import { type Context, defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
+import { messageOf } from "../../../core/errors.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
 import { safe, tableWithTexts, wrap } from "../../../text/render.ts";
 import { explainUnlanded } from "../../../view/landing.ts";
@@ -63,7 +64,11 @@ async function list(
 ): Promise<number> {
   const rows = [];
   for (const { id, repository, worktree } of found) {
-    const holdings = await lookAt(repository, worktree, id, mayGo);
+    // One that a run has broken hides no other.
+    const holdings = await lookAt(repository, worktree, id, mayGo).catch((error: unknown) => {
+      problems.push(`${id} in ${worktree.path}: ${messageOf(error)}`);
+    });
+    if (holdings === undefined) continue;
     const reasons = reasonsToStay(holdings);
     const is_live = isLive(id) || isLive(userOf(worktree.gitDir, id));
     const landing = explainUnlanded(tree, id)?.how ?? null;
