@@ -64,9 +64,15 @@ export class Stage {
     return { ...Object.fromEntries(ours), ...GIT, ...ownFolders(this.root) };
   }
 
+  /** A command of mailchute for this tree: the program and its arguments. */
+  command(...args) {
+    return [process.execPath, LAUNCHER, ...args, "--state", this.state];
+  }
+
   start() {
     const log = fs.openSync(join(this.root, "supervisor.log"), "a");
-    this.supervisor = spawn(process.execPath, [LAUNCHER, "run", "--state", this.state], {
+    const [program, ...args] = this.command("run");
+    this.supervisor = spawn(program, args, {
       cwd: this.root,
       env: this.environment(),
       stdio: ["ignore", log, log],
@@ -83,7 +89,8 @@ export class Stage {
   }
 
   mailchute(...args) {
-    return this.run(process.execPath, [LAUNCHER, ...args, "--state", this.state]);
+    const [program, ...rest] = this.command(...args);
+    return this.run(program, rest);
   }
 
   /** Waits until `look` finds something, and calls `hear` again and again. */

@@ -1,17 +1,23 @@
 #!/usr/bin/env node
 /**
- * `npm run test:nights`: nights of three agents with a list of items, against a service with limits, with kills, conflicts, red checks and a
- * person who commits to the target. Stand-ins play the programs. The oracle reads git and the records, not the report: each item landed
- * once and its check is green at each commit that the target ever had, or it waits with a true reason.
+ * `npm run test:nights`: nights of three agents with a list of items, against a service with limits and errors, with kills, reboots, a full
+ * disk, conflicts, red checks and a person who answers and commits to the target. Stand-ins play the programs, or the real claude and
+ * codex do. The oracle (judge.mjs) reads git and the records, not the report.
  *
- *   npm run test:nights -- [--nights N] [--seed S] [--items N] [--kills N] [--keep]
+ *   npm run test:nights -- [--nights N] [--seed S] [--items N] [--kills N] [--real [--newest]] [--book FILE] [--keep] [--json]
+ *
+ * `--book FILE` keeps each result, by the state of the sources, and leaves out nights that stand there: a run that was broken off goes on.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import fs from "node:fs";
+import os from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { here, read, Stage } from "../../scripts/demo-stage.mjs";
+import { drawItems, markerOf, randomOf } from "./items.mjs";
+import { judge, TARGET } from "./judge.mjs";
+import { openService } from "./service.mjs";
 
 const { values: flags } = parseArgs({
   options: {
@@ -20,61 +26,72 @@ const { values: flags } = parseArgs({
     items: { type: "string", default: "24" },
     kills: { type: "string", default: "14" },
     limit: { type: "string", default: "360" },
+    real: { type: "boolean", default: false },
+    newest: { type: "boolean", default: false },
+    book: { type: "string" },
     keep: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
   },
 });
-const TARGET = "mailchute/integration";
+/** A full disk needs a file system of its own, and another boot id a mount: both need root. */
+const CAN_MOUNT =
+  process.getuid?.() === 0 &&
+  spawnSync("unshare", ["-m", "mount", "-t", "tmpfs", "none", os.tmpdir()]).status === 0;
+const DISK_MB = 900;
+const FULL_MS = 2500;
 
-/** Numbers below n, the same for the same seed. */
-function randomOf(seed) {
-  let state = seed >>> 0;
-  return (n) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) % n;
-  };
+/** A file system for all that the nights leave, which is small enough to be filled. */
+function mountDisk() {
+  const dir = fs.mkdtempSync(join(os.tmpdir(), "mailchute-nights-"));
+  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${DISK_MB}m`, "tmpfs", dir]);
+  process.env.TMPDIR = dir;
+  process.on("exit", () => {
+    spawnSync("umount", ["--lazy", dir]);
+    fs.rmdirSync(dir);
+  });
 }
 
-const KINDS = [
-  "plain",
-  "plain",
-  "plain",
-  "shared",
-  "shared",
-  "red",
-  "red",
-  "limit",
-  "error",
-  "impossible",
-];
+/** After a "reboot" its processes see another boot id, as after a real one. */
+class NightStage extends Stage {
+  boots = 0;
+
+  reboot() {
+    this.killAll();
+    if (!CAN_MOUNT) return;
+    this.boots++;
+    const id = `00000000-0000-4000-8000-${String(this.boots).padStart(12, "0")}`;
+    fs.writeFileSync(join(this.root, "boot-id"), `${id}\n`);
+  }
+
+  command(...args) {
+    const command = super.command(...args);
+    if (this.boots === 0) return command;
+    const mount = 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"';
+    return ["unshare", "-m", "sh", "-c", mount, join(this.root, "boot-id"), ...command];
+  }
+}
 
 class Night {
   constructor(seed) {
     this.seed = seed;
     this.random = randomOf(seed);
-    this.stage = new Stage("night", { limitMs: Number(flags.limit) * 1000, keep: flags.keep });
+    this.stage = new NightStage("night", { limitMs: Number(flags.limit) * 1000, keep: flags.keep });
     this.project = join(this.stage.root, "project");
     this.kills = 0;
+    this.timesFull = 0;
     this.people = [];
-    this.items = Array.from({ length: Number(flags.items) }, (_, n) => {
-      const agent = ["ada", "bob", "eve"][this.random(3)];
-      const drawn = KINDS[this.random(KINDS.length)];
-      // A program of an exec task cannot be asked to mend a conflict, and meets no service.
-      const kind =
-        agent === "eve" && ["shared", "limit", "error"].includes(drawn) ? "plain" : drawn;
-      const ms = this.random(4) === 0 ? 500 + this.random(2500) : this.random(200);
-      const id = `i${String(n).padStart(2, "0")}`;
-      return { id, agent, kind, ms, commits: this.random(2) === 0 };
-    });
+    this.items = drawItems(Number(flags.items), this.random, flags.real);
+  }
+
+  get root() {
+    return this.stage.root;
   }
 
   git(...args) {
     return this.stage.run("git", args, this.project).trim();
   }
 
-  prepare() {
+  async prepare() {
     const { root, state } = this.stage;
     fs.mkdirSync(this.project);
     this.git("init", "-q", "--initial-branch=main");
@@ -88,51 +105,44 @@ class Night {
     this.git("add", ".");
     this.git("commit", "-qm", "first");
     fs.writeFileSync(join(root, "items.json"), JSON.stringify(this.items));
-    const works = { run: `"${process.execPath}" "${here("test/nights/work.mjs")}" "${root}"` };
-    const turn = [works, { say: "It is done." }];
-    const scriptOf = (agent) => {
-      const own = this.items.filter((item) => item.agent === agent);
-      const extra = own.flatMap(({ id, kind }) => {
-        if (kind === "limit") return [[`Item ${id}`, [[{ limitForS: 3 }, ...turn]]]];
-        const error = { fail: 529, message: "overloaded", until: Date.now() / 1000 + 8 };
-        return kind === "error" ? [[`Item ${id}`, [[error, ...turn], turn]]] : [];
-      });
-      return { tasks: Object.fromEntries(extra), turns: [turn] };
-    };
-    const agent = (name, kind) => {
-      const script = join(root, `${name}.json`);
-      fs.writeFileSync(script, JSON.stringify(scriptOf(name)));
-      const env = { FAKE_AGENT: script, FAKE_AGENT_STATE: join(root, name), HOME: root };
-      const program = here(`test/fixtures/programs/fake-${kind}.mjs`);
-      return { name, kind, program, account: name, permissions: { mode: "full" }, env };
-    };
+    const { items } = this;
+    this.service = await openService({
+      root,
+      items,
+      isReal: flags.real,
+      isNewest: flags.newest,
+    });
     const config = {
       workers: 3,
       grace_ms: 500,
       durability: "process",
       retry: { max_attempts: 6, backoff_ms: 100, backoff_max_ms: 500 },
-      agents: [agent("ada", "claude"), agent("bob", "codex")],
+      agents: this.service.agents,
     };
     fs.writeFileSync(join(state, "config.yaml"), JSON.stringify(config), { mode: 0o600 });
   }
 
   enqueue() {
-    for (const { id, agent } of this.items) {
+    for (const item of this.items) {
+      const { id, agent, base, kind } = item;
       const work = join(here("test/nights"), "work.mjs");
       const what =
         agent === "eve"
-          ? { exec: [process.execPath, work, this.stage.root] }
-          : { agent, prompt: `Item ${id}: do the work of this item.` };
+          ? { exec: [process.execPath, work, this.root] }
+          : { agent, prompt: `${markerOf(item)}: do the work of this item.` };
       const task = {
         ...what,
-        title: `Item ${id}`,
+        title: markerOf(item),
         cwd: this.project,
         worktree: "auto",
         land: "merge",
-        base: this.random(2) === 0 ? "checkout" : "target",
+        base,
         verify: ["sh", "check.sh"],
+        ...(kind === "loop" ? { budget: { hard_tokens: 15_000 } } : {}),
+        // Without a change its check is red, so that a question goes to a person.
+        ...(kind === "question" ? { expect_files: [`files/${id}.txt`] } : {}),
       };
-      const staged = join(this.stage.root, `${id}.json`);
+      const staged = join(this.root, `${id}.json`);
       fs.writeFileSync(staged, JSON.stringify(task));
       fs.renameSync(staged, join(this.stage.mailbox, "inbox", `${id}.json`));
     }
@@ -160,53 +170,99 @@ class Night {
     if (moved.status === 0) this.people.push(`person-${n}.txt`);
   }
 
+  /** A person answers what is asked, but allows no more than a budget. */
+  answerQuestions() {
+    const loops = this.items.filter(({ kind }) => kind === "loop");
+    const asked = new Set(this.openQuestions());
+    for (const name of loops.flatMap((one) => this.questionsOf(one))) asked.delete(name);
+    for (const name of asked) this.stage.mailchute("answer", name.slice(0, -3), "Blue.");
+  }
+
+  /** A run whose budget is used up waits for a person, who sleeps. */
+  isAsked(name) {
+    const item = this.items.find((one) => one.kind === "loop" && name.startsWith(one.id));
+    return item !== undefined && this.questionsOf(item).length > 0;
+  }
+
+  questionsOf({ id }) {
+    return this.openQuestions().filter((name) => `.${name}`.includes(`.${id}.`));
+  }
+
+  openQuestions() {
+    const dir = join(this.stage.state, "questions", "open");
+    return (fs.existsSync(dir) ? fs.readdirSync(dir) : []).filter((name) => name.endsWith(".md"));
+  }
+
   isOver() {
     return (
-      this.stage.inFlight().length === 0 &&
-      this.items.every(({ id }) => {
-        const record = this.stage.recordOf(id);
-        if (record === undefined) return false;
-        return record.status !== "completed" || this.stage.recordOf(`${id}.land`) !== undefined;
-      })
+      this.stage.inFlight().every((name) => this.isAsked(name)) &&
+      this.items.every(({ id }) => this.isSettled(id))
     );
   }
 
   async play() {
     const { stage } = this;
-    this.prepare();
+    await this.prepare();
     stage.startedMs = Date.now();
     stage.start();
     await stage.until("the start", () => fs.existsSync(join(stage.mailbox, "processing")));
     this.enqueue();
     let nextKillMs = Date.now() + 1500;
     let nextPersonMs = Date.now() + 6000;
+    const fullAtMs = Date.now() + 4000 + this.random(8000);
     for (;;) {
       if (this.isOver()) break;
-      if (Date.now() - stage.startedMs > stage.limitMs) return ["the night did not end in time"];
-      if (stage.supervisor.exitCode !== null || stage.supervisor.signalCode !== null) stage.start();
+      if (Date.now() - stage.startedMs > stage.limitMs) return this.end(this.tellLate());
+      if (this.hasSupervisorEnded()) stage.start();
       if (this.kills < Number(flags.kills) && Date.now() > nextKillMs) {
         this.kill();
         nextKillMs = Date.now() + 400 + this.random(2500);
       }
-      if (this.people.length < 3 && Date.now() > nextPersonMs) {
-        this.commitAsPerson();
+      if (CAN_MOUNT && !flags.keep && this.timesFull === 0 && Date.now() > fullAtMs)
+        await this.fillDisk();
+      if (Date.now() > nextPersonMs) {
+        if (this.people.length < 3) this.commitAsPerson();
+        this.answerQuestions();
         nextPersonMs = Date.now() + 5000;
       }
       await wait(50);
     }
-    if (stage.supervisor.exitCode !== null || stage.supervisor.signalCode !== null) stage.start();
+    if (this.hasSupervisorEnded()) stage.start();
     await wait(500);
     await stage.stop();
-    return this.judge();
+    return this.end(await judge(this));
+  }
+
+  tellLate() {
+    const waits = this.items.filter(({ id }) => !this.isSettled(id));
+    const log = read(join(this.root, "supervisor.log")).slice(-2000);
+    const late = waits.map(({ id, kind }) => `${id} (${kind})`);
+    return [`it did not end in time: ${late.join(", ")}`, log];
+  }
+
+  isSettled(id) {
+    if (this.isAsked(id)) return true;
+    const record = this.stage.recordOf(id);
+    if (record === undefined) return false;
+    return record.status !== "completed" || this.stage.recordOf(`${id}.land`) !== undefined;
+  }
+
+  hasSupervisorEnded() {
+    const { supervisor } = this.stage;
+    return supervisor.exitCode !== null || supervisor.signalCode !== null;
+  }
+
+  end(wrong) {
+    this.service.close();
+    return wrong;
   }
 
   /** One process of the pool, or all of them as a power cut does. */
   kill() {
     this.kills++;
-    if (this.random(7) === 0) {
-      this.stage.killAll();
-      return;
-    }
+    const drawn = this.random(14);
+    if (drawn === 0) return this.stage.reboot();
+    if (drawn === 1) return this.stage.killAll();
     const pids = this.stage.pids();
     const pid =
       this.random(3) === 0 ? this.stage.supervisor.pid : pids[this.random(pids.length || 1)];
@@ -217,122 +273,93 @@ class Night {
     }
   }
 
-  /** Whether the check of the project is green at a commit. */
-  isGreen(commit) {
-    const dir = join(this.stage.root, `at-${commit}`);
-    fs.mkdirSync(dir);
-    const tar = execFileSync("git", ["archive", commit], { cwd: this.project, maxBuffer: 1 << 26 });
-    execFileSync("tar", ["-x"], { cwd: dir, input: tar });
-    const end = spawnSync("sh", ["check.sh"], { cwd: dir });
-    fs.rmSync(dir, { recursive: true });
-    return end.status === 0;
-  }
-
-  /** @returns what is wrong; empty for a good night */
-  judge() {
-    const wrong = [];
-    const { stage } = this;
-    const shared = this.git("show", `${TARGET}:shared.txt`).split("\n");
-    const files = new Set(this.git("ls-tree", "-r", "--name-only", TARGET).split("\n"));
-    this.landed = 0;
-    this.waiting = [];
-    for (const { id, kind } of this.items) {
-      const times =
-        kind === "shared"
-          ? shared.filter((line) => line === `item ${id}`).length
-          : Number(files.has(`files/${id}.txt`));
-      const end = stage.recordOf(`${id}.land`) ?? stage.recordOf(id);
-      const says = end?.status === "completed" && end.output?.landing === "landed";
-      if (times > 1) wrong.push(`${id} (${kind}) landed ${times} times`);
-      if (says !== (times === 1))
-        wrong.push(
-          `${id} (${kind}): its record says ${says ? "landed" : "not landed"}, and git says ${times}`,
-        );
-      if (times === 1 && kind === "impossible") wrong.push(`${id} landed, and cannot be done`);
-      if (times === 1) this.landed++;
-      else
-        this.waiting.push(
-          `${id} (${kind}): ${String(end?.error ?? "no record")
-            .split("\n")[0]
-            .slice(0, 120)}`,
-        );
-      const reclaimed = stage
-        .events()
-        .filter((one) => one.task_id === id && one.event === "reclaimed").length;
-      const record = stage.recordOf(id);
-      if (
-        ["limit", "plain", "shared"].includes(kind) &&
-        record?.attempts > 1 + reclaimed + this.kills
-      )
-        wrong.push(`${id} (${kind}): ${record.attempts} attempts`);
+  /** Nothing can be written for a while. */
+  async fillDisk() {
+    this.timesFull++;
+    const path = join(this.root, "fills-the-disk");
+    const fd = fs.openSync(path, "w");
+    try {
+      for (const block = Buffer.alloc(1 << 20); ; ) fs.writeSync(fd, block);
+    } catch {
+      // It is full.
     }
-    for (const name of this.people)
-      if (!files.has(name)) wrong.push(`the commit of a person is gone: ${name}`);
-    const tips = new Set(
-      this.git("reflog", "show", "--format=%H", `refs/heads/${TARGET}`).split("\n"),
-    );
-    for (const tip of tips) if (!this.isGreen(tip)) wrong.push(`the target was red at ${tip}`);
-    this.tips = tips.size;
-    const patches = new Map();
-    for (const commit of this.git("rev-list", "--no-merges", `main..${TARGET}`).split("\n")) {
-      const diff = execFileSync("git", ["diff-tree", "-p", commit], { cwd: this.project });
-      const [patch] = execFileSync("git", ["patch-id", "--stable"], { input: diff })
-        .toString()
-        .split(" ");
-      if (patch !== "" && patches.has(patch))
-        wrong.push(`the same change twice: ${commit}, ${patches.get(patch)}`);
-      patches.set(patch, commit);
-    }
-    const report = JSON.parse(stage.mailchute("report", "--since", "1h", "--json"));
-    const named = new Set(
-      report.work.filter(({ state }) => state === "landed").map(({ task_id: id }) => id),
-    );
-    if (named.size !== this.landed)
-      wrong.push(`the report says that ${named.size} landed, git ${this.landed}`);
-    if (stage.inFlight().length > 0) wrong.push(`left: ${stage.inFlight().join(", ")}`);
-    if (stage.pids().length > 0) wrong.push(`processes are left: ${stage.pids().join(", ")}`);
-    const fsck = this.git("fsck", "--connectivity-only");
-    if (fsck.includes("missing") || fsck.includes("broken")) wrong.push(`git fsck: ${fsck}`);
-    const can = this.items.filter(({ kind }) => kind !== "impossible").length;
-    this.can = can;
-    if (this.landed < 0.95 * can)
-      wrong.push(`${this.landed} of ${can} items that can land have landed`);
-    return wrong;
+    fs.closeSync(fd);
+    await wait(FULL_MS);
+    fs.rmSync(path, { force: true });
   }
 }
 
-let bad = 0;
-for (let n = 0; n < Number(flags.nights); n++) {
-  const night = new Night(Number(flags.seed) + n);
+/** The state of what is tried, so that a result counts for it alone. */
+function sourcesHash() {
+  const { stdout } = spawnSync("git", ["rev-parse", "HEAD:src", "HEAD:test/nights"], {
+    cwd: here("."),
+    encoding: "utf8",
+  });
+  const changed = spawnSync("git", ["status", "--porcelain", "src", "test/nights"], {
+    cwd: here("."),
+    encoding: "utf8",
+  });
+  const [src = "", nights = ""] = stdout.split("\n");
+  return `${src.slice(0, 12)}-${nights.slice(0, 12)}${changed.stdout === "" ? "" : "-changed"}`;
+}
+
+async function playNight(seed) {
+  const night = new Night(seed);
   let wrong;
   try {
     wrong = await night.play();
   } catch (error) {
-    wrong = [`${error.stack}\n${read(join(night.stage.root, "supervisor.log")).slice(-2000)}`];
+    wrong = [`${error.stack}\n${read(join(night.root, "supervisor.log")).slice(-2000)}`];
   }
   night.stage.killAll();
-  const seconds = Math.round((Date.now() - night.stage.startedMs) / 1000);
-  const row = {
-    seed: night.seed,
+  if (wrong.length === 0 && !flags.keep)
+    fs.rmSync(night.root, { recursive: true, force: true, maxRetries: 5 });
+  else console.error(`kept: ${night.root}`);
+  const { kills, can, landed, tips, commits, cost, waiting, timesFull } = night;
+  return {
+    seed,
+    programs: flags.newest ? "newest" : flags.real ? "real" : "stand-ins",
     items: night.items.length,
-    can: night.can,
-    landed: night.landed,
-    tips: night.tips,
-    kills: night.kills,
-    seconds,
+    can,
+    landed,
+    tips,
+    commits,
+    kills,
+    reboots: night.stage.boots,
+    full_disks: timesFull,
+    tokens: cost,
+    seconds: Math.round((Date.now() - night.stage.startedMs) / 1000),
+    waiting,
     wrong,
   };
-  if (flags.json) console.log(JSON.stringify(row));
-  else {
-    console.log(
-      `night ${row.seed}: ${row.landed} of ${row.can} that can land have landed (${row.items} items), ${row.kills} kills, ${row.tips} tips all green, ${seconds} s${wrong.length === 0 ? "" : ": WRONG"}`,
-    );
-    for (const one of [...wrong, ...(wrong.length > 0 ? (night.waiting ?? []) : [])])
-      console.log(`   ${one}`);
-  }
-  if (wrong.length > 0) bad++;
-  else if (!flags.keep)
-    fs.rmSync(night.stage.root, { recursive: true, force: true, maxRetries: 5 });
+}
+
+function tell(row) {
+  if (flags.json) return console.log(JSON.stringify(row));
+  const { booked } = row.tokens ?? {};
+  console.log(
+    `night ${row.seed} (${row.programs}): ${row.landed} of ${row.can} that can land have landed (${row.items} items), ` +
+      `${row.kills} kills, ${row.reboots} reboots, ${row.full_disks} full disks, ${row.tips} tips all green, ` +
+      `${(booked?.input ?? 0) + (booked?.output ?? 0)} tokens, ${row.seconds} s${row.wrong.length === 0 ? "" : ": WRONG"}`,
+  );
+  for (const one of [...row.wrong, ...(row.wrong.length > 0 ? (row.waiting ?? []) : [])])
+    console.log(`   ${one}`);
+}
+
+const hash = sourcesHash();
+const book = flags.book === undefined ? [] : read(flags.book).split("\n").filter(Boolean);
+const rows = book.map((line) => JSON.parse(line)).filter((one) => one.sources === hash);
+if (CAN_MOUNT && !flags.keep) mountDisk();
+let bad = 0;
+for (let n = 0; n < Number(flags.nights); n++) {
+  const seed = Number(flags.seed) + n;
+  const programs = flags.newest ? "newest" : flags.real ? "real" : "stand-ins";
+  const known = rows.find((one) => one.seed === seed && one.programs === programs);
+  const row = known ?? (await playNight(seed));
+  tell(row);
+  if (known === undefined && flags.book !== undefined)
+    fs.appendFileSync(flags.book, `${JSON.stringify({ sources: hash, ...row })}\n`);
+  if (row.wrong.length > 0) bad++;
 }
 console.log(`${Number(flags.nights) - bad} passed, ${bad} failed`);
 process.exit(bad === 0 ? 0 : 1);

@@ -30,6 +30,9 @@ function bringTargetIn() {
   execFileSync("git", ["commit", "--quiet", "--message", `${id}: both`]);
 }
 
+/** For the oracle: each commit of an agent must be found in the morning. */
+const noteCommit = () => fs.appendFileSync(join(night, "commits"), git("rev-parse", "HEAD").stdout);
+
 if (item.kind === "shared" && calls > 1) bringTargetIn();
 if (item.ms > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, item.ms);
 if (item.kind === "shared") {
@@ -43,5 +46,6 @@ if (item.kind === "shared") {
   if (item.commits) {
     git("add", "-A");
     git("commit", "--quiet", "--message", `${id}: done`);
+    noteCommit();
   }
 }

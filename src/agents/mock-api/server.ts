@@ -51,11 +51,14 @@ export interface MockApiOptions {
   isWhole?: boolean;
 }
 
+/** Says what a model would answer, where a list of steps cannot know it. */
+export type Model = (asked: Asked, key: string) => Step;
+
 export async function startMockApi(
-  scenario: Scenario,
+  scenario: Scenario | Model,
   { port = 0, onRequest, isWhole = false }: MockApiOptions = {},
 ): Promise<MockApi> {
-  const script = new Script(scenario);
+  const turnOf = turnsOf(scenario);
   const requests: MockRequest[] = [];
   const record = (request: MockRequest): void => {
     const kept = isWhole ? request : { ...request, messages: shortened(request.messages) };
@@ -63,7 +66,7 @@ export async function startMockApi(
     onRequest?.(kept);
   };
   const server = http.createServer((request, response) => {
-    handle(script, record, request, response).catch(() => response.destroy());
+    handle(turnOf, record, request, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject).listen(port, "127.0.0.1", resolve);
@@ -80,7 +83,7 @@ export async function startMockApi(
 }
 
 async function handle(
-  script: Script,
+  turnOf: Turns,
   record: (request: MockRequest) => void,
   request: IncomingMessage,
   response: ServerResponse,
@@ -98,7 +101,7 @@ async function handle(
     return;
   }
   const asked = format.read(path, body);
-  const { conversation, index, step } = choose(script, asked, came.key, atMs);
+  const { conversation, index, step } = choose(turnOf, asked, came.key, atMs);
   record({
     ...came,
     format: format.name,
@@ -131,8 +134,17 @@ function formatOf(path: string): Format | undefined {
   return /\/responses(?:\/compact)?$/.test(path) ? responsesFormat : undefined;
 }
 
-function choose(script: Script, asked: Asked, key: string, nowMs: number): Picked {
-  if (asked.kind === "turn") return script.take({ texts: asked.texts, key }, nowMs);
+type Turns = (asked: Asked, key: string, nowMs: number) => Picked;
+
+function turnsOf(scenario: Scenario | Model): Turns {
+  if (typeof scenario === "function")
+    return (asked, key) => ({ conversation: "model", index: 0, step: scenario(asked, key) });
+  const script = new Script(scenario);
+  return ({ texts }, key, nowMs) => script.take({ texts, key }, nowMs);
+}
+
+function choose(turnOf: Turns, asked: Asked, key: string, nowMs: number): Picked {
+  if (asked.kind === "turn") return turnOf(asked, key, nowMs);
   const step = asked.kind === "compaction" ? SUMMARY : SIDE;
   return { conversation: "none", index: -1, step };
 }
