@@ -49,3 +49,24 @@ it("lets dependent tasks wait while the landings cannot be read, and runs them a
   fs.rmSync(folder);
   await pool.result("b");
 });
+
+it("a task of a person with the id of a landing is not taken for it, and not run again", async () => {
+  const { pool, repo } = newPlace();
+  const ran = join(pool.dir, "ran");
+  pool.drop("a.land", { exec: ["sh", "-c", `echo once >> ${ran}`] });
+  pool.drop("a", inWorktree("echo a > a.txt; commit", { land: "merge" }));
+  await (await pool.start(["--drain"])).ended;
+  const told = pool.alerts().map((one) => String(one["message"]));
+  expect(told).toContainEqual(expect.stringContaining("another task has the id a.land"));
+  expect((await pool.run(["show", "a"])).stdout).toMatch(
+    /landing +a\.land .*about to be submitted/,
+  );
+  const again = await pool.run(["land", "a"]);
+  expect(again.code).toBe(4);
+  expect(again.stderr).toMatch(/ErrTaskExists.*\n.*a\.land_result\.json\n.*mailchute land a/);
+  expect(fs.readFileSync(ran, "utf8")).toBe("once\n");
+  fs.rmSync(join(pool.outbox, "a.land_result.json"));
+  await (await pool.start(["--drain"])).ended;
+  expect(repo.git("log", "--format=%s", TARGET).split("\n")).toHaveLength(2);
+  expect((await pool.run(["show", "a"])).stdout).toMatch(/landing +a\.land landed/);
+});
