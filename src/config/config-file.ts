@@ -147,8 +147,11 @@ class ConfigReader {
   private item(from: unknown, schema: TSchema, path: string[]): void {
     const node = this.follow(from);
     if (node === undefined) return;
-    if (isMap(node) && schema["type"] === "object")
-      for (const [raw, child, childPath] of this.members(node, schema, path)) {
+    // A limit is a number or an object: the fault in an object is that of its member.
+    const choices = (schema["anyOf"] ?? [schema]) as TSchema[];
+    const ofObject = choices.find((one) => one["type"] === "object");
+    if (isMap(node) && ofObject !== undefined)
+      for (const [raw, child, childPath] of this.members(node, ofObject, path)) {
         const value = this.follow(raw);
         if (value !== undefined) this.check(value, child, childPath);
       }
