@@ -266,6 +266,10 @@ async function takeAll(
     for (const dir of inner.links)
       if (refused.delete(dir)) inner.kept.set(dir, "is a repository that git does not take");
     const taken = await index.changesFrom(tree);
+    // git leaves out such a name without an error.
+    for (const path of differ)
+      if (!refused.has(path) && !taken.has(path) && !entries.has(path))
+        refused.set(path, "on another system its name could mean .git");
     const oidOf = (path: string): string => taken.get(path)?.oid ?? entries.get(path)?.oid ?? "";
     const fixed = new Map<string, TreeEntry>();
     for (const path of differ) {

@@ -18,10 +18,10 @@ const NO_MARKS = [
   "core.fileMode=true",
   "core.symlinks=true",
   "core.ignoreCase=false",
-  "core.protectNTFS=false",
-  "core.protectHFS=false",
   "index.sparse=false",
 ];
+/** Names that git does not take into a commit because they mean `.git` on other systems. A save has them, too. */
+export const ALL_NAMES = ["core.protectNTFS=false", "core.protectHFS=false"];
 
 const NAME = "mailchute-index-";
 /** An index of ours that is older than this (ms) was left by a process that was killed. */
@@ -64,6 +64,8 @@ export function pathList(paths: Iterable<string>): Buffer {
 /** An index that begins with a tree and changes. Call `close` at the end. */
 export class OwnIndex {
   private readonly call: GitCall;
+  /** git itself decides which names belong into a commit. */
+  private readonly taking: GitCall;
   private readonly file: string;
   /** git wants an id, also for an entry that is removed. */
   private readonly noId: string;
@@ -71,11 +73,9 @@ export class OwnIndex {
   private constructor(call: GitCall, file: string, tree: string | undefined) {
     this.file = file;
     this.noId = "0".repeat(tree?.length ?? 40);
-    this.call = {
-      ...call,
-      env: { ...call.env, GIT_INDEX_FILE: file },
-      settings: [...(call.settings ?? []), ...NO_MARKS],
-    };
+    const env = { ...call.env, GIT_INDEX_FILE: file };
+    this.taking = { ...call, env, settings: [...(call.settings ?? []), ...NO_MARKS] };
+    this.call = { ...this.taking, settings: [...(this.taking.settings ?? []), ...ALL_NAMES] };
   }
 
   /** @param call one in the worktree. @param tree the files that it begins with; undefined for none */
@@ -94,7 +94,7 @@ export class OwnIndex {
   /** Takes files from the worktree, as `git add` does, also ignored ones. */
   async take(paths: readonly string[]): Promise<Refused> {
     const asked = ["update-index", "--add", "--replace", "-z", "--stdin"];
-    return this.change(paths, (path) => `${path}\0`, asked);
+    return this.change(this.taking, paths, (path) => `${path}\0`, asked);
   }
 
   /** Sets entries to objects that are in the repository. */
@@ -103,7 +103,11 @@ export class OwnIndex {
       const { mode, oid } = entries.get(path) ?? { mode: "0", oid: this.noId };
       return `${mode} ${oid}\t${path}\0`;
     };
-    return this.change([...entries.keys()], lineOf, ["update-index", "-z", "--index-info"]);
+    return this.change(this.call, [...entries.keys()], lineOf, [
+      "update-index",
+      "-z",
+      "--index-info",
+    ]);
   }
 
   async remove(paths: readonly string[]): Promise<void> {
@@ -155,6 +159,7 @@ export class OwnIndex {
 
   /** git takes all files of a call or none, so a call that fails is made again with each half of its files. */
   private async change(
+    call: GitCall,
     paths: readonly string[],
     lineOf: (path: string) => string,
     asked: readonly string[],
@@ -162,15 +167,15 @@ export class OwnIndex {
     if (paths.length === 0) return new Map();
     try {
       const input = Buffer.from(paths.map(lineOf).join(""), "latin1");
-      await askGit({ ...this.call, input }, ...asked);
+      await askGit({ ...call, input }, ...asked);
       return new Map();
     } catch (error) {
       fs.rmSync(`${this.file}.lock`, { force: true });
       if (!isRefusal(error)) throw error;
       if (paths.length === 1) return new Map([[paths[0] ?? "", messageOf(error)]]);
       const half = Math.ceil(paths.length / 2);
-      const first = await this.change(paths.slice(0, half), lineOf, asked);
-      return new Map([...first, ...(await this.change(paths.slice(half), lineOf, asked))]);
+      const first = await this.change(call, paths.slice(0, half), lineOf, asked);
+      return new Map([...first, ...(await this.change(call, paths.slice(half), lineOf, asked))]);
     }
   }
 }

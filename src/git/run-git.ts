@@ -238,7 +238,7 @@ function gitEnvironment(ours: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
     GIT_OPTIONAL_LOCKS: "0",
     // A run could have named other contents for a commit, or other parents: what is kept and lands is what the commits really hold.
     GIT_NO_REPLACE_OBJECTS: "1",
-    GIT_GRAFT_FILE: "/dev/null",
+    GIT_GRAFT_FILE: "/dev/null/none",
     GIT_AUTHOR_NAME: "mailchute",
     GIT_AUTHOR_EMAIL: "mailchute@localhost",
     GIT_COMMITTER_NAME: "mailchute",

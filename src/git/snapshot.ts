@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { writeNew } from "../host/regular-file.ts";
 import { explainLook, type FilesLook, lookAtFiles } from "./files-look.ts";
 import {
+  ALL_NAMES,
   entriesOfTree,
   isRefusal,
   newIndex,
@@ -224,9 +225,10 @@ async function treeOfFiles(
 
 /**
  * Writes the files of a save, or of another commit, into a directory.
- * @param call one in the directory, with an index of its own (`GIT_INDEX_FILE`)
+ * @param into a call in the directory, with an index of its own (`GIT_INDEX_FILE`)
  */
-export async function writeFilesOf(call: GitCall, commit: string): Promise<void> {
+export async function writeFilesOf(into: GitCall, commit: string): Promise<void> {
+  const call = { ...into, settings: [...(into.settings ?? []), ...ALL_NAMES] };
   const bytes = await bytesOf(call, commit);
   await askGit(call, "read-tree", commit);
   const drop = ["update-index", "--force-remove", "-z", "--stdin"];

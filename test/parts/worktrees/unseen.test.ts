@@ -248,6 +248,18 @@ const BROKEN: readonly [what: string, one: Partial<Walk>, ...changes: Change[]][
     { file: "git/own-index.ts", from: "if (!isRefusal(error)) throw error;", to: "throw error;" },
   ],
   [
+    "work beside a name that git takes into no commit",
+    {
+      acts: [
+        {
+          script: "echo x > '.git '; echo x > GIT~1; echo fine > ok.txt",
+          lands: ["ok.txt", "fine"],
+        },
+      ],
+    },
+    { file: "git/own-index.ts", from: "this.change(this.taking", to: "this.change(this.call" },
+  ],
+  [
     "work beside an index that a run has broken",
     {
       acts: [
