@@ -162,7 +162,7 @@ export const CONFIG_CASES: readonly ConfigCase[] = [
     ["grace_ms: 5s", refused("grace_ms: ")],
     ["mailbox_enabled: no", refused("mailbox_enabled: expected boolean")],
     ["mailbox_enabled: 1", refused("mailbox_enabled: expected boolean")],
-    ["limits: {l: {slots: 1, rat: 1/s}}", refused('unknown setting "rat" in limits.l', "1:25")],
+    ["limits: {l: {slots: 1, rat: 1/s}}", refused('unknown setting "rat" in limits.l', "1:24")],
     ["limits: {l: {rate: soon}}", refused("limits.l.rate: ")],
     ["durability: strong", refused("expected power or process")],
     ["durability: true", refused("expected power or process")],
