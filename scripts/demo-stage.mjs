@@ -31,11 +31,18 @@ export const json = (path) => {
     return undefined;
   }
 };
+/** The objects of a journal. A full disk or a kill may leave an incomplete line. */
 export const lines = (path) =>
   read(path)
     .split("\n")
     .slice(0, -1)
-    .map((line) => JSON.parse(line));
+    .flatMap((line) => {
+      try {
+        return [JSON.parse(line)];
+      } catch {
+        return [];
+      }
+    });
 
 export class Stage {
   supervisor;

@@ -40,8 +40,12 @@ const CAN_MOUNT =
 const DISK_MB = 900;
 const FULL_MS = 2500;
 
+/** Where bad nights are copied to, since the file system of the nights goes; undefined: they are where they stay. */
+let keptIn;
+
 /** A file system for all that the nights leave, which is small enough to be filled. */
 function mountDisk() {
+  keptIn = os.tmpdir();
   const dir = fs.mkdtempSync(join(os.tmpdir(), "mailchute-nights-"));
   execFileSync("mount", ["-t", "tmpfs", "-o", `size=${DISK_MB}m`, "tmpfs", dir]);
   process.env.TMPDIR = dir;
@@ -312,9 +316,13 @@ async function playNight(seed) {
     wrong = [`${error.stack}\n${read(join(night.root, "supervisor.log")).slice(-2000)}`];
   }
   night.stage.killAll();
-  if (wrong.length === 0 && !flags.keep)
+  if (wrong.length > 0 && keptIn !== undefined) {
+    const kept = fs.mkdtempSync(join(keptIn, "mailchute-bad-night-"));
+    fs.cpSync(night.root, kept, { recursive: true, verbatimSymlinks: true });
+    console.error(`kept: ${kept}`);
+  }
+  if (keptIn !== undefined || wrong.length === 0)
     fs.rmSync(night.root, { recursive: true, force: true, maxRetries: 5 });
-  else console.error(`kept: ${night.root}`);
   const { kills, can, landed, tips, commits, cost, waiting, timesFull } = night;
   return {
     seed,
