@@ -75,6 +75,9 @@ class NightStage extends Stage {
   }
 }
 
+/** A stand-in says that it is done when its tool was killed; a model looks at the exit code. */
+const isTool = (pid) => read(`/proc/${pid}/cmdline`).includes("work.mjs\0");
+
 class Night {
   constructor(seed) {
     this.seed = seed;
@@ -248,7 +251,8 @@ class Night {
     if (this.isAsked(id)) return true;
     const record = this.stage.recordOf(id);
     if (record === undefined) return false;
-    return record.status !== "completed" || this.stage.recordOf(`${id}.land`) !== undefined;
+    if (record.status !== "completed" || record.landing === "nothing") return true;
+    return this.stage.recordOf(`${id}.land`) !== undefined;
   }
 
   hasSupervisorEnded() {
@@ -267,7 +271,7 @@ class Night {
     const drawn = this.random(14);
     if (drawn === 0) return this.stage.reboot();
     if (drawn === 1) return this.stage.killAll();
-    const pids = this.stage.pids();
+    const pids = this.stage.pids().filter((one) => flags.real || !isTool(one));
     const pid =
       this.random(3) === 0 ? this.stage.supervisor.pid : pids[this.random(pids.length || 1)];
     try {

@@ -12,6 +12,8 @@ import { markerOf } from "./items.mjs";
 const KIND_OF = { ada: "claude", bob: "codex" };
 const QUESTION = "There are two ways.\n\nWhich colour shall it have?";
 const DONE = "It is done.";
+/** A session that is too long before it has done anything says that the task is too long. */
+const BEGINS = { run: "true" };
 /** So long is an account at its limit, and the service overloaded (s). */
 const WINDOW_S = 4;
 const OVERLOADED_S = 8;
@@ -66,8 +68,8 @@ function writeScripts({ root, items }) {
     question: () => [[{ say: QUESTION }]],
     overflow: (kind) => [
       kind === "codex"
-        ? [{ fail: 400, message: "Codex ran out of room in the model's context window." }]
-        : [{ say: "Prompt is too long" }, { runaway: "prompt_too_long" }],
+        ? [BEGINS, { fail: 400, message: "Codex ran out of room in the model's context window." }]
+        : [BEGINS, { say: "Prompt is too long" }, { runaway: "prompt_too_long" }],
     ],
   };
   const agents = Object.keys(KIND_OF).map((name) => {
@@ -150,8 +152,10 @@ class Model {
     if (item === undefined) return { say: "ok" };
     const fault = this.faultOf(item, told);
     if (fault !== undefined) return fault;
-    const isAnswered = told.at(-1)?.includes("[result ") === true;
-    return isAnswered ? { say: DONE } : { run: this.command };
+    const last = told.at(-1) ?? "";
+    // A tool that was killed is called again.
+    const isDone = last.includes("[result ") && !/Killed|137/.test(last);
+    return isDone ? { say: DONE } : { run: this.command };
   }
 
   once(what, { id }) {
@@ -180,7 +184,8 @@ class Model {
     if (kind === "refused" && last.includes("[result ") && this.once("after", item))
       return { run: this.command };
     if (kind === "question" && this.once(kind, item)) return { say: QUESTION };
-    if (kind === "overflow" && this.once(kind, item)) return tooLong(told);
+    if (kind === "overflow" && this.once("begins", item)) return BEGINS;
+    if (kind === "overflow" && last.includes("[result ") && this.once(kind, item)) return tooLong();
     return undefined;
   }
 }
