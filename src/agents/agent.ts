@@ -103,11 +103,9 @@ export interface Assignment {
 
 export abstract class Agent {
   readonly name: string;
-  readonly settings: AgentSettings;
 
-  constructor(settings: AgentSettings) {
+  constructor(readonly settings: AgentSettings) {
     this.name = settings.name;
-    this.settings = settings;
   }
 
   /** Called before the first run. Prepares what that run would have to wait for, and runs no code of the user. */

@@ -22,12 +22,13 @@ export interface CodingKind {
 
 /** Stands for an agent until the code of its kind is loaded. */
 export class LoadedAgent extends Agent {
-  private readonly entry: AgentKindEntry;
   private agent: Agent | undefined;
 
-  constructor(settings: AgentSettings, entry: AgentKindEntry) {
+  constructor(
+    settings: AgentSettings,
+    private readonly entry: AgentKindEntry,
+  ) {
     super(settings);
-    this.entry = entry;
   }
 
   override warmUp(): void {

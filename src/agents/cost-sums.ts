@@ -24,17 +24,15 @@ export interface CostSum {
 
 /** Adds up records, each run of a session once. A line may be there twice after a crash, or say that a run has failed after all. */
 export class CostSums {
-  private readonly key: CostKey;
-  private readonly prices: Readonly<Record<string, Price>>;
   /** The sum of each run that counts as completed so far; undefined for the others. */
   private readonly seen = new Map<string, CostSum | undefined>();
   private readonly sums = new Map<string, CostSum>();
   readonly total: CostSum = newSum("total");
 
-  constructor(key: CostKey, prices: Readonly<Record<string, Price>>) {
-    this.key = key;
-    this.prices = prices;
-  }
+  constructor(
+    private readonly key: CostKey,
+    private readonly prices: Readonly<Record<string, Price>>,
+  ) {}
 
   add(record: CostRecord): void {
     const once = costKeyOf(record);

@@ -30,7 +30,6 @@ import { writtenTooLong } from "./program.ts";
 export type EnterFunction = () => () => void;
 
 export class ModuleAgent extends Agent {
-  private readonly enter: EnterFunction;
   private handler: Promise<Handler> | undefined;
   private loaded: Handler | undefined;
 
@@ -38,10 +37,13 @@ export class ModuleAgent extends Agent {
    * @param loaded a function of this process. Left out: the agent loads the function from the module that the settings name
    * @param enter left out: nothing watches this thread
    */
-  constructor(settings: AgentSettings, loaded?: Handler, enter: EnterFunction = () => () => {}) {
+  constructor(
+    settings: AgentSettings,
+    loaded?: Handler,
+    private readonly enter: EnterFunction = () => () => {},
+  ) {
     super(settings);
     this.loaded = loaded;
-    this.enter = enter;
   }
 
   override warmUp(): void {
@@ -90,19 +92,17 @@ class HandlerRun implements HandlerContext {
   readonly taskText: string;
   readonly phase: string | undefined;
   readonly packetFile: string | undefined;
-  private readonly assignment: Assignment;
-  private readonly limitMs: number;
   private controller: AbortController | undefined;
   private stopped: StopReason | undefined;
   private timer: NodeJS.Timeout | undefined;
   private patience: NodeJS.Timeout | undefined;
   private logFile: RunLog | undefined;
-  private leave: (() => void) | undefined;
 
-  constructor(assignment: Assignment, limitMs: number, leave: () => void) {
-    this.assignment = assignment;
-    this.limitMs = limitMs;
-    this.leave = leave;
+  constructor(
+    private readonly assignment: Assignment,
+    private readonly limitMs: number,
+    private leave: (() => void) | undefined,
+  ) {
     this.attempt = assignment.attempt;
     this.lease = assignment.lease;
     this.taskText = assignment.taskText;
@@ -232,9 +232,6 @@ const NO_ROOM: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 
 /** stdout.log of a run, made with its first line. */
 class RunLog {
-  private readonly dir: string;
-  private readonly bytesMax: number;
-  private readonly freeBytesMin: number;
   private fd: number | undefined;
   private bytes = 0;
   /** What was in the file before (bytes): a run that was put back may have used the same folder. */
@@ -242,11 +239,11 @@ class RunLog {
   /** How much was written since the disk was last seen to have room (bytes). */
   private bytesUnseen = 0;
 
-  constructor(dir: string, bytesMax: number, freeBytesMin: number) {
-    this.dir = dir;
-    this.bytesMax = bytesMax;
-    this.freeBytesMin = freeBytesMin;
-  }
+  constructor(
+    private readonly dir: string,
+    private readonly bytesMax: number,
+    private readonly freeBytesMin: number,
+  ) {}
 
   /** @throws OutputLimitError when it reaches its limit; NoRoomError when it is long and the disk is nearly full */
   line(parts: readonly unknown[]): void {

@@ -288,23 +288,17 @@ class Stopper {
   reason: StopReason | OutputFault | "limit" | undefined;
   limitFault: LimitFault | undefined;
   readonly output: OutputWatch;
-  private readonly assignment: Assignment;
-  private readonly child: ChildProcess;
-  private readonly beforeStop: ProgramSpec["beforeStop"];
   private readonly timer: NodeJS.Timeout | undefined;
   private readonly usage: UsageWatch | undefined;
   private ending: Promise<unknown> | undefined;
   private hasEnded = false;
 
   constructor(
-    assignment: Assignment,
-    child: ChildProcess,
+    private readonly assignment: Assignment,
+    private readonly child: ChildProcess,
     limitMs: number,
-    beforeStop: ProgramSpec["beforeStop"],
+    private readonly beforeStop: ProgramSpec["beforeStop"],
   ) {
-    this.assignment = assignment;
-    this.child = child;
-    this.beforeStop = beforeStop;
     const leftMs = timeLeftMs(assignment, limitMs);
     if (leftMs > 0) this.timer = setTimeout(() => this.stop("timeout"), leftMs);
     if (child.pid !== undefined) this.usage = new UsageWatch(child.pid, assignment.usage);

@@ -12,16 +12,15 @@ const UNSEEN_PART = 1 / 10;
 const LOOKING_PART = 1 / 100;
 
 export class UsageWatch {
-  private readonly pid: number;
-  private readonly sum: RunUsage;
   private readonly startedMs = performance.now();
   private timer: NodeJS.Timeout | undefined;
   private seen: ProcessUsage | undefined;
 
   /** @param sum gets the program's usage added at its end */
-  constructor(pid: number, sum: RunUsage) {
-    this.pid = pid;
-    this.sum = sum;
+  constructor(
+    private readonly pid: number,
+    private readonly sum: RunUsage,
+  ) {
     this.timer = setTimeout(() => this.lookOn(), LOOK_MS.min);
   }
 

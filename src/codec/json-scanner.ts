@@ -14,12 +14,12 @@ export const FORBIDDEN_KEYS: ReadonlySet<string> = new Set([
 
 /** A fault at a character of the text. */
 export class ScanFault extends Error {
-  readonly at: number;
-  readonly isFinal: boolean;
-  constructor(message: string, at: number, isFinal = true) {
+  constructor(
+    message: string,
+    readonly at: number,
+    readonly isFinal = true,
+  ) {
     super(message);
-    this.at = at;
-    this.isFinal = isFinal;
   }
 }
 
@@ -32,10 +32,6 @@ const STRING_CHUNK = /[^"\\\x00-\x1f]*/y;
 export class Scanner {
   /** Where the value of each top-level member is: [from, to), counted from the opening brace. */
   readonly spans = new Map<string, [number, number]>();
-  private readonly text: string;
-  private readonly freeMembers: ReadonlySet<string>;
-  private readonly depthMax: number;
-  private readonly isGrammatical: boolean;
   private at = 0;
   /** The place of the next backslash that the scan has found; the length of the text when there is none. */
   private backslashAt = -1;
@@ -49,16 +45,11 @@ export class Scanner {
    * @param isGrammatical true when JSON.parse has accepted the text; the scan then skips the checks of JSON.parse
    */
   constructor(
-    text: string,
-    freeMembers: ReadonlySet<string>,
-    depthMax: number,
-    isGrammatical: boolean,
-  ) {
-    this.text = text;
-    this.freeMembers = freeMembers;
-    this.depthMax = depthMax;
-    this.isGrammatical = isGrammatical;
-  }
+    private readonly text: string,
+    private readonly freeMembers: ReadonlySet<string>,
+    private readonly depthMax: number,
+    private readonly isGrammatical: boolean,
+  ) {}
 
   document(): { from: number; to: number } {
     this.space();

@@ -9,14 +9,14 @@ import { findHalfCharacter, HALF_CHARACTER } from "./well-formed.ts";
 
 /** A fault in the text, with its byte offset. */
 export class JsonFault extends Error {
-  readonly offset: number;
-  /** False when the file may be only half written: the fault may disappear when the rest arrives. */
-  readonly isFinal: boolean;
-  constructor(message: string, offset: number, isFinal: boolean) {
+  constructor(
+    message: string,
+    readonly offset: number,
+    /** False when the file may be only half written: the fault may disappear when the rest arrives. */
+    readonly isFinal: boolean,
+  ) {
     super(message);
     this.name = "JsonFault";
-    this.offset = offset;
-    this.isFinal = isFinal;
   }
 }
 

@@ -48,15 +48,12 @@ export function decodeConfig(text: string, path: string): { path: string[]; valu
 /** Compares the YAML with the schema node by node, so that each error can name its line and column. */
 class ConfigReader {
   readonly leaves: { path: string[]; value: unknown }[] = [];
-  private readonly doc: Document.Parsed;
-  private readonly path: string;
-  private readonly lines: LineCounter;
 
-  constructor(doc: Document.Parsed, path: string, lines: LineCounter) {
-    this.doc = doc;
-    this.path = path;
-    this.lines = lines;
-  }
+  constructor(
+    private readonly doc: Document.Parsed,
+    private readonly path: string,
+    private readonly lines: LineCounter,
+  ) {}
 
   fail(offset: number, message: string, hint: string, found?: unknown): never {
     const { line, col } = this.lines.linePos(offset);

@@ -19,12 +19,9 @@ export interface ApartPorts {
 }
 
 export class Apart {
-  private readonly ports: ApartPorts;
   private readonly failed = new Map<string, { count: number; againAtMs: number }>();
 
-  constructor(ports: ApartPorts) {
-    this.ports = ports;
-  }
+  constructor(private readonly ports: ApartPorts) {}
 
   /** True for an order that has failed several times in a row. It is still tried again, and nothing should wait for it. */
   isStuck(key: string): boolean {

@@ -49,12 +49,9 @@ export class Backlog {
 
   /** How many of the delayed tasks are held at a gate, where they also have a short time before they may start. */
   private heldCount = 0;
-  private readonly isLimited: (group: string) => boolean;
 
   /** @param isLimited true if only some tasks of this group may be in work at once. Only such a group gets its own lane */
-  constructor(isLimited: (group: string) => boolean = () => true) {
-    this.isLimited = isLimited;
-  }
+  constructor(private readonly isLimited: (group: string) => boolean = () => true) {}
 
   /** Adds a task, or replaces the task with the same id. */
   add(task: WaitingTask, nowWallMs: number, nowMs: number): WaitState {
@@ -488,11 +485,8 @@ function firstRunnable(heap: Heap<Entry>): Entry | undefined {
 /** A binary heap with the smallest item on top. */
 export class Heap<T> {
   private items: T[] = [];
-  private readonly compare: (a: T, b: T) => number;
 
-  constructor(compare: (a: T, b: T) => number) {
-    this.compare = compare;
-  }
+  constructor(private readonly compare: (a: T, b: T) => number) {}
 
   get size(): number {
     return this.items.length;

@@ -18,7 +18,6 @@ export interface ErrorDetails {
 
 /** Base of all operating errors. `code` is stable and equals the class name. */
 export class MailchuteError extends Error {
-  readonly code: string;
   readonly path?: string;
   readonly id?: string;
   readonly phase?: string;
@@ -27,10 +26,13 @@ export class MailchuteError extends Error {
   /** See `ErrorDetails`. Not enumerable, so that code that prints or stores the whole error leaves it out. */
   declare readonly found?: unknown;
 
-  constructor(code: string, message: string, details: ErrorDetails = {}) {
+  constructor(
+    readonly code: string,
+    message: string,
+    details: ErrorDetails = {},
+  ) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.name = code;
-    this.code = code;
     if (details.path !== undefined) this.path = details.path;
     if (details.id !== undefined) this.id = details.id;
     if (details.phase !== undefined) this.phase = details.phase;

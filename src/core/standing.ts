@@ -9,11 +9,8 @@ const GONE_MS = 10 * 60_000;
 export class Standing {
   /** When each condition went (monotonic ms); Infinity while it holds. */
   private readonly goneAtMs = new Map<string, number>();
-  private readonly goneMs: number;
 
-  constructor(goneMs = GONE_MS) {
-    this.goneMs = goneMs;
-  }
+  constructor(private readonly goneMs = GONE_MS) {}
 
   /** @param keys all conditions that hold now @returns those that are news */
   news(keys: ReadonlySet<string>, nowMs: number): Set<string> {

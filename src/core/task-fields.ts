@@ -172,15 +172,13 @@ const NAME_CHARS_MAX = 64;
 
 /** Judges names. Keep it: it remembers its answers, because thousands of tasks have the same names. */
 export class FieldJudge {
-  private readonly table: FieldTable;
   private readonly known = new Map<FieldPlace, Map<string, FieldNotice | undefined>>();
   /** The field for each word of `notCalled`, by its bare form. */
   private readonly meant = new Map<string, string>();
   /** The bare form of each field. */
   private readonly bare = new Map<string, string>();
 
-  constructor(table: FieldTable = TASK_FIELDS) {
-    this.table = table;
+  constructor(private readonly table: FieldTable = TASK_FIELDS) {
     for (const [name, { notCalled }] of table) {
       this.bare.set(name, bare(name));
       for (const word of notCalled) this.meant.set(bare(word), name);

@@ -45,14 +45,12 @@ export interface LimitSource {
 
 /** The limits of these settings, with the changes by commands. */
 export class TaskLimits {
-  private readonly source: LimitSource;
-  private readonly changes: LimitChanges;
   private readonly rates = new Map<string, Rate | undefined>();
 
-  constructor(source: LimitSource, changes: LimitChanges = {}) {
-    this.source = source;
-    this.changes = changes;
-  }
+  constructor(
+    private readonly source: LimitSource,
+    private readonly changes: LimitChanges = {},
+  ) {}
 
   has(kind: LimitKind, name: string): boolean {
     return Object.hasOwn(kind === "group" ? this.source.groups : this.source.limits, name);

@@ -9,12 +9,13 @@ const CALM_MS = 20;
 
 export class ChangeSignal {
   private readonly watchers: fs.FSWatcher[] = [];
-  private readonly pollMs: number;
   private wake: (() => void) | undefined;
   private hasChanged = false;
 
-  constructor(paths: readonly string[], pollMs: number = POLL_MS) {
-    this.pollMs = pollMs;
+  constructor(
+    paths: readonly string[],
+    private readonly pollMs: number = POLL_MS,
+  ) {
     for (const path of new Set(paths)) {
       try {
         const flood = new EventFlood();

@@ -12,17 +12,17 @@ export type LookAtDisk = (path: string) => Space | undefined;
 
 export class DiskRoom {
   private readonly paths: readonly string[];
-  private readonly bytesMin: number;
-  private readonly lookAt: LookAtDisk;
   private lookAtMs = Number.NEGATIVE_INFINITY;
   private shortage: Shortage | undefined;
 
   /** @param bytesMin setting `free_bytes_min`; 0 = there is always room */
-  constructor(tree: StateTree, bytesMin: number, lookAt: LookAtDisk = spaceOf) {
+  constructor(
+    tree: StateTree,
+    private readonly bytesMin: number,
+    private readonly lookAt: LookAtDisk = spaceOf,
+  ) {
     // Each of these may be on another disk.
     this.paths = [...new Set([tree.mailbox, tree.runs, tree.dir, dirname(tree.events)])];
-    this.bytesMin = bytesMin;
-    this.lookAt = lookAt;
   }
 
   /** What the disks lacked at the last look; undefined when they had room. @param nowMs monotonic */

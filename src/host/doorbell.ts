@@ -32,18 +32,16 @@ const REST_MS = 2000;
 
 export class Doorbell {
   mode: "events" | "polling" = "events";
-  private readonly dir: string;
-  private readonly events: DoorbellEvents;
   private watcher: WatchOnly | undefined;
   private poll: NodeJS.Timeout | undefined;
   private rest: NodeJS.Timeout | undefined;
   private watchedKey = "";
   private polledKey = "";
 
-  constructor(dir: string, events: DoorbellEvents) {
-    this.dir = dir;
-    this.events = events;
-  }
+  constructor(
+    private readonly dir: string,
+    private readonly events: DoorbellEvents,
+  ) {}
 
   start(): void {
     if (this.mode === "polling") return;

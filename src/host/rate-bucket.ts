@@ -58,16 +58,15 @@ export interface Charge {
 
 export class RateBucket {
   private readonly dir: string;
-  private readonly parent: string;
-  private readonly clock: BucketClock;
-  private readonly isDurable: boolean;
 
   /** @param parent the folder of all limits @param isDurable true: the state of a long rate survives a power cut */
-  constructor(parent: string, name: string, clock: BucketClock, isDurable: boolean) {
-    this.parent = parent;
+  constructor(
+    private readonly parent: string,
+    name: string,
+    private readonly clock: BucketClock,
+    private readonly isDurable: boolean,
+  ) {
     this.dir = join(parent, name);
-    this.clock = clock;
-    this.isDurable = isDurable;
   }
 
   /** When the bucket is full again (µs). @throws a system error when the folder cannot be used */

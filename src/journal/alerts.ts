@@ -12,16 +12,16 @@ const TOLD_MAX = 20;
 
 export class Alerts {
   private readonly journal: Journal;
-  private readonly clock: Clock;
-  private readonly onNotice: (notice: string) => void;
   private readonly toldAtMs = new Map<string, number>();
   /** For each kind of alert: when its period began (monotonic ms), and how many alerts came since. */
   private readonly recent = new Map<string, { sinceMs: number; count: number }>();
 
-  constructor(path: string, clock: Clock, onNotice: (notice: string) => void) {
+  constructor(
+    path: string,
+    private readonly clock: Clock,
+    private readonly onNotice: (notice: string) => void,
+  ) {
     this.journal = new Journal(path, true);
-    this.clock = clock;
-    this.onNotice = onNotice;
   }
 
   /** Writes a line to the journal only. */

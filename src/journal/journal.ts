@@ -29,12 +29,10 @@ interface Chunk {
 }
 
 export class Journal {
-  readonly path: string;
   /** How many records were dropped because the disk stayed full. */
   droppedCount = 0;
   /** The error of the last flush; undefined when it succeeded. */
   lastError: unknown;
-  private readonly hasOwnDir: boolean;
   private fd: number | undefined;
   private sizeAfterOwnWrite = -1;
   private checkedAtMs = 0;
@@ -42,10 +40,10 @@ export class Journal {
   private pendingBytes = 0;
 
   /** @param hasOwnDir true: makes its directory if it is missing */
-  constructor(path: string, hasOwnDir: boolean) {
-    this.path = path;
-    this.hasOwnDir = hasOwnDir;
-  }
+  constructor(
+    readonly path: string,
+    private readonly hasOwnDir: boolean,
+  ) {}
 
   /** Buffers one record; `flush` writes it. @param record the text of a JSON object, without a newline */
   append(record: string): void {

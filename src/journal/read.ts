@@ -21,14 +21,12 @@ const LINE_CHARS_MAX = 4 * 1024 * 1024;
 
 /** Passes on only lines that hold one JSON object, because ndjson stops or crashes at any other line. */
 class LineGuard extends Transform {
-  readonly counts: ReadCounts;
   private readonly decoder = new StringDecoder("utf8");
   private rest = "";
   private isSkipping = false;
 
-  constructor(counts: ReadCounts) {
+  constructor(readonly counts: ReadCounts) {
     super();
-    this.counts = counts;
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {

@@ -16,19 +16,16 @@ const ROTATED_LINGER_MS = 2000;
 /** Follows a growing journal, also through several rotations. Each call returns the complete lines added since the last call. */
 export class JournalTail {
   readonly counts: ReadCounts = { records: 0, bad: 0 };
-  private readonly path: string;
   private fd: number | undefined;
   private rotatedAtMs: number | undefined;
   /** True while the reader skips a line that is longer than one read. */
   private isInLongLine = false;
-  offset: number;
-  ino: number;
 
-  constructor(path: string, offset = 0, ino = 0) {
-    this.path = path;
-    this.offset = offset;
-    this.ino = ino;
-  }
+  constructor(
+    private readonly path: string,
+    public offset = 0,
+    public ino = 0,
+  ) {}
 
   /** @param bytesMax reads at most this much; call again while records are returned */
   next(bytesMax = 1024 * 1024): Record<string, unknown>[] {

@@ -17,10 +17,8 @@ export const NO_SUBJECT: EventSubject = { task_id: "", agent_id: "", attempt: 0,
 export class Telemetry {
   readonly events: Journal;
   readonly leases: Journal;
-  private readonly clock: Clock;
   /** The name of the process, as JSON text. */
   private readonly worker: string;
-  private readonly leaseTtlMs: number;
   private seq = 0;
   private isFlushDue = false;
   private toldDroppedCount = 0;
@@ -30,14 +28,12 @@ export class Telemetry {
   constructor(
     paths: { events: string; leases: string },
     worker: string,
-    leaseTtlMs: number,
-    clock: Clock,
+    private readonly leaseTtlMs: number,
+    private readonly clock: Clock,
   ) {
     this.events = new Journal(paths.events, true);
     this.leases = new Journal(paths.leases, false);
     this.worker = JSON.stringify(worker);
-    this.leaseTtlMs = leaseTtlMs;
-    this.clock = clock;
   }
 
   /** @param details further members; their names must differ from those that every event has */

@@ -46,17 +46,17 @@ const NO_LINK: ReadonlySet<string> = new Set([
 const STALL_MS = 1000;
 
 export class KvStore {
-  readonly dir: string;
-  private readonly clock: Clock;
   private readonly isDurable: boolean;
   private readonly log: KvHistory;
   /** The last change of each node in this process. Changes in one process wait here; the lock is for other processes. */
   private readonly queues = new Map<string, Promise<unknown>>();
 
   /** @param durability with `power`, a change survives a power cut, but its line in the history may be lost */
-  constructor(dir: string, clock: Clock, durability: "power" | "process") {
-    this.dir = dir;
-    this.clock = clock;
+  constructor(
+    readonly dir: string,
+    private readonly clock: Clock,
+    durability: "power" | "process",
+  ) {
     this.isDurable = durability === "power";
     this.log = new KvHistory(dir);
   }

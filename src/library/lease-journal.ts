@@ -26,11 +26,13 @@ export class LeaseJournal {
   /** The state tree of the mailbox, if it has one. */
   readonly tree: StateTree | undefined;
   private readonly telemetry: Telemetry | undefined;
-  private readonly agentId: string;
 
-  constructor({ dir, clock }: Trays, agentId: string, leaseTtlMs: number) {
+  constructor(
+    { dir, clock }: Trays,
+    private readonly agentId: string,
+    leaseTtlMs: number,
+  ) {
     const tree = treeAround(dir);
-    this.agentId = agentId;
     this.tree = tree;
     if (tree !== undefined)
       this.telemetry = new Telemetry(

@@ -40,20 +40,15 @@ export interface LibraryParts {
 }
 
 export class Mailchute {
-  /** The paths of its files and folders. */
-  readonly tree: StateTree;
-  /** The settings from config.yaml and the environment, as they were when the tree was opened. */
-  readonly settings: Settings;
-  /** One level below: claims and settles tasks, for a worker that you write yourself. */
-  readonly mailbox: Mailbox;
-  private readonly parts: LibraryParts;
-
-  constructor(tree: StateTree, settings: Settings, mailbox: Mailbox, parts: LibraryParts) {
-    this.tree = tree;
-    this.settings = settings;
-    this.mailbox = mailbox;
-    this.parts = parts;
-  }
+  constructor(
+    /** The paths of its files and folders. */
+    readonly tree: StateTree,
+    /** The settings from config.yaml and the environment, as they were when the tree was opened. */
+    readonly settings: Settings,
+    /** One level below: claims and settles tasks, for a worker that you write yourself. */
+    readonly mailbox: Mailbox,
+    private readonly parts: LibraryParts,
+  ) {}
 
   /**
    * Submits a task. When the promise resolves, the task is safe. A second call with the same task changes nothing.

@@ -27,13 +27,11 @@ export async function submitLines(
 class LineSource {
   /** The error that the source threw. The caller gets this error, and not one about the disk. */
   fault: { error: unknown } | undefined;
-  private readonly tasks: Iterable<NewTask> | AsyncIterable<NewTask>;
-  private readonly signal: AbortSignal | undefined;
 
-  constructor(tasks: Iterable<NewTask> | AsyncIterable<NewTask>, signal: AbortSignal | undefined) {
-    this.tasks = tasks;
-    this.signal = signal;
-  }
+  constructor(
+    private readonly tasks: Iterable<NewTask> | AsyncIterable<NewTask>,
+    private readonly signal: AbortSignal | undefined,
+  ) {}
 
   async *pieces(): AsyncGenerator<Buffer> {
     let lines: Buffer[] = [];

@@ -116,16 +116,14 @@ export async function findEnd(
 
 /** Finds out why a task does not start; a reason counts only after two looks with the same result. */
 class StuckTask {
-  private readonly id: string;
-  private readonly open: () => Promise<WhyOpen>;
   private atMs = performance.now() + FIRST_MS;
   private before: string | undefined;
   private told: string | undefined;
 
-  constructor(id: string, open: () => Promise<WhyOpen>) {
-    this.id = id;
-    this.open = open;
-  }
+  constructor(
+    private readonly id: string,
+    private readonly open: () => Promise<WhyOpen>,
+  ) {}
 
   /** The time until the next look is due (ms from now). */
   get inMs(): number {

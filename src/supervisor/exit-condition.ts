@@ -22,11 +22,7 @@ export interface ExitConditionParts {
 }
 
 export class ExitCondition implements Service {
-  private readonly settings: Pick<Settings, "mailbox_enabled">;
-  private readonly mode: Pick<RunMode, "once" | "drain">;
-  private readonly lifecycle: Lifecycle;
   private readonly p: ExitConditionParts;
-  private readonly skipper: Pick<Skipper, "isBusy">;
   /** At the last look a retry, a refusal or a settlement was unfinished. */
   private isHalfWay = false;
   /** Something has run since the last whole look at the inbox, while work is being finished. */
@@ -35,19 +31,15 @@ export class ExitCondition implements Service {
   private hasEnded = false;
 
   constructor(
-    settings: Pick<Settings, "mailbox_enabled">,
-    mode: Pick<RunMode, "once" | "drain">,
-    lifecycle: Lifecycle,
+    private readonly settings: Pick<Settings, "mailbox_enabled">,
+    private readonly mode: Pick<RunMode, "once" | "drain">,
+    private readonly lifecycle: Lifecycle,
     parts: ExitConditionParts,
-    skipper: Pick<Skipper, "isBusy">,
+    private readonly skipper: Pick<Skipper, "isBusy">,
     facts: Facts,
   ) {
     for (const fact of ["task:settled", "task:failed", "task:skipped"] as const)
       facts.on(fact, () => (this.hasEnded = true));
-    this.skipper = skipper;
-    this.settings = settings;
-    this.mode = mode;
-    this.lifecycle = lifecycle;
     this.p = parts;
   }
 

@@ -46,7 +46,6 @@ const EARLY_MS = 200;
 const JOURNAL_AGAIN_MS = 50;
 
 export class Poll implements Service {
-  private readonly env: Environment;
   private readonly p: PollParts;
   private lookAtMs = 0;
   private journalAtMs = 0;
@@ -56,8 +55,10 @@ export class Poll implements Service {
   /** Whether `processing/` had any file at the last look: silence is then measured. */
   private isAnythingProcessed = false;
 
-  constructor(env: Environment, parts: PollParts) {
-    this.env = env;
+  constructor(
+    private readonly env: Environment,
+    parts: PollParts,
+  ) {
     this.p = parts;
     env.facts.on("processing:changed", () => {
       this.isListingWanted = true;

@@ -25,11 +25,12 @@ const NAMED_MAX = 5;
 const LOOK_MS = 100;
 
 export class RunReport {
-  private readonly env: Pick<Environment, "settings" | "trays">;
   private readonly p: RunReportParts;
 
-  constructor(env: Pick<Environment, "settings" | "trays">, parts: RunReportParts) {
-    this.env = env;
+  constructor(
+    private readonly env: Pick<Environment, "settings" | "trays">,
+    parts: RunReportParts,
+  ) {
     this.p = parts;
   }
 

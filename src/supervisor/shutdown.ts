@@ -31,13 +31,13 @@ export function stopLimitMs({ grace_ms: graceMs }: Settings): number {
 }
 
 export class Shutdown {
-  private readonly env: Environment;
-  private readonly lifecycle: Lifecycle;
   private readonly p: ShutdownParts;
 
-  constructor(env: Environment, lifecycle: Lifecycle, parts: ShutdownParts) {
-    this.env = env;
-    this.lifecycle = lifecycle;
+  constructor(
+    private readonly env: Environment,
+    private readonly lifecycle: Lifecycle,
+    parts: ShutdownParts,
+  ) {
     this.p = parts;
   }
 

@@ -22,12 +22,14 @@ export interface StartupParts {
 }
 
 export class Startup {
-  private readonly env: Environment;
   private readonly o: SupervisorOptions;
   private readonly p: StartupParts;
 
-  constructor(env: Environment, options: SupervisorOptions, parts: StartupParts) {
-    this.env = env;
+  constructor(
+    private readonly env: Environment,
+    options: SupervisorOptions,
+    parts: StartupParts,
+  ) {
     this.o = options;
     this.p = parts;
   }

@@ -6,20 +6,17 @@ const BROKEN_MS = 250;
 const FAR = Number.POSITIVE_INFINITY;
 
 export class TickTimer {
-  private readonly clock: Clock;
-  private readonly tick: () => void;
-  private readonly onError: (error: unknown) => void;
   private isDue = false;
   private isStopped = false;
   private timer: NodeJS.Timeout | undefined;
   private timerAtMs = FAR;
 
   /** @param onError gets what a tick throws; the next tick still comes */
-  constructor(clock: Clock, tick: () => void, onError: (error: unknown) => void) {
-    this.clock = clock;
-    this.tick = tick;
-    this.onError = onError;
-  }
+  constructor(
+    private readonly clock: Clock,
+    private readonly tick: () => void,
+    private readonly onError: (error: unknown) => void,
+  ) {}
 
   wake(): void {
     if (this.isDue || this.isStopped) return;

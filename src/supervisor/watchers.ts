@@ -4,13 +4,11 @@ import { Doorbell } from "../host/doorbell.ts";
 import type { Environment } from "./environment/environment.ts";
 
 export class Watchers {
-  private readonly env: Environment;
   private readonly inboxes: Doorbell[];
   private processing: Doorbell | undefined;
   watching: "events" | "polling" = "events";
 
-  constructor(env: Environment) {
-    this.env = env;
+  constructor(private readonly env: Environment) {
     const { trays, controlTrays, settings, facts } = env;
     const watch = (dir: string, fact: "inbox:changed" | "control:changed"): Doorbell =>
       new Doorbell(dir, {

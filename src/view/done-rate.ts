@@ -33,14 +33,11 @@ interface Minute {
 }
 
 export class DoneRate {
-  private readonly tree: StateTree;
   private readonly minutes = new Map<number, Minute>();
   private hasBegun = false;
   private last: Totals | undefined;
 
-  constructor(tree: StateTree) {
-    this.tree = tree;
-  }
+  constructor(private readonly tree: StateTree) {}
 
   /**
    * @param metrics the document `metrics.json`; null when there is none

@@ -25,16 +25,13 @@ export interface FailureCauses {
 }
 
 export class FailureCausesReader {
-  private readonly tree: StateTree;
   private known = new Map<string, Failure>();
   private stamp = "";
   private lookedAtMs = Number.NEGATIVE_INFINITY;
   private isComplete = false;
   private last: FailureCauses = { causes: [], grouped: 0, is_all: true };
 
-  constructor(tree: StateTree) {
-    this.tree = tree;
-  }
+  constructor(private readonly tree: StateTree) {}
 
   /** @throws ErrIo when the tray exists and cannot be read */
   look(): FailureCauses {

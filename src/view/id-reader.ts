@@ -21,11 +21,7 @@ export type MakeIdReader = (
 
 /** Combines several readers. */
 export class IdReaders implements IdReader {
-  private readonly readers: readonly IdReader[];
-
-  constructor(readers: readonly IdReader[]) {
-    this.readers = readers;
-  }
+  constructor(private readonly readers: readonly IdReader[]) {}
 
   async refresh(): Promise<void> {
     for (const reader of this.readers) await reader.refresh();

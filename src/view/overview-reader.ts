@@ -36,8 +36,6 @@ export interface OverviewOptions {
 }
 
 export class OverviewReader {
-  private readonly tree: StateTree;
-  private readonly options: OverviewOptions;
   private readonly snapshots: SnapshotReader;
   private readonly rate: DoneRate;
   private readonly failures: FailureCausesReader;
@@ -46,9 +44,10 @@ export class OverviewReader {
   private readonly inbox = new Kept<InboxTask[]>();
   private tasks = new Map<string, TaskFacts>();
 
-  constructor(tree: StateTree, options: OverviewOptions = {}) {
-    this.tree = tree;
-    this.options = options;
+  constructor(
+    private readonly tree: StateTree,
+    private readonly options: OverviewOptions = {},
+  ) {
     this.snapshots = new SnapshotReader(tree, NAMES_PER_LOOK);
     this.rate = new DoneRate(tree);
     this.failures = new FailureCausesReader(tree);

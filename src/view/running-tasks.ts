@@ -24,13 +24,10 @@ const OF_FOREIGN_WORKER = {
 /** Reads the running tasks at each look, and keeps the facts that cannot change. */
 export class RunningTasks {
   readonly tails = new RunTails();
-  private readonly tree: StateTree;
   /** When each run's folder was made (epoch ms). */
   private born = new Map<string, number>();
 
-  constructor(tree: StateTree) {
-    this.tree = tree;
-  }
+  constructor(private readonly tree: StateTree) {}
 
   /** The running tasks among these places, the longest run first. */
   look(places: readonly TaskPlace[], nowMs: number): RunningView[] {

@@ -61,7 +61,6 @@ interface Counted {
 }
 
 export class SeriesReader {
-  private readonly tree: StateTree;
   private readonly spans: Record<SpanName, Counted>;
   private readonly reasons = new Map<string, string>();
   /** Rotated files that are read before the current one, the oldest first. */
@@ -71,8 +70,7 @@ export class SeriesReader {
   private firstMs: number | undefined;
   private isComplete = false;
 
-  constructor(tree: StateTree) {
-    this.tree = tree;
+  constructor(private readonly tree: StateTree) {
     const counted = (name: SpanName): Counted => {
       const period = { fromMs: 0, toMs: Number.POSITIVE_INFINITY };
       const tally = new Tally(period, (line) => String(startOf(Number(line["t"]), name)));

@@ -56,7 +56,6 @@ export class SnapshotReader {
   processing: Accepted = { places: [], dueMs: new Map(), unreadable: [] };
   /** The plan was saved after the last report of the supervisor. */
   isPlanNewer = false;
-  private readonly tree: StateTree;
   private readonly questions: QuestionStore;
   private readonly inbox: TrayCount;
   private readonly outbox: TrayCount;
@@ -67,8 +66,10 @@ export class SnapshotReader {
   private readonly failures = new Kept<FailureView[]>();
 
   /** @param namesPerLook how many more names of a large tray each snapshot after the first one counts */
-  constructor(tree: StateTree, namesPerLook?: number) {
-    this.tree = tree;
+  constructor(
+    private readonly tree: StateTree,
+    namesPerLook?: number,
+  ) {
     this.runs = new RunningTasks(tree);
     this.questions = new QuestionStore(tree.dir);
     this.inbox = new TrayCount(tree, "waiting", misnamedOf, namesPerLook);

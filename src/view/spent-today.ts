@@ -28,9 +28,6 @@ export interface CostView {
 export class SpentToday {
   /** The tokens of the runs that are booked today. */
   tokens = { input: 0, cached_input: 0, output: 0 };
-  private readonly tree: StateTree;
-  private readonly prices: Settings["prices"];
-  private readonly lookBytes: number;
   private readonly costs: RunningCosts;
   private file = "";
   private tail: JournalTail | undefined;
@@ -40,10 +37,11 @@ export class SpentToday {
   private last: CostView = { today_usd_micro: null, is_complete: true, running: new Map() };
 
   /** @param lookBytes how much of the day's file one look reads */
-  constructor(tree: StateTree, prices: Settings["prices"], lookBytes = LOOK_BYTES) {
-    this.tree = tree;
-    this.lookBytes = lookBytes;
-    this.prices = prices;
+  constructor(
+    private readonly tree: StateTree,
+    private readonly prices: Settings["prices"],
+    private readonly lookBytes = LOOK_BYTES,
+  ) {
     this.costs = new RunningCosts(tree.dir);
   }
 

@@ -61,8 +61,6 @@ interface Counted {
 export class Tally {
   /** Lines that were never written, because the disk was full. */
   lostLines = 0;
-  private readonly span: { fromMs: number; toMs: number };
-  private readonly groupOf: (line: Line) => string;
   private readonly groups = new Map<string, Counted>();
   /** How long tasks that have not ended were in the inbox, by submission. */
   private readonly waits = new Map<string, unknown>();
@@ -73,10 +71,10 @@ export class Tally {
    * @param toMs excluded
    * @param groupOf the name of a task's group, from the line of the task's end
    */
-  constructor(span: { fromMs: number; toMs: number }, groupOf: (line: Line) => string) {
-    this.span = span;
-    this.groupOf = groupOf;
-  }
+  constructor(
+    private readonly span: { fromMs: number; toMs: number },
+    private readonly groupOf: (line: Line) => string,
+  ) {}
 
   add(line: Line): void {
     const submission = String(line["submission"]);

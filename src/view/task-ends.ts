@@ -41,8 +41,6 @@ export class TaskEnds {
   readonly pending: Set<string>;
   /** Ids that are in no tray and not in the plan, each with the most similar id. */
   readonly unknown: { id: string; near: string | null }[] = [];
-  private readonly tree: StateTree;
-  private readonly look: () => Promise<WhyOpen>;
   private readonly sinceMs: number;
   /** Ids that no tray had at the start: nodes that were not launched yet. */
   private readonly nodes = new Set<string>();
@@ -52,14 +50,12 @@ export class TaskEnds {
 
   /** @param look reads the plan; it is called only for ids that are in no tray */
   constructor(
-    tree: StateTree,
+    private readonly tree: StateTree,
     ids: readonly string[],
-    look: () => Promise<WhyOpen>,
+    private readonly look: () => Promise<WhyOpen>,
     { areKnown = false, sinceMs = 0 }: EndsOptions = {},
   ) {
-    this.tree = tree;
     this.pending = new Set(ids);
-    this.look = look;
     this.mayBeUnknown = !areKnown;
     this.sinceMs = sinceMs;
   }

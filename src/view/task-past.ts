@@ -30,14 +30,12 @@ export interface Past {
 }
 
 export class TaskPast {
-  private readonly tree: StateTree;
-  private readonly prices: Settings["prices"];
   private readonly known = new Map<string, { past: Past; untilMs: number }>();
 
-  constructor(tree: StateTree, prices: Settings["prices"]) {
-    this.tree = tree;
-    this.prices = prices;
-  }
+  constructor(
+    private readonly tree: StateTree,
+    private readonly prices: Settings["prices"],
+  ) {}
 
   /** @throws a system error when a journal is there and cannot be read */
   look(id: string): Past {

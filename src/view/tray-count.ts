@@ -22,9 +22,6 @@ export class TrayCount {
   /** Results of `pick` for some of the names. */
   picked: readonly string[] = [];
   private readonly dir: string;
-  private readonly state: TrayState;
-  private readonly pick: (name: string) => string | undefined;
-  private readonly laterLookNames: number;
   private readonly observer: Observer | undefined;
   private last: Count | undefined;
   private walk: Generator<string> | undefined;
@@ -34,16 +31,13 @@ export class TrayCount {
 
   constructor(
     tree: StateTree,
-    state: TrayState,
-    pick: (name: string) => string | undefined = () => undefined,
-    laterLookNames = LATER_LOOK_NAMES,
+    private readonly state: TrayState,
+    private readonly pick: (name: string) => string | undefined = () => undefined,
+    private readonly laterLookNames = LATER_LOOK_NAMES,
     observer?: Observer,
   ) {
     this.observer = observer;
-    this.laterLookNames = laterLookNames;
     this.dir = join(tree.mailbox, TRAYS[state].name);
-    this.state = state;
-    this.pick = pick;
   }
 
   /** Returns the old count while it counts again. @throws ErrIo when the tray exists and cannot be read */

@@ -33,11 +33,6 @@ export interface Why {
 }
 
 export class WhyOpen {
-  /** Knows ids that are not in the trays. */
-  readonly others: IdReader;
-  private readonly tree: StateTree;
-  private readonly agents: readonly AgentSettings[] | undefined;
-  private readonly untilMs: number;
   private general: Why | undefined;
   private isAttended = false;
   /** Agents that the supervisor has besides those of the settings. */
@@ -52,16 +47,12 @@ export class WhyOpen {
    * @param untilMs wall clock: when the caller stops waiting
    */
   constructor(
-    tree: StateTree,
-    agents: readonly AgentSettings[] | undefined,
-    untilMs: number,
-    others: IdReader,
-  ) {
-    this.tree = tree;
-    this.agents = agents;
-    this.untilMs = untilMs;
-    this.others = others;
-  }
+    private readonly tree: StateTree,
+    private readonly agents: readonly AgentSettings[] | undefined,
+    private readonly untilMs: number,
+    /** Knows ids that are not in the trays. */
+    readonly others: IdReader,
+  ) {}
 
   /** Reads what all explanations need. Call it before each round of explanations. */
   async refresh(): Promise<void> {

@@ -12,11 +12,7 @@ import type { Telemetry } from "../journal/telemetry.ts";
 import type { Attempt } from "./runner.ts";
 
 export class AttemptJournal {
-  private readonly telemetry: Telemetry;
-
-  constructor(telemetry: Telemetry) {
-    this.telemetry = telemetry;
-  }
+  constructor(private readonly telemetry: Telemetry) {}
 
   /** Writes the noted lines, with one write for each journal. False when the disk refused: a later flush writes them. */
   flush(): boolean {

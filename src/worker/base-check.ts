@@ -91,17 +91,16 @@ export async function judgeByBase(
 
 /** One check on one base. */
 export class BaseCheck {
-  private readonly assigned: AssignedAgent;
-  private readonly base: Base;
   private readonly path: string;
   private readonly questions: QuestionStore;
 
-  constructor(assigned: AssignedAgent, base: Base) {
+  constructor(
+    private readonly assigned: AssignedAgent,
+    private readonly base: Base,
+  ) {
     const { task, stateDir } = assigned.assignment;
     const { verify, setup = assigned.agent.settings.setup, env, env_from } = task;
     const name = hash(JSON.stringify([base.key, verify, setup, env, env_from]));
-    this.assigned = assigned;
-    this.base = base;
     this.path = join(stateTree(stateDir).bases, `${name}.json`);
     this.questions = new QuestionStore(stateDir);
   }

@@ -51,8 +51,6 @@ export interface InHand {
 }
 
 export class Claimer {
-  private readonly self: WorkerSelf;
-  private readonly tools: AttemptTools;
   private readonly p: ClaimerParts;
   private readonly queue: ReadyQueue;
   private readonly gate: Gate;
@@ -60,10 +58,12 @@ export class Claimer {
   private readonly rates: Rates;
   private readonly refusals = new RefusalCounts();
 
-  constructor(self: WorkerSelf, tools: AttemptTools, parts: ClaimerParts) {
+  constructor(
+    private readonly self: WorkerSelf,
+    private readonly tools: AttemptTools,
+    parts: ClaimerParts,
+  ) {
     const { tree, trays, settings } = tools;
-    this.self = self;
-    this.tools = tools;
     this.p = parts;
     this.queue = new ReadyQueue(trays, settings.retry.backoff_max_ms, parts.wake);
     this.gate = new Gate(tree.controlState, self.id, self.slots);

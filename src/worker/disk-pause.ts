@@ -6,16 +6,13 @@ import { say } from "../host/say.ts";
 const PAUSE_MS = [100, 5000] as const;
 
 export class DiskPause {
-  private readonly onOver: () => void;
   private pauseMs: number = PAUSE_MS[0];
   private timer: NodeJS.Timeout | undefined;
   private isLifted = false;
   private told = "";
 
   /** @param onOver called when the refused step can be tried again */
-  constructor(onOver: () => void) {
-    this.onOver = onOver;
-  }
+  constructor(private readonly onOver: () => void) {}
 
   get isOn(): boolean {
     return this.timer !== undefined && !this.isLifted;

@@ -47,16 +47,15 @@ export const answerPathOf = (runDir: string, id: string): string =>
 const dropsDir = ({ dir }: Pick<StateTree, "dir">): string => join(dir, "drops");
 
 export class Drop {
-  private readonly place: DropPlace;
-  private readonly dir: string;
   private timer: NodeJS.Timeout | undefined;
   private taking: Promise<void> = Promise.resolve();
   private readonly files: Apart;
 
-  constructor(place: DropPlace, dir: string) {
-    this.place = place;
+  constructor(
+    private readonly place: DropPlace,
+    private readonly dir: string,
+  ) {
     this.files = filesApart(place);
-    this.dir = dir;
   }
 
   /** Makes the folder, and looks into it until `close`. If the disk refuses, the run goes on without a folder, and its drops fail. */

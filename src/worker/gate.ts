@@ -7,17 +7,14 @@ import { readDocument } from "../host/documents.ts";
 import { statOf } from "../host/regular-file.ts";
 
 export class Gate {
-  private readonly path: string;
-  private readonly workerId: string;
-  private readonly ownSlots: number;
   private seen = "";
   private control: ControlDocument = INITIAL_CONTROL;
 
-  constructor(path: string, workerId: string, ownSlots: number) {
-    this.path = path;
-    this.workerId = workerId;
-    this.ownSlots = ownSlots;
-  }
+  constructor(
+    private readonly path: string,
+    private readonly workerId: string,
+    private readonly ownSlots: number,
+  ) {}
 
   /** How many attempts may run in this process now. During a pause, only tasks that `mayBegin` allows may start. */
   slots(): number {

@@ -29,22 +29,18 @@ export class Heartbeat {
   private readonly data: HeartbeatData;
   private readonly deadline: Float64Array;
   private readonly alarm: Int32Array;
-  private readonly onBack: () => void;
   private thread: Thread | undefined;
   /** Called when the thread has started. */
   private onRunning: (() => void) | undefined;
   private again: NodeJS.Timeout | undefined;
   private pulse: NodeJS.Timeout | undefined;
-  private readonly main: MainBeat;
 
   /** @param main the beat of this thread. @param onBack called when the heartbeat thread runs again after it died */
   constructor(
     data: Omit<HeartbeatData, "deadline" | "alarm" | "main">,
-    main: MainBeat,
-    onBack: () => void,
+    private readonly main: MainBeat,
+    private readonly onBack: () => void,
   ) {
-    this.main = main;
-    this.onBack = onBack;
     const shared = new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT);
     this.deadline = new Float64Array(shared);
     const alarm = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);

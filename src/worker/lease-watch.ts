@@ -7,24 +7,18 @@ import type { Attempt } from "./runner.ts";
 const LOOK_MS = 2000;
 
 export class LeaseWatch {
-  private readonly trays: Trays;
   private readonly everyMs: number;
-  private readonly running: ReadonlyMap<string, Attempt>;
-  private readonly onLost: (attempt: Attempt) => void;
   /** Set while an attempt runs. */
   private timer: NodeJS.Timeout | undefined;
 
   /** @param onLost called when the claimed name is gone: the attempt must end */
   constructor(
-    trays: Trays,
+    private readonly trays: Trays,
     heartbeatMs: number,
-    running: ReadonlyMap<string, Attempt>,
-    onLost: (attempt: Attempt) => void,
+    private readonly running: ReadonlyMap<string, Attempt>,
+    private readonly onLost: (attempt: Attempt) => void,
   ) {
-    this.trays = trays;
     this.everyMs = Math.min(heartbeatMs, LOOK_MS);
-    this.running = running;
-    this.onLost = onLost;
   }
 
   /** Starts to watch; it stops when no attempt runs any more. */

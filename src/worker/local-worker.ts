@@ -16,8 +16,6 @@ const DROPS_MS = 5000;
 export class LocalWorker extends EventEmitter implements WorkerProcess {
   readonly pid = process.pid;
   connected = true;
-  private readonly boot: WorkerBoot;
-  private readonly parts: WorkerParts;
   private readonly tree: StateTree;
   private readonly trays: Trays;
   private readonly document: OwnDocument;
@@ -27,14 +25,15 @@ export class LocalWorker extends EventEmitter implements WorkerProcess {
   private dropsAtMs = 0;
 
   /** @throws ErrMailboxDir when the trays cannot be used */
-  constructor(boot: WorkerBoot, parts: WorkerParts) {
+  constructor(
+    private readonly boot: WorkerBoot,
+    private readonly parts: WorkerParts,
+  ) {
     super();
     const { durability, uids } = boot.settings;
     const tree = stateTree(boot.stateDir, boot.mailboxDir);
     const trays = openTrays(tree.mailbox, { durability, uids });
     const document = new OwnDocument(tree, boot);
-    this.boot = boot;
-    this.parts = parts;
     this.tree = tree;
     this.trays = trays;
     this.document = document;

@@ -14,12 +14,10 @@ const KEY = "main";
 const KEYS: ReadonlySet<string> = new Set([KEY]);
 
 export class MainBeat {
-  readonly shared: SharedArrayBuffer;
   private readonly cells: Int32Array;
 
   /** @param shared the memory of a `MainBeat` in another thread */
-  constructor(shared = new SharedArrayBuffer(CELLS * Int32Array.BYTES_PER_ELEMENT)) {
-    this.shared = shared;
+  constructor(readonly shared = new SharedArrayBuffer(CELLS * Int32Array.BYTES_PER_ELEMENT)) {
     this.cells = new Int32Array(shared);
   }
 
@@ -51,22 +49,15 @@ export class MainBeat {
 
 /** The other side: call `isHanging` at each beat. */
 export class MainWatch {
-  private readonly beat: MainBeat;
-  private readonly stallMs: number;
-  private readonly silence: LeaseObserver;
   private looks = 0;
 
   /** @param beatMs how often it looks. @param silence tests put a broken one here */
   constructor(
-    beat: MainBeat,
-    stallMs: number,
+    private readonly beat: MainBeat,
+    private readonly stallMs: number,
     beatMs: number,
-    silence = new LeaseObserver(beatMs),
-  ) {
-    this.beat = beat;
-    this.stallMs = stallMs;
-    this.silence = silence;
-  }
+    private readonly silence = new LeaseObserver(beatMs),
+  ) {}
 
   /** @returns true when the main thread has not moved for `stall_ms` */
   isHanging(nowMs: number): boolean {

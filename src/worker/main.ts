@@ -50,10 +50,6 @@ export async function runWorker(boot: WorkerBoot, parts: WorkerParts): Promise<n
 
 /** A worker in its own process: its timers, its supervisor, its signals. */
 class WorkerProcess {
-  private readonly boot: WorkerBoot;
-  private readonly parts: WorkerParts;
-  private readonly tree: StateTree;
-  private readonly trays: Trays;
   private readonly document: OwnDocument;
   private readonly worker: Worker;
   private readonly watch: SupervisorWatch;
@@ -65,17 +61,13 @@ class WorkerProcess {
   private idleSinceMs = performance.now();
 
   constructor(
-    boot: WorkerBoot,
-    parts: WorkerParts,
-    tree: StateTree,
-    trays: Trays,
+    private readonly boot: WorkerBoot,
+    private readonly parts: WorkerParts,
+    private readonly tree: StateTree,
+    private readonly trays: Trays,
     onStopped: () => void,
   ) {
     const document = new OwnDocument(tree, boot);
-    this.boot = boot;
-    this.parts = parts;
-    this.tree = tree;
-    this.trays = trays;
     this.document = document;
     this.watch = new SupervisorWatch(tree, boot.settings, (pid) => this.noteHang(pid));
     this.worker = new Worker({

@@ -14,16 +14,13 @@ const REPORT_QUEUE_MIN = 8;
 const REPORT_PAUSE_MS = 4;
 
 export class ProgressReport {
-  private readonly hooks: ProgressReportHooks;
   private timer: NodeJS.Timeout | undefined;
   private toldUnsettled = 0;
   private done: string[] = [];
   private settled: SettledNotice[] = [];
   private returned: ReturnedNotice[] = [];
 
-  constructor(hooks: ProgressReportHooks) {
-    this.hooks = hooks;
-  }
+  constructor(private readonly hooks: ProgressReportHooks) {}
 
   /** Notes that this worker has ended the task that waited under this name, with any result. */
   noteDone(readyFile: string): void {

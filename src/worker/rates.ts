@@ -19,16 +19,14 @@ export type Charged =
 const FREE: Charged = { may: true, rates: undefined };
 
 export class Rates {
-  private readonly dir: string;
-  private readonly settings: LimitSource;
-  private readonly isDurable: boolean;
   private limits: TaskLimits;
   private changes: LimitChanges;
 
-  constructor(dir: string, settings: LimitSource, isDurable: boolean) {
-    this.dir = dir;
-    this.settings = settings;
-    this.isDurable = isDurable;
+  constructor(
+    private readonly dir: string,
+    private readonly settings: LimitSource,
+    private readonly isDurable: boolean,
+  ) {
     this.changes = {};
     this.limits = new TaskLimits(settings);
   }

@@ -17,8 +17,6 @@ export interface ReadyFile {
 }
 
 export class ReadyQueue {
-  private readonly trays: Trays;
-  private readonly wake: () => void;
   /** Offered files, best first, then the files that this worker found. */
   private readonly queue: ReadyFile[] = [];
   private foundCount = 0;
@@ -35,9 +33,11 @@ export class ReadyQueue {
    * @param backoffMaxMs the longest possible backoff
    * @param wake called when there is something to claim
    */
-  constructor(trays: Trays, backoffMaxMs: number, wake: () => void) {
-    this.trays = trays;
-    this.wake = wake;
+  constructor(
+    private readonly trays: Trays,
+    backoffMaxMs: number,
+    private readonly wake: () => void,
+  ) {
     this.waits = new ReadyWaits(trays, backoffMaxMs);
   }
 

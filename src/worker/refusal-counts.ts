@@ -5,11 +5,8 @@ const TASKS_MAX = 4096;
 
 export class RefusalCounts {
   private readonly counts = new Map<string, number>();
-  private readonly max: number;
 
-  constructor(max = TASKS_MAX) {
-    this.max = max;
-  }
+  constructor(private readonly max = TASKS_MAX) {}
 
   /** @returns how often in a row the task was refused, with this time */
   add(id: string): number {

@@ -3,17 +3,14 @@ import type { Clock } from "../core/clock.ts";
 import { type DiskRoom, ROOM_LOOK_MS } from "../host/disk-room.ts";
 
 export class RoomWatch {
-  private readonly room: DiskRoom;
-  private readonly clock: Clock;
-  private readonly onRoom: () => void;
   private timer: NodeJS.Timeout | undefined;
 
   /** @param onRoom called when there is room again and refused work can start */
-  constructor(room: DiskRoom, clock: Clock, onRoom: () => void) {
-    this.room = room;
-    this.clock = clock;
-    this.onRoom = onRoom;
-  }
+  constructor(
+    private readonly room: DiskRoom,
+    private readonly clock: Clock,
+    private readonly onRoom: () => void,
+  ) {}
 
   /** False: nothing new may start. */
   get hasRoom(): boolean {

@@ -16,15 +16,12 @@ const SHUTDOWN_SIGNALS: ReadonlySet<string> = new Set(["SIGTERM", "SIGINT", "SIG
 const OWN_SIGNAL_MS = 200;
 
 export class ShutdownSignals {
-  private readonly clock: Clock;
   /** Until when a failure may be due to a signal to all processes (monotonic ms); 0: this process got no signal. */
   private untilMs = 0;
   /** Attempts that have already waited for our own signal. */
   private readonly awaited = new WeakSet<Attempt>();
 
-  constructor(clock: Clock) {
-    this.clock = clock;
-  }
+  constructor(private readonly clock: Clock) {}
 
   /** Call when this process gets a signal from outside. */
   note(): void {

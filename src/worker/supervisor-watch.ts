@@ -14,9 +14,7 @@ const KEY = "supervisor";
 const KEYS: ReadonlySet<string> = new Set([KEY]);
 
 export class SupervisorWatch {
-  private readonly tree: StateTree;
   private readonly stallMs: number;
-  private readonly onChange: (hangingPid: number | undefined) => void;
   private readonly silence: LeaseObserver;
   private readonly beatMs: number;
   private timer: NodeJS.Timeout | undefined;
@@ -27,14 +25,12 @@ export class SupervisorWatch {
    * @param silence tests put a broken one here
    */
   constructor(
-    tree: StateTree,
+    private readonly tree: StateTree,
     settings: Pick<Settings, "stall_ms">,
-    onChange: (hangingPid: number | undefined) => void,
+    private readonly onChange: (hangingPid: number | undefined) => void,
     silence?: LeaseObserver,
   ) {
-    this.tree = tree;
     this.stallMs = settings.stall_ms;
-    this.onChange = onChange;
     this.beatMs = beatMsOf(settings, BEAT_MS);
     this.silence = silence ?? new LeaseObserver(this.beatMs);
   }

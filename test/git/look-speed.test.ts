@@ -29,15 +29,15 @@ function bareWalk(dir: string): number {
 }
 
 /** The tree of all the files, without the time that git takes to look at each of them. */
-function treeOf({ dir, git }: TestRepository): string {
+function treeOf(repo: TestRepository): string {
   const make = (lines: readonly string[]): string =>
-    execFileSync("git", ["mktree"], { cwd: dir, input: `${lines.join("\n")}\n` })
+    execFileSync("git", ["mktree"], { cwd: repo.dir, input: `${lines.join("\n")}\n` })
       .toString()
       .trim();
-  const blob = git("hash-object", "-w", "d0/file0.txt");
+  const blob = repo.git("hash-object", "-w", "d0/file0.txt");
   const folder = make(Array.from({ length: FILES }, (_, n) => `100644 blob ${blob}\tfile${n}.txt`));
   const folders = Array.from({ length: DIRS }, (_, d) => `040000 tree ${folder}\td${d}`);
-  return make([...git("ls-tree", "HEAD").split("\n"), ...folders]);
+  return make([...repo.git("ls-tree", "HEAD").split("\n"), ...folders]);
 }
 
 /** In µs of the processor. */

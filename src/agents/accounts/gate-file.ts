@@ -30,15 +30,13 @@ export function accountsDir(env: NodeJS.ProcessEnv = process.env): string {
 
 export class GateFile {
   readonly path: string;
-  private readonly account: string;
-  private readonly dir: string;
-  private readonly reservePct: number;
 
   /** @param reservePct this much of each window is left to the owner of the account */
-  constructor(dir: string, account: string, reservePct = 0) {
-    this.dir = dir;
-    this.account = account;
-    this.reservePct = reservePct;
+  constructor(
+    private readonly dir: string,
+    private readonly account: string,
+    private readonly reservePct = 0,
+  ) {
     this.path = join(dir, `${account}.json`);
   }
 

@@ -32,10 +32,11 @@ export function pausedAgents(stateDir: string): BreakerDocument[] {
 export class BreakerFile {
   private readonly dir: string;
   private readonly path: string;
-  private readonly agent: string;
 
-  constructor(stateDir: string, agent: string) {
-    this.agent = agent;
+  constructor(
+    stateDir: string,
+    private readonly agent: string,
+  ) {
     this.dir = breakersDir(stateDir);
     this.path = join(this.dir, `${keyOf(agent)}.json`);
   }

@@ -56,16 +56,15 @@ interface Halt {
 
 export class RunBudget {
   readonly running: RunningCosts;
-  private readonly assignment: Assignment;
-  private readonly agent: AgentSettings;
   private readonly owner: RunOwner;
   private readonly questions: QuestionStore;
   private readonly sums: SpentSums;
 
-  constructor(assignment: Assignment, agent: AgentSettings) {
+  constructor(
+    private readonly assignment: Assignment,
+    private readonly agent: AgentSettings,
+  ) {
     const { stateDir, lease, task } = assignment;
-    this.assignment = assignment;
-    this.agent = agent;
     this.owner = { taskId: task.id, submission: submissionOf(lease), agent: agent.name };
     this.questions = new QuestionStore(stateDir);
     this.running = new RunningCosts(stateDir);

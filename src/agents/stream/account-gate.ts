@@ -13,9 +13,7 @@ import type { RunState } from "./run-state.ts";
 export type Refused = Extract<Entry, { may: false }> | { may: false; hindrance: AttemptOutcome };
 
 export class AccountGate {
-  readonly account: string;
   private readonly file: GateFile;
-  private readonly owner: string;
   private readonly isReserved: boolean;
   private hasPassed = false;
   /** How full each window was when it was last noted (percent). */
@@ -23,10 +21,12 @@ export class AccountGate {
   private noting: Promise<void> = Promise.resolve();
 
   /** @param owner the owner of the run's lease */
-  constructor(account: string, owner: string, all: Settings["accounts"]) {
+  constructor(
+    readonly account: string,
+    private readonly owner: string,
+    all: Settings["accounts"],
+  ) {
     const reservePct = reserveOf(account, all);
-    this.account = account;
-    this.owner = owner;
     this.isReserved = reservePct > 0;
     this.file = new GateFile(accountsDir(), account, reservePct);
   }

@@ -17,12 +17,9 @@ const TEXT_MAX = 300;
 const DECIDED: ReadonlySet<Failed["failure"]> = new Set(["cancelled", "budget"]);
 
 export class AgentAlerts {
-  private readonly agent: AgentSettings;
   private readonly told = new Set<string>();
 
-  constructor(agent: AgentSettings) {
-    this.agent = agent;
-  }
+  constructor(private readonly agent: AgentSettings) {}
 
   /** Called when a run has ended. */
   async note(stateDir: string, taskId: string, outcome: AttemptOutcome): Promise<void> {

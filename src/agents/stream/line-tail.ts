@@ -12,8 +12,6 @@ const HEAD_BYTES = 64 * 1024;
 type OnLine = (line: string, end: number) => void;
 
 export class LineTail {
-  private readonly path: string;
-  private readonly onLine: OnLine;
   private readonly buffer = Buffer.allocUnsafe(CHUNK_BYTES);
   private fd: number | undefined;
   private offset: number;
@@ -22,10 +20,12 @@ export class LineTail {
   private piecesBytes = 0;
 
   /** @param from where reading begins (bytes) */
-  constructor(path: string, from: number, onLine: OnLine) {
-    this.path = path;
+  constructor(
+    private readonly path: string,
+    from: number,
+    private readonly onLine: OnLine,
+  ) {
     this.offset = from;
-    this.onLine = onLine;
   }
 
   /** Reads what was written since the last call. @returns how many bytes were read; 0 while there is no file */

@@ -57,14 +57,11 @@ export function parseReadTimes(text: string): ReadTimes {
 }
 
 export class ReadTimes {
-  private readonly ends: readonly number[];
-  private readonly times: readonly number[];
-
   /** @param ends ascending, one for each time */
-  constructor(ends: readonly number[], times: readonly number[]) {
-    this.ends = ends;
-    this.times = times;
-  }
+  constructor(
+    private readonly ends: readonly number[],
+    private readonly times: readonly number[],
+  ) {}
 
   /** When the stream was written up to this place (epoch ms); undefined when no entry says so. */
   at(end: number): number | undefined {

@@ -51,7 +51,6 @@ export class RunRecorder {
   readonly state: RunState;
   /** True when the program was started to resume a session, but has begun another one. */
   hasLostSession = false;
-  private readonly session: SessionDocument;
   /** The session to resume; only set for a program that keeps the id of a session. */
   private readonly resumed: string | undefined;
   private readonly file: SessionFile;
@@ -59,7 +58,6 @@ export class RunRecorder {
   private readonly log: Journal;
   private readonly packetUuid: string;
   private readonly on: Pick<RecorderParts, "onAnswer" | "onQuota" | "onTurnEnd" | "onCompacted">;
-  private readonly assignment: Assignment;
   private readonly startedMs = performance.now();
   private model: string | null;
   /** When the session was last written (monotonic ms), and the agent's last text at that time. */
@@ -69,15 +67,17 @@ export class RunRecorder {
     isTold: false,
   };
 
-  constructor(assignment: Assignment, session: SessionDocument, parts: RecorderParts) {
+  constructor(
+    private readonly assignment: Assignment,
+    private readonly session: SessionDocument,
+    parts: RecorderParts,
+  ) {
     const { file, keepsSessionId, packetUuid } = parts;
-    this.assignment = assignment;
     this.resumed = keepsSessionId ? (session.session_id ?? undefined) : undefined;
     this.packetUuid = packetUuid;
     this.on = parts;
     this.model = modelOf(assignment, session);
     const { stateDir, runDir, task } = assignment;
-    this.session = session;
     this.state = newRunState(session.booked);
     this.file = file;
     this.subject = {

@@ -40,11 +40,13 @@ export const MESSAGE_BYTES_MAX = 32 * 1024;
 
 export class SayBox {
   readonly dir: string;
-  private readonly isDurable: boolean;
 
-  constructor(stateDir: string, id: string, isDurable: boolean) {
+  constructor(
+    stateDir: string,
+    id: string,
+    private readonly isDurable: boolean,
+  ) {
     this.dir = join(stateDir, "say", id);
-    this.isDurable = isDurable;
   }
 
   /**

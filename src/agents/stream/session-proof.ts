@@ -23,18 +23,16 @@ export function provesPacket(fact: Fact, uuid: string): boolean {
 }
 
 export class SessionProof {
-  private readonly stateDir: string;
   private readonly newReader: () => ReadLine;
   /** Uuids and hashes of the messages in the record; undefined when there is no record. */
   private readonly known: ReadonlySet<string> | undefined;
 
   /** @param recordPath the program's record of the session; undefined when there is none */
   constructor(
-    stateDir: string,
+    private readonly stateDir: string,
     { newReader, record }: Pick<AgentProgram, "newReader" | "record">,
     recordPath: string | undefined,
   ) {
-    this.stateDir = stateDir;
     this.newReader = () => newReader();
     this.known =
       record === undefined || recordPath === undefined ? undefined : readRecord(recordPath, record);

@@ -6,21 +6,15 @@ import type { Fact } from "./facts.ts";
 import { LineTail } from "./line-tail.ts";
 
 export class SideTail {
-  private readonly stream: SideStream;
-  private readonly settings: AgentSettings;
-  private readonly onFacts: (line: string, facts: readonly Fact[]) => void;
   private tail: LineTail | undefined;
 
   /** @param resumed the session that is resumed. What its file holds at the start belongs to earlier runs */
   constructor(
-    stream: SideStream,
-    settings: AgentSettings,
+    private readonly stream: SideStream,
+    private readonly settings: AgentSettings,
     resumed: string | undefined,
-    onFacts: (line: string, facts: readonly Fact[]) => void,
+    private readonly onFacts: (line: string, facts: readonly Fact[]) => void,
   ) {
-    this.stream = stream;
-    this.settings = settings;
-    this.onFacts = onFacts;
     const path = resumed === undefined ? undefined : stream.find(settings, resumed);
     const size = path === undefined ? 0 : (statOf(path)?.size ?? 0);
     if (path !== undefined) this.tail = this.open(path, size);

@@ -5,13 +5,14 @@
 import type { Briefing } from "../briefing.ts";
 
 export class StandingWords {
-  private readonly briefing: Briefing | undefined;
   private compactions = 0;
   /** The latest message with the instructions, and how many compactions came before it. */
   private told: { uuid: string; compactions: number; isRead: boolean };
 
-  constructor(briefing: Briefing | undefined, packetUuid: string) {
-    this.briefing = briefing;
+  constructor(
+    private readonly briefing: Briefing | undefined,
+    packetUuid: string,
+  ) {
     this.told = { uuid: packetUuid, compactions: 0, isRead: false };
   }
 

@@ -56,12 +56,13 @@ const SILENT_QUOTA: Fact = {
 const NEXT_RUN: RunVerdict = { next: "outcome", outcome: GO_ON };
 
 export class StreamAgent extends Agent {
-  private readonly program: AgentProgram;
   private readonly alerts: AgentAlerts;
 
-  constructor(settings: AgentSettings, program: AgentProgram) {
+  constructor(
+    settings: AgentSettings,
+    private readonly program: AgentProgram,
+  ) {
     super(settings);
-    this.program = program;
     this.alerts = new AgentAlerts(settings);
   }
 

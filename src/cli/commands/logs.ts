@@ -194,14 +194,15 @@ interface RunLog {
 /** The log of a task, run after run: as a conversation when a coding agent ran, else as bytes. */
 class TaskLog {
   run: string | undefined;
-  private readonly ctx: Context;
   private readonly isStderr: boolean;
   private readonly isRaw: boolean;
   private log: RunLog | undefined;
   private isConversation = false;
 
-  constructor(ctx: Context, { isStderr, isRaw }: { isStderr: boolean; isRaw: boolean }) {
-    this.ctx = ctx;
+  constructor(
+    private readonly ctx: Context,
+    { isStderr, isRaw }: { isStderr: boolean; isRaw: boolean },
+  ) {
     this.isStderr = isStderr;
     this.isRaw = isRaw;
   }
@@ -304,24 +305,22 @@ function attemptOf(run: string): number {
 
 /** Copies new bytes of one log to stdout or stderr. */
 class LogReader {
-  readonly path: string;
-  private readonly run: string;
-  private readonly stream: string;
-  private readonly ctx: Context;
   private readonly write: (chunk: string | Uint8Array) => Promise<void>;
   private readonly isTerminal: boolean;
   private readonly decoder = new StringDecoder("utf8");
   private offset = 0;
   private line = "";
 
-  constructor(path: string, run: string, stream: string, ctx: Context, isOnStderr = false) {
+  constructor(
+    readonly path: string,
+    private readonly run: string,
+    private readonly stream: string,
+    private readonly ctx: Context,
+    isOnStderr = false,
+  ) {
     const { out } = ctx;
     this.write = (chunk) => (isOnStderr ? out.rawError(chunk) : out.raw(chunk));
     this.isTerminal = isOnStderr ? process.stderr.isTTY === true : ctx.isTerminal;
-    this.path = path;
-    this.run = run;
-    this.stream = stream;
-    this.ctx = ctx;
   }
 
   async drain(): Promise<void> {

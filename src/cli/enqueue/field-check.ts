@@ -9,13 +9,10 @@ import type { EnqueueContext } from "./task-options.ts";
 const NEWLINE = 0x0a;
 
 export class FieldCheck {
-  private readonly ctx: Pick<EnqueueContext, "out" | "options">;
   /** What was told already. */
   private readonly told = new Set<string>();
 
-  constructor(ctx: Pick<EnqueueContext, "out" | "options">) {
-    this.ctx = ctx;
-  }
+  constructor(private readonly ctx: Pick<EnqueueContext, "out" | "options">) {}
 
   /** Tells of reserved names once. @throws ErrInvalidTask for other names without effect, unless they are allowed */
   check(fields: Readonly<Record<string, unknown>>, place: FieldPlace, where = ""): void {

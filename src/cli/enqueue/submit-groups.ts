@@ -36,9 +36,6 @@ export class SubmitGroups {
     refused: 0,
     exitCode: EXIT.ok,
   };
-  private readonly out: Pick<Output, "note" | "raw">;
-  private readonly trays: Trays | undefined;
-  private readonly onIds: (ids: readonly string[]) => void;
   private readonly settled: SettledNames | undefined;
   private group: NumberedSubmission[] = [];
   private complaints = 0;
@@ -48,13 +45,10 @@ export class SubmitGroups {
    * @param onIds gets the ids of each group that is now in the inbox
    */
   constructor(
-    out: Pick<Output, "note" | "raw">,
-    trays: Trays | undefined,
-    onIds: (ids: readonly string[]) => void,
+    private readonly out: Pick<Output, "note" | "raw">,
+    private readonly trays: Trays | undefined,
+    private readonly onIds: (ids: readonly string[]) => void,
   ) {
-    this.out = out;
-    this.trays = trays;
-    this.onIds = onIds;
     this.settled = trays && new SettledNames(trays);
   }
 

@@ -12,18 +12,17 @@ const SLICE_BYTES = 1024 * 1024;
 
 export class ConversationReader {
   readonly path: string;
-  private readonly read: ReadLine;
-  private readonly page: Page;
-  private readonly print: (text: string) => Promise<void>;
   private readonly conversation = new Conversation();
   private readonly tail: LineTail;
   private lines: { line: string; end: number }[] = [];
 
-  constructor(runDir: string, read: ReadLine, page: Page, print: (text: string) => Promise<void>) {
+  constructor(
+    runDir: string,
+    private readonly read: ReadLine,
+    private readonly page: Page,
+    private readonly print: (text: string) => Promise<void>,
+  ) {
     this.path = join(runDir, "events.jsonl");
-    this.read = read;
-    this.page = page;
-    this.print = print;
     this.tail = new LineTail(this.path, 0, (line, end) => this.lines.push({ line, end }));
   }
 

@@ -27,17 +27,18 @@ const EVENT = /^\{"event":"(started|completed|retry_scheduled|released|held|canc
 
 export class LiveLines {
   private readonly tail: JournalTail;
-  private readonly say: (line: string) => void;
   private readonly timer: NodeJS.Timeout;
   private readonly untold = new Map<Told, number>();
   private left = LINES_MAX;
   private refilledAtMs = performance.now();
 
   /** Starts with the events that come from now on. */
-  constructor(eventsPath: string, say: (line: string) => void) {
+  constructor(
+    eventsPath: string,
+    private readonly say: (line: string) => void,
+  ) {
     const there = statOf(eventsPath);
     this.tail = new JournalTail(eventsPath, there?.size, there?.ino);
-    this.say = say;
     this.timer = setInterval(() => this.look(false), LOOK_MS);
     this.timer.unref();
   }

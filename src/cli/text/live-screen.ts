@@ -40,15 +40,16 @@ export interface ScreenUser {
 type LinesFor = (columns: number, rows: number) => readonly string[];
 
 export class LiveScreen {
-  private readonly terminal: Terminal;
   private readonly user: ScreenUser | undefined;
   private linesFor: LinesFor = () => [];
   /** The lines that the terminal shows; undefined when not known. */
   private shown: readonly string[] | undefined;
   private isOpen = false;
 
-  constructor(terminal: Terminal, user?: ScreenUser) {
-    this.terminal = terminal;
+  constructor(
+    private readonly terminal: Terminal,
+    user?: ScreenUser,
+  ) {
     this.user = user;
   }
 

@@ -14,14 +14,12 @@ const FINISH_MS = 500;
 type Stream = Pick<NodeJS.WriteStream, "columns" | "rows" | "write" | "on" | "off">;
 
 export class TerminalWriter {
-  private readonly stream: Stream;
   /** A new descriptor of the terminal, so that other users of the terminal still get blocking writes; undefined if it cannot be opened. */
   private readonly fd: number | undefined;
   private rest: Buffer = Buffer.alloc(0);
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(stream: Stream = process.stdout) {
-    this.stream = stream;
+  constructor(private readonly stream: Stream = process.stdout) {
     this.fd = openAnew(STDOUT);
   }
 

@@ -30,8 +30,6 @@ const TOLD_MAX = 5;
 const NAMED_MAX = 10;
 
 export class OpenTasks {
-  private readonly ctx: WaitContext;
-  private readonly tree: StateTree;
   private readonly untilMs: number;
   private readonly told = new Set<string>();
   private before = new Map<string, string>();
@@ -39,9 +37,11 @@ export class OpenTasks {
   private why: Promise<WhyOpen> | undefined;
 
   /** @param timeoutMs the longest time that the caller waits */
-  constructor(ctx: WaitContext, tree: StateTree, timeoutMs: number) {
-    this.ctx = ctx;
-    this.tree = tree;
+  constructor(
+    private readonly ctx: WaitContext,
+    private readonly tree: StateTree,
+    timeoutMs: number,
+  ) {
     this.untilMs = Date.now() + timeoutMs;
   }
 

@@ -8,16 +8,14 @@ import type { Context } from "../shell/command-spec.ts";
 const LOOK_MS = 1000;
 
 export class WaitWatch {
-  private readonly ctx: Pick<Context, "out">;
-  private readonly tree: StateTree;
   private lookAtMs = 0;
   private isFirst = true;
   private isStopped = false;
 
-  constructor(ctx: Pick<Context, "out">, tree: StateTree) {
-    this.ctx = ctx;
-    this.tree = tree;
-  }
+  constructor(
+    private readonly ctx: Pick<Context, "out">,
+    private readonly tree: StateTree,
+  ) {}
 
   /** Reports each reason once, when it begins. */
   tell(): void {

@@ -7,12 +7,9 @@ const TO_BEGIN = "\r\x1b[K";
 type Stream = Pick<NodeJS.WriteStream, "columns" | "write">;
 
 export class StatusLine {
-  private readonly stream: Stream;
   private shown = "";
 
-  constructor(stream: Stream = process.stderr) {
-    this.stream = stream;
-  }
+  constructor(private readonly stream: Stream = process.stderr) {}
 
   /** Nothing is written when the text is the same. */
   show(text: string): void {

@@ -37,15 +37,12 @@ export function openWaitLine(
 }
 
 export class WaitLine {
-  private readonly tree: StateTree;
   private readonly line = new StatusLine();
   private readonly tails = new RunTails();
   private readonly beganMs = performance.now();
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(tree: StateTree) {
-    this.tree = tree;
-  }
+  constructor(private readonly tree: StateTree) {}
 
   /** @param standing called a few times a second; it returns undefined when there is nothing to show */
   follow(standing: () => Standing | undefined): void {

@@ -49,20 +49,16 @@ export function psLook(
 /** The texts that `ps` prints of the commands. Each text is read once, at its first use. */
 class Texts {
   private readonly groupOf: ReadonlyMap<number, number>;
-  private readonly run: typeof runCommands;
-  private readonly notes: () => Map<number, string>;
   private fullTexts: ReadonlyMap<number, string> | undefined;
   private plainTexts: ReadonlyMap<number, string> | undefined;
   private ofGroups: ReadonlyMap<number, string> | undefined;
 
   constructor(
     rows: readonly ProcessRow[],
-    run: typeof runCommands,
-    notes: () => Map<number, string>,
+    private readonly run: typeof runCommands,
+    private readonly notes: () => Map<number, string>,
   ) {
     this.groupOf = new Map(rows.map(({ pid, group }) => [pid, group]));
-    this.run = run;
-    this.notes = notes;
   }
 
   /** The commands, with the variables of processes that this user may read. */

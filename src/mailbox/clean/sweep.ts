@@ -49,16 +49,14 @@ export class Sweep {
   readonly counts: SweepCounts = { results: 0, errors: 0, staged: 0 };
   /** Old folders that were refused. The caller removes them, because a removal may take long. */
   readonly folders: string[] = [];
-  private readonly trays: Trays;
-  private readonly rules: CleanRules;
   private readonly todo: SweptDir[] = ["outbox", "failed", "tmp", "once", "keys"];
   private walk: Walk | undefined;
   private now: number | undefined;
 
-  constructor(trays: Trays, rules: CleanRules) {
-    this.trays = trays;
-    this.rules = rules;
-  }
+  constructor(
+    private readonly trays: Trays,
+    private readonly rules: CleanRules,
+  ) {}
 
   /** The current time by the clock of the swept file system (epoch ms). Ages are counted from it. A dry run uses our own clock. */
   get nowMs(): number {

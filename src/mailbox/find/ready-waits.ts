@@ -48,15 +48,13 @@ function setTime(trays: Trays, file: string, mtimeMs: number): void {
 
 /** The waits of tasks that a process has seen and not claimed. For a process without a supervisor that offers tasks. */
 export class ReadyWaits {
-  private readonly trays: Trays;
-  private readonly backoffMaxMs: number;
   /** By file name. `dueMs` is monotonic. */
   private readonly seen = new Map<string, { dueMs: number; notBeforeMs: number }>();
 
-  constructor(trays: Trays, backoffMaxMs: number) {
-    this.trays = trays;
-    this.backoffMaxMs = backoffMaxMs;
-  }
+  constructor(
+    private readonly trays: Trays,
+    private readonly backoffMaxMs: number,
+  ) {}
 
   /** @returns ms until the file may be claimed, 0 when it may be claimed now; undefined when it is gone */
   leftMs(file: string): number | undefined {

@@ -23,16 +23,15 @@ interface Listing {
 const DIR_BYTES_MAX = 1024 * 1024;
 
 export class SettledNames {
-  private readonly trays: Trays;
   private readonly listings: Record<SettledTray, Listing>;
   /** A time that the file system's own clock has reached (epoch ms). */
   private reachedMs = Number.NEGATIVE_INFINITY;
-  private readonly dirBytesMax: number;
 
   /** @param dirBytesMax a larger directory is not listed */
-  constructor(trays: Trays, dirBytesMax = DIR_BYTES_MAX) {
-    this.trays = trays;
-    this.dirBytesMax = dirBytesMax;
+  constructor(
+    private readonly trays: Trays,
+    private readonly dirBytesMax = DIR_BYTES_MAX,
+  ) {
     this.listings = { outbox: unlisted(trays.outbox), failed: unlisted(trays.failed) };
   }
 

@@ -2,7 +2,6 @@
 export class LeaseObserver {
   private readonly seen = new Map<string, { mtimeMs: number; sinceMs: number }>();
   private lastLookMs: number | undefined;
-  private readonly periodMs: number;
 
   /** True until the observer is first used. */
   get isNew(): boolean {
@@ -10,9 +9,7 @@ export class LeaseObserver {
   }
 
   /** @param periodMs how often the observer is meant to look; when it is late by more than twice that, its own process was asleep */
-  constructor(periodMs: number) {
-    this.periodMs = periodMs;
-  }
+  constructor(private readonly periodMs: number) {}
 
   /** Call once before each round. */
   beginRound(nowMs: number, files: ReadonlySet<string>): void {

@@ -30,7 +30,6 @@ const LINES_PER_LOOK = 16;
 const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 export class BatchResults {
-  readonly path: string;
   /** Lines that have a result and are not run again. */
   readonly done = new LineSet();
   readonly counts: BatchCounts = noCounts();
@@ -47,8 +46,7 @@ export class BatchResults {
   private synced: Promise<void> = Promise.resolve();
   private isOpen = true;
 
-  constructor(path: string) {
-    this.path = path;
+  constructor(readonly path: string) {
     this.fd = openNew(path);
   }
 

@@ -9,16 +9,15 @@ const LOOK_MS = 500;
 const ARRIVAL_MS_MAX = 10_000;
 
 export class AccountWatch {
-  private readonly file: GateFile;
-  private readonly clock: Clock;
   private entry: Entry;
   private lookedAtMs: number;
   /** The state of the gate when the last task was let go. Until that state changes, the task is still on its way. */
   private letGo: { gate: string; atMs: number } | undefined;
 
-  constructor(file: GateFile, clock: Clock) {
-    this.file = file;
-    this.clock = clock;
+  constructor(
+    private readonly file: GateFile,
+    private readonly clock: Clock,
+  ) {
     this.entry = file.look(clock.wallMs());
     this.lookedAtMs = clock.monotonicMs();
   }

@@ -29,11 +29,12 @@ class AccountsPart implements Part, StartLimit, StatusSource {
   /** By account. */
   private readonly watches = new Map<string, AccountWatch>();
   private closed: ClosedGate[] = [];
-  private readonly limits: Standing;
 
-  constructor({ env }: Pick<PartHost, "env">, limits = new Standing()) {
+  constructor(
+    { env }: Pick<PartHost, "env">,
+    private readonly limits = new Standing(),
+  ) {
     this.env = env;
-    this.limits = limits;
     for (const agent of env.settings.agents) {
       const accounts = accountsOf(agent);
       if (accounts.length > 0) this.accounts.set(agent.name, accounts);

@@ -34,16 +34,13 @@ type RefuseLine = (number: number, why: string) => void;
 const NO_STOP = new StopSignal();
 
 export class LineRuns {
-  private readonly batchId: string;
-  private readonly tools: AttemptTools;
-  private readonly refuse: RefuseLine;
   private readonly agents = new Map<string, Agent | string>();
 
-  constructor(batchId: string, tools: AttemptTools, refuse: RefuseLine) {
-    this.batchId = batchId;
-    this.tools = tools;
-    this.refuse = refuse;
-  }
+  constructor(
+    private readonly batchId: string,
+    private readonly tools: AttemptTools,
+    private readonly refuse: RefuseLine,
+  ) {}
 
   /** @returns undefined for a line that was refused */
   begin({ number, text, fault }: Line): LineRun | undefined {

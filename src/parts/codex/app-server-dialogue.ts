@@ -36,7 +36,6 @@ type OnReply = (reply: { result: JsonMembers; error: string | undefined }) => Fa
 const PAGES_MAX = 20;
 
 export class AppServerDialogue implements Dialogue {
-  private readonly run: RunStart;
   private readonly reader = new AppServerReader();
   private readonly replies = new Map<number, OnReply>();
   private write: (text: string) => void = () => {};
@@ -51,9 +50,7 @@ export class AppServerDialogue implements Dialogue {
   /** Messages that were sent into the running turn and are not read yet. The program forgets them when the turn ends. */
   private readonly inTurn = new Map<string, Message>();
 
-  constructor(run: RunStart) {
-    this.run = run;
-  }
+  constructor(private readonly run: RunStart) {}
 
   get isReady(): boolean {
     return this.state === "running" || this.state === "idle";

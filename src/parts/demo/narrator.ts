@@ -7,12 +7,9 @@ const INDENT = "   ";
 const GAP = 2;
 
 export class Narrator {
-  private readonly ctx: Pick<Context, "out" | "json" | "colour">;
   private chapters = 0;
 
-  constructor(ctx: Pick<Context, "out" | "json" | "colour">) {
-    this.ctx = ctx;
-  }
+  constructor(private readonly ctx: Pick<Context, "out" | "json" | "colour">) {}
 
   line(text = ""): void {
     if (!this.ctx.json) this.ctx.out.line(text);

@@ -33,16 +33,15 @@ export interface Outcome {
 }
 
 export class Play {
-  private readonly stage: Stage;
-  private readonly narrator: Narrator;
   private readonly tail: JournalTail;
   private readonly events: Event[] = [];
   private startedWallMs = 0;
   private killed: Killed = { task_id: "", worker: "", pid: 0, taken_over_by: "", programs_left: 0 };
 
-  constructor(stage: Stage, narrator: Narrator) {
-    this.stage = stage;
-    this.narrator = narrator;
+  constructor(
+    private readonly stage: Stage,
+    private readonly narrator: Narrator,
+  ) {
     this.tail = new JournalTail(stage.tree.events);
   }
 

@@ -33,8 +33,6 @@ export class Stage {
   readonly tree: StateTree;
   readonly logFile: string;
   private readonly startedMs = performance.now();
-  private readonly limitMs: number;
-  private readonly restMs: number;
   private supervisor: ChildProcess | undefined;
   private interruptions = 0;
   private readonly onSignal = (): void => {
@@ -48,9 +46,10 @@ export class Stage {
   };
 
   /** @param limitMs the demo must be over by then; @param restMs time for a person to read between two acts */
-  constructor(limitMs: number, restMs: number) {
-    this.limitMs = limitMs;
-    this.restMs = restMs;
+  constructor(
+    private readonly limitMs: number,
+    private readonly restMs: number,
+  ) {
     this.dir = fs.realpathSync(fs.mkdtempSync(join(os.tmpdir(), "mailchute-demo-")));
     this.tree = stateTree(join(this.dir, "state"));
     this.logFile = join(this.dir, "supervisor.log");

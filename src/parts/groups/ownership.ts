@@ -31,7 +31,6 @@ interface Holder {
 }
 
 export class Ownership {
-  private readonly stateDir: string;
   /** Tasks in `processing/`, by folded id. */
   private readonly inWork = new Map<string, Holder>();
   private readonly claims = new Map<string, Claim>();
@@ -42,9 +41,7 @@ export class Ownership {
   /** Why the others may not, by list. */
   private closed = new Map<string, string>();
 
-  constructor(stateDir: string) {
-    this.stateDir = stateDir;
-  }
+  constructor(private readonly stateDir: string) {}
 
   enter(key: string, id: string, owns: string): void {
     this.inWork.set(key, { id, owns, isInWork: true });

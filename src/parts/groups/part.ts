@@ -42,7 +42,6 @@ const TELL_RATE_MS = 1000;
 class GroupsPart implements Part, StartLimit, StatusSource {
   readonly ports: PartPorts;
   version = 0;
-  private readonly host: Host;
   private readonly ownership: Ownership;
   /** True after a waiting task that owns files has been seen. */
   private hasOwners = false;
@@ -65,8 +64,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
   /** False until a listing of `processing/` has shown all that runs. */
   private isListed = false;
 
-  constructor(host: Host) {
-    this.host = host;
+  constructor(private readonly host: Host) {
     const { settings, facts, tree } = host.env;
     this.ownership = new Ownership(tree.dir);
     this.places = new Places(

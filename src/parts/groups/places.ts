@@ -24,14 +24,12 @@ export class Places {
   /** By folded id. */
   private readonly byId = new Map<string, readonly Taken[]>();
   private readonly counts = new Map<string, number>();
-  private readonly slotsOf: (limited: Limited) => number | undefined;
-  /** Called when one became full, got room, or changed while it was full. */
-  private readonly onFull: () => void;
 
-  constructor(slotsOf: (limited: Limited) => number | undefined, onFull: () => void) {
-    this.slotsOf = slotsOf;
-    this.onFull = onFull;
-  }
+  constructor(
+    private readonly slotsOf: (limited: Limited) => number | undefined,
+    /** Called when one became full, got room, or changed while it was full. */
+    private readonly onFull: () => void,
+  ) {}
 
   has(id: string): boolean {
     return this.byId.has(foldId(id));

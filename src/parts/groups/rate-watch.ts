@@ -10,13 +10,15 @@ const LOOK_US = 10_000;
 
 export class RateWatch {
   private readonly bucket: RateBucket;
-  private readonly clock: BucketClock;
   private fullUs = 0;
   private lookedUs = Number.NEGATIVE_INFINITY;
 
-  constructor(dir: string, name: string, clock: BucketClock) {
+  constructor(
+    dir: string,
+    name: string,
+    private readonly clock: BucketClock,
+  ) {
     this.bucket = new RateBucket(dir, name, clock, false);
-    this.clock = clock;
   }
 
   /** Ms until the next start; 0 when it may be now. @throws a system error */

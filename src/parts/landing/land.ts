@@ -82,13 +82,10 @@ const WAIT_MS = 10_000;
 const ROUNDS_MAX = 10;
 
 export class Landing {
-  private readonly tools: AttemptTools;
-  private readonly assigned: AssignedAgent;
-
-  constructor(tools: AttemptTools, assigned: AssignedAgent) {
-    this.tools = tools;
-    this.assigned = assigned;
-  }
+  constructor(
+    private readonly tools: AttemptTools,
+    private readonly assigned: AssignedAgent,
+  ) {}
 
   /** Never rejects. */
   async run(): Promise<AttemptOutcome> {

@@ -55,14 +55,11 @@ export async function runVerb(
 
 /** Keeps the first or last part of a stream in bounded memory. */
 class KeptOutput {
-  private readonly kept: Kept;
   private readonly parts: Buffer[] = [];
   private partsBytes = 0;
   private bytes = 0;
 
-  constructor(kept: Kept) {
-    this.kept = kept;
-  }
+  constructor(private readonly kept: Kept) {}
 
   get isCut(): boolean {
     return this.bytes > this.kept.bytesMax;

@@ -46,14 +46,11 @@ export interface McpHost {
 }
 
 export class McpServer {
-  private readonly host: McpHost;
   private readonly calls = new Map<Id, AbortController>();
   /** When tasks were made (ms). */
   private madeAtMs: number[] = [];
 
-  constructor(host: McpHost) {
-    this.host = host;
-  }
+  constructor(private readonly host: McpHost) {}
 
   /** Resolves when the line is answered, if it has an answer. @throws when the answer cannot be written */
   async take(line: string): Promise<void> {

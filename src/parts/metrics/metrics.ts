@@ -5,13 +5,11 @@ import type { JournalPlace } from "../../journal/read-on.ts";
 import { EventCounts, type MetricsDocument } from "../../view/metrics/event-counts.ts";
 
 export class Metrics {
-  private readonly path: string;
   private readonly counts: EventCounts;
   private isChanged = true;
 
   /** Goes on from the counts in `metrics.json`. */
-  constructor(path: string) {
-    this.path = path;
+  constructor(private readonly path: string) {
     this.counts = new EventCounts(readDocument<MetricsDocument>(path));
   }
 

@@ -10,13 +10,11 @@ const WRITE_MS = 2000;
 
 class MetricsPart implements Part {
   readonly ports = {};
-  private readonly host: Pick<PartHost, "env" | "journal">;
   private readonly metrics: Metrics;
   private writeAtMs = 0;
 
-  constructor(host: Pick<PartHost, "env" | "journal">) {
+  constructor(private readonly host: Pick<PartHost, "env" | "journal">) {
     const { env, journal } = host;
-    this.host = host;
     this.metrics = new Metrics(env.tree.metrics);
     journal.startAt(this.metrics.place);
     env.facts.on("journal:line", (line, event, record) => this.metrics.add(line, event, record));

@@ -29,7 +29,6 @@ const MINUTE_MS = 60_000;
 const WAITS_MS = [10_000, MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 30 * MINUTE_MS] as const;
 
 export class Notifier {
-  private readonly env: Environment;
   private readonly targets: readonly NotifySettings[];
   private readonly news: JournalNews;
   private readonly state: NotifyState;
@@ -39,9 +38,11 @@ export class Notifier {
   private report: Promise<void> | undefined;
 
   /** @param from where the journals are read from if this tree has never notified. @throws a system error */
-  constructor(env: Environment, from: Places) {
+  constructor(
+    private readonly env: Environment,
+    from: Places,
+  ) {
     const { settings, tree, trays } = env;
-    this.env = env;
     this.apart = ordersApart(env, "the news for");
     this.targets = settings.notify;
     const known = readNotifyState(tree.dir);

@@ -11,7 +11,6 @@ const LOOK_MS = 1000;
 
 class NotifyPart implements Part {
   readonly ports: PartPorts = {};
-  private readonly host: Pick<PartHost, "env" | "queue">;
   private readonly isOn: boolean;
   private notifier: Notifier | undefined;
   /** Where the journals ended before the first task of this run. A tree that has never notified is read from there. */
@@ -20,8 +19,7 @@ class NotifyPart implements Part {
   private lookAtMs = 0;
   private isBusy = false;
 
-  constructor(host: Pick<PartHost, "env" | "queue">) {
-    this.host = host;
+  constructor(private readonly host: Pick<PartHost, "env" | "queue">) {
     this.isOn = host.env.settings.notify.length > 0;
     const { facts, tree } = host.env;
     this.from = this.isOn ? placesNow(tree) : undefined;

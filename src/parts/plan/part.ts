@@ -17,17 +17,15 @@ import { OpenedByReset } from "./resets.ts";
 
 class PlanPart implements Part {
   readonly ports: PartPorts;
-  private readonly host: PartHost;
   private readonly engine: PlanEngine;
   private readonly replanning: Replanning;
   private readonly withdrawals: NodeWithdrawals;
 
-  constructor(host: PartHost) {
+  constructor(private readonly host: PartHost) {
     const { env, commands } = host;
     const engine = makeEngine(host);
     const replanning = new Replanning(host, engine);
     const withdrawals = new NodeWithdrawals(host, engine);
-    this.host = host;
     this.engine = engine;
     this.replanning = replanning;
     this.withdrawals = withdrawals;

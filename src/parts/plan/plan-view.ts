@@ -13,8 +13,6 @@ import type { WaitingNode } from "./rules/next.ts";
 const READ_REST: RestRule = { times: 5, mostMs: 10_000 };
 
 class PlanView implements IdReader {
-  private readonly tree: StateTree;
-  private readonly agents: readonly AgentSettings[] | undefined;
   private stamp = "";
   private againMs = Number.NEGATIVE_INFINITY;
   private doc: RoadmapDocument | undefined;
@@ -23,10 +21,10 @@ class PlanView implements IdReader {
   private code: Code | undefined;
 
   /** @param agents undefined when the settings cannot be read: then every node counts as having an agent */
-  constructor(tree: StateTree, agents: readonly AgentSettings[] | undefined) {
-    this.tree = tree;
-    this.agents = agents;
-  }
+  constructor(
+    private readonly tree: StateTree,
+    private readonly agents: readonly AgentSettings[] | undefined,
+  ) {}
 
   /** Reads the plan if its file exists and has changed. A plan that cannot be read has no nodes. */
   async refresh(): Promise<void> {

@@ -53,13 +53,10 @@ export function noteReset(stateDir: string, note: ResetNote, isDurable: boolean)
 
 /** Says when a reset last opened a node. Reads the document again after it has changed. */
 export class OpenedByReset {
-  private readonly stateDir: string;
   private stamp = "";
   private readonly atMs = new Map<string, number>();
 
-  constructor(stateDir: string) {
-    this.stateDir = stateDir;
-  }
+  constructor(private readonly stateDir: string) {}
 
   /** Epoch ms; undefined when no reset has opened the node. */
   of(id: string): number | undefined {

@@ -73,8 +73,6 @@ export class Period {
   /** Nodes that ended with a question. */
   askedCount = 0;
   linesFailedCount = 0;
-  private readonly fromMs: number;
-  private readonly toMs: number;
   private readonly gates = new Map<string, GateWait>();
   /** The tasks that wait at a gate, by id, and when their waits began. */
   private readonly held = new Map<string, { gate: string; sinceMs: number }>();
@@ -83,17 +81,16 @@ export class Period {
   /** Why tasks end as failed. The journal has this line just before the line of their end. */
   private readonly reasons = new Map<string, { error: string; kind: string }>();
   private lastOfSupervisor = "";
-  private readonly landingIds: ReadonlySet<string>;
 
   /**
    * @param toMs excluded
    * @param landingIds the ids of tasks that land the work of others
    */
-  constructor(fromMs: number, toMs: number, landingIds: ReadonlySet<string>) {
-    this.fromMs = fromMs;
-    this.toMs = toMs;
-    this.landingIds = landingIds;
-  }
+  constructor(
+    private readonly fromMs: number,
+    private readonly toMs: number,
+    private readonly landingIds: ReadonlySet<string>,
+  ) {}
 
   add(line: Line): void {
     const atMs = numberOf(line["t"]);

@@ -6,18 +6,15 @@ import { limitFault, overLimit, type RunUse, soonestMs } from "./judge.ts";
 const LOOK_MS = { min: 20, max: 500 } as const;
 
 export class GroupWatch {
-  private readonly group: RunGroup;
-  private readonly limits: RunLimits;
-  private readonly cpuMsBefore: number;
   private timer: NodeJS.Timeout | undefined;
   use: RunUse = {};
 
   /** @param cpuMsBefore processor time of programs of the run that have ended (ms) */
-  constructor(group: RunGroup, limits: RunLimits, cpuMsBefore: number) {
-    this.group = group;
-    this.limits = limits;
-    this.cpuMsBefore = cpuMsBefore;
-  }
+  constructor(
+    private readonly group: RunGroup,
+    private readonly limits: RunLimits,
+    private readonly cpuMsBefore: number,
+  ) {}
 
   start(onFault: (fault: LimitFault) => void): void {
     const look = (): void => {

@@ -7,12 +7,9 @@ export const runLimits: MakeLimiter = (limits) => new LoadedLimiter(limits);
 
 /** Loads the code for the first run that has limits. */
 class LoadedLimiter implements RunLimiter {
-  readonly limits: RunLimits;
   private readonly past: PastPrograms = { cpuMs: 0, endLeft: [] };
 
-  constructor(limits: RunLimits) {
-    this.limits = limits;
-  }
+  constructor(readonly limits: RunLimits) {}
 
   async begin(start: ProgramStart) {
     const { limitProgram } = await import("./limited-program.ts");

@@ -24,7 +24,6 @@ interface Seen {
 }
 
 export class RunTree {
-  private readonly rootPid: number;
   private members = new Map<number, Seen>();
   /** Processor time and written bytes of processes that are gone. */
   private goneMs = 0;
@@ -32,9 +31,7 @@ export class RunTree {
   private cpuMsMax = 0;
   private writtenMax = 0;
 
-  constructor(rootPid: number) {
-    this.rootPid = rootPid;
-  }
+  constructor(private readonly rootPid: number) {}
 
   /**
    * Finds the processes of the run: the group and the session of the program, those that carry its lease, those that were found

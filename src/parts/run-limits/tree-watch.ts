@@ -29,14 +29,12 @@ export interface WatchedRun {
 
 /** A run that is watched, and what its processes have used. */
 export class Watched {
-  readonly run: WatchedRun;
   private readonly tree: RunTree;
   use: RunUse = {};
   /** When the next look is due (monotonic ms). */
   dueMs: number;
 
-  constructor(run: WatchedRun) {
-    this.run = run;
+  constructor(readonly run: WatchedRun) {
     this.tree = new RunTree(run.pid);
     const soonMs = soonestMs(run.limits, {});
     this.dueMs = performance.now() + Math.min(LOOK_MS.firstMax, Math.max(LOOK_MS.min, soonMs));

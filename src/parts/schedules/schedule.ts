@@ -230,13 +230,10 @@ function fieldsOf(values: unknown, fail: Fail): Record<string, unknown> {
 
 /** Reads the fields of the file, and refuses one of the wrong type. */
 class Reader {
-  private readonly values: Readonly<Record<string, unknown>>;
-  private readonly fail: Fail;
-
-  constructor(values: Readonly<Record<string, unknown>>, fail: Fail) {
-    this.values = values;
-    this.fail = fail;
-  }
+  constructor(
+    private readonly values: Readonly<Record<string, unknown>>,
+    private readonly fail: Fail,
+  ) {}
 
   has(field: string): boolean {
     return this.values[field] !== undefined && this.values[field] !== null;

@@ -49,25 +49,19 @@ type SchedulerEnvironment = Pick<
 >;
 
 export class Scheduler {
-  private readonly env: SchedulerEnvironment;
   private readonly known = new Map<string, Known>();
   /** Stamps of files that cannot be used, by the name of the schedule. */
   private readonly bad = new Map<string, string>();
 
   private readonly orders: Apart;
-  private readonly isPlanIdle: () => Promise<boolean>;
-  private readonly tellMs: number;
 
   /** @param isPlanIdle resolves to true if nothing of the plan runs or will run by itself */
   constructor(
-    env: SchedulerEnvironment,
-    isPlanIdle: () => Promise<boolean>,
-    tellMs: number = TELL_MS,
+    private readonly env: SchedulerEnvironment,
+    private readonly isPlanIdle: () => Promise<boolean>,
+    private readonly tellMs: number = TELL_MS,
   ) {
-    this.env = env;
-    this.tellMs = tellMs;
     this.orders = ordersApart(env, "schedule");
-    this.isPlanIdle = isPlanIdle;
   }
 
   /** When the next time is due (epoch ms); Infinity without one. */

@@ -14,13 +14,12 @@ export interface Answer {
 }
 
 export class Systemd {
-  readonly isSystem: boolean;
   readonly unitDir: string;
-  private readonly env: NodeJS.ProcessEnv;
 
-  constructor(isSystem: boolean, env: NodeJS.ProcessEnv) {
-    this.isSystem = isSystem;
-    this.env = env;
+  constructor(
+    readonly isSystem: boolean,
+    private readonly env: NodeJS.ProcessEnv,
+  ) {
     const config = env["XDG_CONFIG_HOME"] || join(env["HOME"] || os.homedir(), ".config");
     this.unitDir = isSystem ? SYSTEM_DIR : join(config, "systemd", "user");
   }

@@ -46,20 +46,17 @@ interface Step {
 }
 
 export class Actions {
-  private readonly ctx: Context;
-  private readonly tree: StateTree;
-  private readonly slotsByDefault: number;
   private step: Step | undefined;
   private said = "";
   private control: Trays | undefined;
   private target: { slots: number; atMs: number } | undefined;
 
   /** @param slotsByDefault the setting `workers` */
-  constructor(ctx: Context, tree: StateTree, slotsByDefault: number) {
-    this.ctx = ctx;
-    this.tree = tree;
-    this.slotsByDefault = slotsByDefault;
-  }
+  constructor(
+    private readonly ctx: Context,
+    private readonly tree: StateTree,
+    private readonly slotsByDefault: number,
+  ) {}
 
   /** Carries out a deed. An error becomes the text of the step. */
   async perform(deed: Deed, overview: Overview | undefined): Promise<void> {

@@ -9,22 +9,16 @@ const PASTE_OFF = "\x1b[?2004l";
 type Input = Pick<NodeJS.ReadStream, "setRawMode" | "on" | "off" | "resume" | "pause">;
 
 export class Keyboard implements ScreenUser {
-  private readonly input: Input;
-  private readonly write: (text: string) => void;
   private readonly reader: KeyReader;
-  private readonly onGone: () => void;
 
   /** @param onGone called when the terminal is closed, so no more keys come */
   constructor(
-    input: Input,
-    write: (text: string) => void,
+    private readonly input: Input,
+    private readonly write: (text: string) => void,
     onKey: (key: Key) => void,
-    onGone: () => void,
+    private readonly onGone: () => void,
   ) {
-    this.input = input;
-    this.write = write;
     this.reader = new KeyReader(onKey);
-    this.onGone = onGone;
   }
 
   readonly taken = (): void => {

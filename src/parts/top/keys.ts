@@ -44,14 +44,11 @@ const CSI_BEGIN = /^\x1b\[[\x30-\x3f]*[\x20-\x2f]*$/;
 const SEQUENCE_MAX = 64;
 
 export class KeyReader {
-  private readonly onKey: (key: Key) => void;
   private readonly decoder = new StringDecoder("utf8");
   private rest = "";
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(onKey: (key: Key) => void) {
-    this.onKey = onKey;
-  }
+  constructor(private readonly onKey: (key: Key) => void) {}
 
   feed(bytes: Buffer): void {
     clearTimeout(this.timer);

@@ -31,9 +31,6 @@ export interface Wanted {
 }
 
 export class TaskLoader {
-  private readonly tree: StateTree;
-  private readonly agents: AgentLines;
-  private readonly colour: boolean;
   private readonly why: WhyOpen;
   private told: { id: string; atMs: number; why: TaskShown["why"] } | undefined;
   private last: { key: string; atMs: number; task: TaskShown } | undefined;
@@ -41,14 +38,11 @@ export class TaskLoader {
 
   /** @param settings of the agents; undefined when they cannot be read */
   constructor(
-    tree: StateTree,
+    private readonly tree: StateTree,
     settings: readonly AgentSettings[] | undefined,
-    agents: AgentLines,
-    colour: boolean,
+    private readonly agents: AgentLines,
+    private readonly colour: boolean,
   ) {
-    this.tree = tree;
-    this.agents = agents;
-    this.colour = colour;
     this.why = new WhyOpen(tree, settings, Date.now(), openIdReaders(tree, settings));
   }
 

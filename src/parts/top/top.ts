@@ -50,8 +50,6 @@ function cpuMs(): number {
 }
 
 export class Top {
-  private readonly tree: StateTree;
-  private readonly options: TopOptions;
   private readonly reader: OverviewReader;
   private readonly actions: Actions;
   private readonly loader: TaskLoader;
@@ -69,10 +67,12 @@ export class Top {
   private meanCostMs = 0;
   private end: () => void = () => {};
 
-  constructor(ctx: Context, tree: StateTree, options: TopOptions) {
+  constructor(
+    ctx: Context,
+    private readonly tree: StateTree,
+    private readonly options: TopOptions,
+  ) {
     const { settings, look } = options;
-    this.tree = tree;
-    this.options = options;
     this.reader = new OverviewReader(tree, {
       settings,
       lastLineOf: (runDir) => this.agents.lastLineOf(runDir),

@@ -25,12 +25,8 @@ export interface Told {
 export type Outcome = { said: string } | { done: number; refused: Told[]; next?: string };
 
 export class Actor {
-  private readonly ctx: Context;
-
   /** @param ctx the context of `web` itself */
-  constructor(ctx: Context) {
-    this.ctx = ctx;
-  }
+  constructor(private readonly ctx: Context) {}
 
   /** @throws what the verb throws */
   async act(wish: Wish): Promise<Outcome> {

@@ -1,14 +1,14 @@
 /** Limits a job to a share of a core. Unused time is saved up to a maximum, for when something happens. Pure. */
 export class Allowance {
-  private readonly share: number;
-  private readonly savedMsMax: number;
   private savedMs: number;
   private atMs: number;
 
   /** @param share part of a core. @param savedMsMax the most time that is saved. @param nowMs monotonic, also in the methods */
-  constructor(share: number, savedMsMax: number, nowMs: number) {
-    this.share = share;
-    this.savedMsMax = savedMsMax;
+  constructor(
+    private readonly share: number,
+    private readonly savedMsMax: number,
+    nowMs: number,
+  ) {
     this.savedMs = savedMsMax;
     this.atMs = nowMs;
   }

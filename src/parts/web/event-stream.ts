@@ -15,25 +15,22 @@ export interface Wanted {
 }
 
 export class EventStream {
-  readonly wanted: Wanted;
   /** The extra paths to watch for the page that was sent last. */
   watch: readonly string[] = [];
   /** True if something has changed since that page was made. */
   isDirty = true;
   /** When its page was made last (monotonic ms). */
   madeMs = Number.NEGATIVE_INFINITY;
-  private readonly response: ServerResponse;
   private head = "";
   private blocks: string[] | undefined;
-  private lastId: string;
   private stuckSinceMs: number | undefined;
 
   /** @param lastId the id of the last event that the browser received on an earlier stream */
-  constructor(response: ServerResponse, wanted: Wanted, lastId: string) {
-    this.response = response;
-    this.wanted = wanted;
-    this.lastId = lastId;
-  }
+  constructor(
+    private readonly response: ServerResponse,
+    readonly wanted: Wanted,
+    private lastId: string,
+  ) {}
 
   /** True while the browser has not taken earlier events. Until it has, nothing more is written. */
   get isFull(): boolean {

@@ -64,7 +64,6 @@ export function routeOf(path: string): Route | undefined {
 }
 
 export class Pages {
-  private readonly tree: StateTree;
   private readonly reader: OverviewReader;
   private readonly series: SeriesReader;
   /** The coding agents of the settings. */
@@ -79,11 +78,10 @@ export class Pages {
   private whyUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(
-    tree: StateTree,
+    private readonly tree: StateTree,
     settings: Settings,
     { isReadOnly = false, verbs }: PagesOptions = {},
   ) {
-    this.tree = tree;
     this.agents = settings.agents.filter(({ kind }) => CODING.has(kind));
     this.questions = new QuestionStore(tree.dir);
     this.verbs = verbs;

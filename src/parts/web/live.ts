@@ -21,7 +21,6 @@ const ROUND_MS = 1000;
 const BEAT_MS = 10_000;
 
 export class Live {
-  private readonly pages: Pages;
   private readonly streams = new Map<EventStream, () => boolean>();
   private readonly watch: TreeWatch;
   private readonly allowance = new Allowance(SHARE, SAVED_MS, performance.now());
@@ -29,8 +28,10 @@ export class Live {
   private timer: NodeJS.Timeout | undefined;
   private isMaking = false;
 
-  constructor(tree: StateTree, pages: Pages) {
-    this.pages = pages;
+  constructor(
+    tree: StateTree,
+    private readonly pages: Pages,
+  ) {
     this.watch = new TreeWatch(
       tree,
       () => this.changed(),

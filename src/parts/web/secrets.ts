@@ -11,15 +11,13 @@ export function isSame(a: string, b: string): boolean {
 
 /** Counts the wrong secrets of the last minute, up to a maximum. */
 export class WrongOnes {
-  private readonly max: number;
-  private readonly nowMs: () => number;
   private readonly times: number[] = [];
 
   /** @param nowMs a clock that is never set back */
-  constructor(max: number, nowMs: () => number) {
-    this.max = max;
-    this.nowMs = nowMs;
-  }
+  constructor(
+    private readonly max: number,
+    private readonly nowMs: () => number,
+  ) {}
 
   /** Notes one more wrong secret. True when there were too many before. It keeps at most `max` times, so it does not grow. */
   isOneTooMany(): boolean {

@@ -74,15 +74,13 @@ export interface WebOptions {
 export class WebServer {
   port = 0;
   private origins: readonly string[] = [];
-  private readonly options: WebOptions;
   private readonly server: http.Server | https.Server;
   private readonly connections: Connections;
   private readonly files = new Map<string, Buffer>();
   private pagesNow = 0;
   private actsNow = 0;
 
-  constructor(options: WebOptions) {
-    this.options = options;
+  constructor(private readonly options: WebOptions) {
     for (const name of fs.readdirSync(options.assets))
       this.files.set(name, readRegular(join(options.assets, name), NAMED));
     const { requestMs = REQUEST_MS } = options;

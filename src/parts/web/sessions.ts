@@ -22,15 +22,13 @@ export interface Session {
 }
 
 export class Sessions {
-  private readonly nowMs: () => number;
   private readonly open: Session[] = [];
   private code: { text: string; untilMs: number } | undefined;
   private readonly wrongCodes: WrongOnes;
   private readonly wrongKeys: WrongOnes;
 
   /** @param nowMs a clock that is never set back */
-  constructor(nowMs: () => number = () => performance.now()) {
-    this.nowMs = nowMs;
+  constructor(private readonly nowMs: () => number = () => performance.now()) {
     this.wrongCodes = new WrongOnes(WRONG_CODES_MAX, nowMs);
     this.wrongKeys = new WrongOnes(WRONG_KEYS_MAX, nowMs);
   }

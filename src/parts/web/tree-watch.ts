@@ -11,16 +11,16 @@ const ROUND_MS = 50;
 
 export class TreeWatch {
   private readonly paths: readonly string[];
-  private readonly onChange: () => void;
-  private readonly more: () => Iterable<string>;
   private timer: NodeJS.Timeout | undefined;
   private stamps = "";
 
   /** @param more gives further paths in each round */
-  constructor(tree: StateTree, onChange: () => void, more: () => Iterable<string>) {
+  constructor(
+    tree: StateTree,
+    private readonly onChange: () => void,
+    private readonly more: () => Iterable<string>,
+  ) {
     this.paths = pathsOf(tree);
-    this.onChange = onChange;
-    this.more = more;
   }
 
   start(): void {

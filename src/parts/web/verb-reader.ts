@@ -29,13 +29,10 @@ interface Kept {
 }
 
 export class VerbReader {
-  private readonly ctx: Context;
   private readonly kept = new Map<string, Kept>();
 
   /** @param ctx the context of `web` itself */
-  constructor(ctx: Context) {
-    this.ctx = ctx;
-  }
+  constructor(private readonly ctx: Context) {}
 
   get env(): NodeJS.ProcessEnv {
     return this.ctx.env;

@@ -75,11 +75,7 @@ interface Kept {
 }
 
 export class TaskWorktrees implements Workspaces {
-  private readonly tools: AttemptTools;
-
-  constructor(tools: AttemptTools) {
-    this.tools = tools;
-  }
+  constructor(private readonly tools: AttemptTools) {}
 
   async prepare(assigned: AssignedAgent): Promise<Workspace | AttemptOutcome> {
     const { assignment } = assigned;

@@ -85,10 +85,7 @@ const READ_AGAIN_MS = 200;
 const TRY_AGAIN_MS = 2000;
 
 export class CommandInbox {
-  private readonly trays: Trays;
-  private readonly newOwner: () => string;
   private readonly rules: DropRules<Command>;
-  private readonly hooks: CommandHooks;
   private readonly arrivals: CommandOrder;
   /** Files that are incomplete or have a second name, and since when they have not changed (monotonic ms). */
   private readonly young = new Map<string, { key: string; sinceMs: number }>();
@@ -99,13 +96,15 @@ export class CommandInbox {
   private readonly postponed = new Set<NodeJS.Timeout>();
 
   /** @param uids owners whose files are accepted, besides our own uid and root */
-  constructor(trays: Trays, newOwner: () => string, uids: readonly number[], hooks: CommandHooks) {
-    this.trays = trays;
+  constructor(
+    private readonly trays: Trays,
+    private readonly newOwner: () => string,
+    uids: readonly number[],
+    private readonly hooks: CommandHooks,
+  ) {
     // A batch would never be claimed, and enough of them would keep every other command waiting.
     const batches = "there are no batches of commands: write one file <id>.json for each";
     this.rules = { uids, batches, decode: decodeCommand };
-    this.newOwner = newOwner;
-    this.hooks = hooks;
     this.arrivals = new CommandOrder(trays, {
       onError: (error) => hooks.onError(error),
       onGone: (name) => this.young.delete(name),

@@ -55,8 +55,6 @@ const LOOK_AGAIN_MS = 2000;
 const STEERS = /pause|resume|set.workers|replan|drain|stop/;
 
 export class CommandOrder {
-  private readonly trays: Trays;
-  private readonly hooks: CommandOrderHooks;
   /** Names to look at: `rung` from rings, the newest last, and others from a listing. */
   private readonly rung: string[] = [];
   private readonly listed: string[] = [];
@@ -76,10 +74,10 @@ export class CommandOrder {
   private isListingWanted = true;
   private listAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(trays: Trays, hooks: CommandOrderHooks) {
-    this.trays = trays;
-    this.hooks = hooks;
-  }
+  constructor(
+    private readonly trays: Trays,
+    private readonly hooks: CommandOrderHooks,
+  ) {}
 
   /** Notes that a file came or went. @param name of the file, if known; otherwise the inbox is listed */
   ring(name: string | undefined): void {

@@ -7,11 +7,8 @@ import { loadDocument, replaceDocument } from "../../host/documents.ts";
 import { setAside } from "../../host/set-aside.ts";
 
 export class ControlFile {
-  private readonly path: string;
-  private readonly isDurable: boolean;
   private document: ControlDocument;
   private isSaved = false;
-  private readonly tell: (message: string) => void;
   /** What was there at the start is no document, and was not set aside yet. */
   private isDamaged: boolean;
 
@@ -21,10 +18,11 @@ export class ControlFile {
    * @param tell tells people what stood in the place of the file, and where it is kept
    * @throws a system error when the state cannot be read: an unknown state must not be overwritten
    */
-  constructor(path: string, isDurable: boolean, tell: (message: string) => void) {
-    this.path = path;
-    this.isDurable = isDurable;
-    this.tell = tell;
+  constructor(
+    private readonly path: string,
+    private readonly isDurable: boolean,
+    private readonly tell: (message: string) => void,
+  ) {
     const saved = loadDocument<Record<string, unknown>>(path);
     this.isDamaged =
       saved === undefined && fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined;

@@ -37,8 +37,6 @@ const VERSION = readVersion();
 export class Ownership {
   /** ISO 8601. */
   readonly startedAt: string;
-  private readonly tree: StateTree;
-  private readonly clock: Clock;
   private readonly nonce = randomToken(16);
   private lock: SupervisorLock | undefined;
   /** The id of the tree that was taken. */
@@ -47,9 +45,10 @@ export class Ownership {
   private predecessor: string | undefined;
   private isReplaced = false;
 
-  constructor(tree: StateTree, clock: Clock) {
-    this.tree = tree;
-    this.clock = clock;
+  constructor(
+    private readonly tree: StateTree,
+    private readonly clock: Clock,
+  ) {
     this.startedAt = new Date(clock.wallMs()).toISOString();
   }
 

@@ -12,22 +12,16 @@ const CLOCK_DRIFT_MAX_MS = 60 * 60_000;
 
 export class Housekeeping implements Part {
   readonly ports = {};
-  private readonly env: Pick<Environment, "alerts" | "trays" | "wake">;
-  /** Names the work for people when it fails, after "cannot". */
-  private readonly what: string;
-  private readonly tidy: (wallMs: number) => Promise<void>;
   private readonly clockOffsetMs: number;
   private atMs: number | undefined;
   private busy: Promise<void> | undefined;
 
   constructor(
-    env: Pick<Environment, "alerts" | "trays" | "wake">,
-    what: string,
-    tidy: (wallMs: number) => Promise<void>,
+    private readonly env: Pick<Environment, "alerts" | "trays" | "wake">,
+    /** Names the work for people when it fails, after "cannot". */
+    private readonly what: string,
+    private readonly tidy: (wallMs: number) => Promise<void>,
   ) {
-    this.env = env;
-    this.what = what;
-    this.tidy = tidy;
     this.clockOffsetMs = this.offsetMs();
   }
 

@@ -9,12 +9,9 @@ import type { Environment } from "./environment.ts";
 type ReaderEnvironment = Pick<Environment, "alerts" | "facts" | "tree">;
 
 export class JournalReader {
-  private readonly env: ReaderEnvironment;
   private tail: JournalTail | undefined;
 
-  constructor(env: ReaderEnvironment) {
-    this.env = env;
-  }
+  constructor(private readonly env: ReaderEnvironment) {}
 
   /** Call before the first `read`. Without this call, reading begins at the end of the journal. */
   startAt({ ino, offset }: JournalPlace): void {

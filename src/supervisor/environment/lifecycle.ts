@@ -14,11 +14,9 @@ export class Lifecycle {
   /** See `finishWork`. */
   finishingUntilMs: number | undefined;
   private tellEnded: (reason: EndReason) => void = () => {};
-  private readonly onHurry: () => void;
 
   /** @param onHurry called when it drains already, and now has to give back running tasks */
-  constructor(onHurry: () => void) {
-    this.onHurry = onHurry;
+  constructor(private readonly onHurry: () => void) {
     this.ended = new Promise((resolve) => {
       this.tellEnded = resolve;
     });

@@ -19,16 +19,14 @@ interface FieldNote {
 }
 
 export class FieldNotes {
-  private readonly alerts: Pick<Alerts, "notice">;
-  private readonly clock: { monotonicMs(): number };
   private readonly notes = new Map<string, FieldNote>();
   /** Changes with each new name or task. */
   version = 0;
 
-  constructor(alerts: Pick<Alerts, "notice">, clock: { monotonicMs(): number }) {
-    this.alerts = alerts;
-    this.clock = clock;
-  }
+  constructor(
+    private readonly alerts: Pick<Alerts, "notice">,
+    private readonly clock: { monotonicMs(): number },
+  ) {}
 
   noteTask(id: string, task: Task): void {
     const found = FIELD_JUDGE.judge(task, "task");

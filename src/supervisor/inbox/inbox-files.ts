@@ -64,10 +64,7 @@ export class InboxFiles {
   readonly fieldNotes: FieldNotes;
   /** The number of the scan in progress: an accepted file counts as seen by it. */
   scanCount = 0;
-  private readonly env: ScannerEnvironment;
   private readonly trays: Trays;
-  private readonly backlog: Backlog;
-  private readonly rejections: FileRejections;
   private readonly ids: IdRegistry;
   private readonly keys: KeyJudge;
   private readonly isMet: TaskQuestions["isMet"];
@@ -78,9 +75,9 @@ export class InboxFiles {
   private readonly duplicates = new Set<string>();
 
   constructor(
-    env: ScannerEnvironment,
-    backlog: Backlog,
-    rejections: FileRejections,
+    private readonly env: ScannerEnvironment,
+    private readonly backlog: Backlog,
+    private readonly rejections: FileRejections,
     { ids, keys, isMet }: TaskQuestions,
   ) {
     const { trays, settings } = env;
@@ -89,10 +86,7 @@ export class InboxFiles {
       checkExec(decoded.task, settings.agents, { id, path });
       return decoded;
     };
-    this.env = env;
     this.trays = trays;
-    this.backlog = backlog;
-    this.rejections = rejections;
     this.ids = ids;
     this.keys = keys;
     this.isMet = isMet;

@@ -11,8 +11,6 @@ type KeyEnvironment = Pick<Environment, "trays" | "facts" | "wake">;
 export type KeyAnswer = "holds" | "taken" | "unsure";
 
 export class KeyHolders {
-  private readonly env: KeyEnvironment;
-  private readonly isOwned: (id: string) => boolean;
   /** Holders whose notes are not on the disk yet, and their keys. */
   private readonly unsynced = new Map<string, string>();
   /** Holders whose notes are on the disk, until their files are looked at again. */
@@ -22,10 +20,10 @@ export class KeyHolders {
   private syncing: Promise<void> | undefined;
 
   /** @param isOwned whether the task of this id belongs to a part */
-  constructor(env: KeyEnvironment, isOwned: (id: string) => boolean) {
-    this.env = env;
-    this.isOwned = isOwned;
-  }
+  constructor(
+    private readonly env: KeyEnvironment,
+    private readonly isOwned: (id: string) => boolean,
+  ) {}
 
   /** How many files wait for an answer, or for another look after it. */
   get unsureCount(): number {

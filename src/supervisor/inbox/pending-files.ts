@@ -9,12 +9,9 @@ import type { FileFacts } from "../../mailbox/files/storage.ts";
 
 /** Notes by file name. A file that has changed since it was noted counts as another file. */
 abstract class NotedFiles<Note extends { key: string }> {
-  protected readonly clock: Clock;
   protected readonly files = new Map<string, Note>();
 
-  constructor(clock: Clock) {
-    this.clock = clock;
-  }
+  constructor(protected readonly clock: Clock) {}
 
   get count(): number {
     return this.files.size;
@@ -46,12 +43,12 @@ const RELOOK_MS_MAX = 250;
 
 /** Incomplete files: whether a process may still be writing them, since when they have not changed, when to look again. */
 export class IncompleteFiles extends NotedFiles<Incomplete> {
-  private readonly settleMs: number;
-
   /** @param settleMs how long a file must not change before it counts as complete */
-  constructor(clock: Clock, settleMs: number) {
+  constructor(
+    clock: Clock,
+    private readonly settleMs: number,
+  ) {
     super(clock);
-    this.settleMs = settleMs;
   }
 
   /** Names that must be looked at again now. */

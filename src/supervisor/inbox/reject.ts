@@ -18,7 +18,6 @@ export class Rejections {
   private readonly trays: Trays;
   private readonly telemetry: Telemetry;
   private readonly alerts: Alerts;
-  private readonly hasSettled: (id: string) => boolean | "unsure";
   private readonly filing = new Set<Promise<void>>();
   /** How many files were refused since the start; resends do not count. */
   count = 0;
@@ -26,12 +25,11 @@ export class Rejections {
   /** @param hasSettled whether a task with this id, ignoring case, has settled */
   constructor(
     env: Pick<Environment, "trays" | "telemetry" | "alerts">,
-    hasSettled: (id: string) => boolean | "unsure",
+    private readonly hasSettled: (id: string) => boolean | "unsure",
   ) {
     this.trays = env.trays;
     this.telemetry = env.telemetry;
     this.alerts = env.alerts;
-    this.hasSettled = hasSettled;
   }
 
   refuse(refusal: Refusal): void {

@@ -25,7 +25,6 @@ const HINTS_MAX = 4096;
 
 export class InboxScanner {
   private readonly trays: Trays;
-  private readonly backlog: Backlog;
   private readonly sweepMs: number;
   private readonly files: InboxFiles;
   private readonly keys: KeyJudge;
@@ -44,14 +43,13 @@ export class InboxScanner {
 
   constructor(
     env: ScannerEnvironment,
-    backlog: Backlog,
+    private readonly backlog: Backlog,
     rejections: FileRejections,
     questions: TaskQuestions,
   ) {
     const { trays, settings, facts } = env;
     this.trays = trays;
     this.sweepMs = settings.sweep_ms;
-    this.backlog = backlog;
     this.keys = questions.keys;
     this.files = new InboxFiles(env, backlog, rejections, questions);
     facts.on("inbox:changed", (file) => {

@@ -42,15 +42,14 @@ export interface CleanChecks {
 }
 
 export class Cleaner {
-  private readonly scope: CleanScope;
-  private readonly checks: CleanChecks;
   private readonly clockOffsetMs: number;
   private atMs = 0;
   private pass: Generator<undefined, void, unknown> | undefined;
 
-  constructor(scope: CleanScope, checks: CleanChecks) {
-    this.scope = scope;
-    this.checks = checks;
+  constructor(
+    private readonly scope: CleanScope,
+    private readonly checks: CleanChecks,
+  ) {
     this.clockOffsetMs = scope.clock.wallMs() - scope.clock.monotonicMs();
   }
 

@@ -5,17 +5,14 @@ import { recoverStep } from "../../mailbox/recover/recover.ts";
 import type { Recoverer, RecoverStep } from "../../mailbox/recover/recoverer.ts";
 
 export class Rescuer {
-  private readonly recoverer: Recoverer;
-  private readonly leaseTtlMs: number;
-  private readonly onError: (error: unknown) => void;
   private readonly busy = new Set<string>();
   private readonly underWay = new Set<Promise<void>>();
 
-  constructor(recoverer: Recoverer, leaseTtlMs: number, onError: (error: unknown) => void) {
-    this.recoverer = recoverer;
-    this.leaseTtlMs = leaseTtlMs;
-    this.onError = onError;
-  }
+  constructor(
+    private readonly recoverer: Recoverer,
+    private readonly leaseTtlMs: number,
+    private readonly onError: (error: unknown) => void,
+  ) {}
 
   /** The names in `processing/`; an empty list when the tray is missing. Undefined when it cannot be listed. */
   list(): string[] | undefined {

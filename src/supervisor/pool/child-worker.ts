@@ -23,12 +23,10 @@ export type Progress = Extract<ToSupervisor, { type: "progress" }>;
 
 export class ChildWorker implements WorkerInfo {
   readonly id: string;
-  readonly pid: number;
   readonly tie = "child";
   readonly isHere = true;
   /** The prefix of its leases. */
   readonly ownerPrefix: string;
-  readonly child: WorkerProcess;
   slots: number;
   slotsPeak: number;
   readonly threads: number;
@@ -49,13 +47,11 @@ export class ChildWorker implements WorkerInfo {
 
   /** @throws the system's error when the start time of the process cannot be read now */
   constructor(
-    child: WorkerProcess,
-    pid: number,
+    readonly child: WorkerProcess,
+    readonly pid: number,
     { slots, threads, shortOf }: Pick<ChildWorker, "slots" | "threads" | "shortOf">,
     onlyFile?: string,
   ) {
-    this.child = child;
-    this.pid = pid;
     this.slots = slots;
     this.slotsPeak = slots;
     this.threads = threads;

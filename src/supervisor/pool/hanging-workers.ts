@@ -13,18 +13,14 @@ const RARE_BEATS = 3;
 const OWN = "";
 
 export class HangingWorkers {
-  private readonly tree: Pick<StateTree, "workers" | "supervisor">;
-  private readonly settings: Settings;
   private readonly silence: LeaseObserver;
 
   /** @param silence tests put a broken one here */
   constructor(
-    tree: Pick<StateTree, "workers" | "supervisor">,
-    settings: Settings,
+    private readonly tree: Pick<StateTree, "workers" | "supervisor">,
+    private readonly settings: Settings,
     silence?: LeaseObserver,
   ) {
-    this.tree = tree;
-    this.settings = settings;
     this.silence = silence ?? new LeaseObserver(beatMsOf(settings, settings.heartbeat_ms));
   }
 

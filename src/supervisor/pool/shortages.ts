@@ -11,14 +11,11 @@ const NAMED_MAX = 5;
 const TASKS_MAX = 1000;
 
 export class Shortages {
-  private readonly clock: Clock;
   private readonly standing = new Map<string, Trouble & { untilMs: number }>();
   /** The trouble that keeps a task waiting, by task id, and until when the note is valid (monotonic ms). */
   private readonly tasks = new Map<string, { what: string; untilMs: number }>();
 
-  constructor(clock: Clock) {
-    this.clock = clock;
-  }
+  constructor(private readonly clock: Clock) {}
 
   /** @param key what the trouble concerns */
   note(key: string, what: string, todo: string): void {

@@ -5,16 +5,13 @@ import type { ExternalWorkers } from "./external-workers.ts";
 import { ownerPrefixOf, type WorkerInfo } from "./worker-info.ts";
 
 export class Workers {
-  readonly others: ExternalWorkers;
   private readonly byPid = new Map<number, ChildWorker>();
   /** The lease prefixes of all our children, living and dead. */
   private readonly allPrefixes = new Set<string>();
   /** The lease prefixes of our children that died for lack of memory. */
   private readonly starvedPrefixes = new Set<string>();
 
-  constructor(others: ExternalWorkers) {
-    this.others = others;
-  }
+  constructor(readonly others: ExternalWorkers) {}
 
   add(child: ChildWorker): void {
     this.byPid.set(child.pid, child);

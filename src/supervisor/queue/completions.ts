@@ -29,9 +29,6 @@ function ownerPrefixOf(lease: string): string {
 }
 
 export class Completions implements Service {
-  private readonly env: CompletionsEnvironment;
-  private readonly queue: CompletionsQueue;
-  private readonly parts: Parts;
   readonly counts: RunCounts = {
     completed: 0,
     failed: 0,
@@ -44,10 +41,11 @@ export class Completions implements Service {
 
   private rechecking: Iterator<string, undefined>;
 
-  constructor(env: CompletionsEnvironment, queue: CompletionsQueue, parts: Parts) {
-    this.env = env;
-    this.queue = queue;
-    this.parts = parts;
+  constructor(
+    private readonly env: CompletionsEnvironment,
+    private readonly queue: CompletionsQueue,
+    private readonly parts: Parts,
+  ) {
     this.rechecking = queue.backlog.dependencies();
     const { facts } = env;
     facts.on("task:settled", (id, isCompleted, batch) => this.noteSettled(id, isCompleted, batch));

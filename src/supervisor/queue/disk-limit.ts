@@ -8,15 +8,13 @@ import { NEVER, type Service, type Tick } from "../environment/service.ts";
 const AGAIN_MS = 500;
 
 export class DiskLimit implements Service {
-  private readonly env: Pick<Environment, "telemetry" | "alerts" | "facts">;
-  private readonly room: DiskRoom;
   /** What the disk lacks; undefined when there is room. */
   shortage: Shortage | undefined;
 
-  constructor(env: Pick<Environment, "telemetry" | "alerts" | "facts">, room: DiskRoom) {
-    this.env = env;
-    this.room = room;
-  }
+  constructor(
+    private readonly env: Pick<Environment, "telemetry" | "alerts" | "facts">,
+    private readonly room: DiskRoom,
+  ) {}
 
   work({ nowMs }: Tick): void {
     const was = this.shortage;

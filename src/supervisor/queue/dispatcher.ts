@@ -50,12 +50,8 @@ export interface IdLooks {
 }
 
 export class Dispatcher {
-  private readonly env: DispatcherEnvironment;
   private readonly trays: Trays;
-  private readonly backlog: Backlog;
-  private readonly pool: Pool;
   private readonly telemetry: Telemetry;
-  private readonly settledIds: FinishedIds;
   private readonly gates: Gates | undefined;
   /** Known ids in `processing/`, by folded id. */
   readonly inFlight = new Map<string, string>();
@@ -86,19 +82,15 @@ export class Dispatcher {
 
   /** @param gates left out: all tasks may start */
   constructor(
-    env: DispatcherEnvironment,
-    backlog: Backlog,
-    pool: Pool,
-    settledIds: FinishedIds,
+    private readonly env: DispatcherEnvironment,
+    private readonly backlog: Backlog,
+    private readonly pool: Pool,
+    private readonly settledIds: FinishedIds,
     gates?: Gates,
   ) {
     this.gates = gates;
-    this.env = env;
     this.trays = env.trays;
     this.telemetry = env.telemetry;
-    this.backlog = backlog;
-    this.pool = pool;
-    this.settledIds = settledIds;
   }
 
   get offeredCount(): number {

@@ -4,14 +4,12 @@ import type { Environment } from "../environment/environment.ts";
 import { NEVER, type Service, type Tick } from "../environment/service.ts";
 
 export class DueTasks implements Service {
-  private readonly env: Pick<Environment, "trays">;
-  private readonly backlog: Backlog;
   private nextDueMs = NEVER;
 
-  constructor(env: Pick<Environment, "trays">, backlog: Backlog) {
-    this.env = env;
-    this.backlog = backlog;
-  }
+  constructor(
+    private readonly env: Pick<Environment, "trays">,
+    private readonly backlog: Backlog,
+  ) {}
 
   work({ nowMs }: Tick): void {
     const inMs = this.backlog.promoteDue(this.env.trays.clock.wallMs(), nowMs);

@@ -18,8 +18,6 @@ const RESULT_END = resultName("");
 const ERROR_END = errorName("");
 
 export class FinishedIds {
-  private readonly trays: Trays;
-  private readonly onError: (error: unknown) => void;
   private hashes = new HashSet();
   /** The set that the present walk builds: ids that it does not meet (swept, retried) are forgotten. */
   private next: HashSet | undefined;
@@ -35,10 +33,10 @@ export class FinishedIds {
   /** True once everything that had settled at the start is known. */
   isComplete = false;
 
-  constructor(trays: Trays, onError: (error: unknown) => void) {
-    this.trays = trays;
-    this.onError = onError;
-  }
+  constructor(
+    private readonly trays: Trays,
+    private readonly onError: (error: unknown) => void,
+  ) {}
 
   /** True while a slice of a walk waits to be done. */
   get hasWork(): boolean {

@@ -11,12 +11,10 @@ import type { IdLooks } from "./dispatcher.ts";
 const OUTBOX_BYTES_MAX = 128 * 1024;
 
 export class ListedIds implements IdLooks {
-  private readonly trays: Trays;
   private readonly settled: SettledNames;
   private claims: ReadonlySet<string> = new Set();
 
-  constructor(trays: Trays) {
-    this.trays = trays;
+  constructor(private readonly trays: Trays) {
     this.settled = new SettledNames(trays, OUTBOX_BYTES_MAX);
   }
 

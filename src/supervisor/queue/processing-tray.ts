@@ -26,25 +26,14 @@ export type TrayEnvironment = Pick<Environment, "trays" | "settings" | "facts" |
 const HALF_WAY: ReadonlySet<ProcessingName["stage"]> = new Set(["again", "bad", "ok", "err"]);
 
 export class ProcessingTray {
-  private readonly env: TrayEnvironment;
-  private readonly backlog: Backlog;
-  private readonly dispatcher: Dispatcher;
-  private readonly workers: Pick<Workers, "ownPrefixes">;
-  /** Lists the tray now; undefined when it cannot be listed. */
-  private readonly list: () => string[] | undefined;
-
   constructor(
-    env: TrayEnvironment,
-    backlog: Backlog,
-    dispatcher: Dispatcher,
-    workers: Pick<Workers, "ownPrefixes">,
-    list: () => string[] | undefined,
+    private readonly env: TrayEnvironment,
+    private readonly backlog: Backlog,
+    private readonly dispatcher: Dispatcher,
+    private readonly workers: Pick<Workers, "ownPrefixes">,
+    /** Lists the tray now; undefined when it cannot be listed. */
+    private readonly list: () => string[] | undefined,
   ) {
-    this.env = env;
-    this.backlog = backlog;
-    this.dispatcher = dispatcher;
-    this.workers = workers;
-    this.list = list;
     env.facts.on("task:returned", (name, isLastRun) => {
       this.admit(name, formatName(name), isLastRun);
       env.wake();

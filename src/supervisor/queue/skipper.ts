@@ -60,11 +60,6 @@ function subjectOf({ claim: { name }, task }: Pick<Settlement, "claim" | "task">
 }
 
 export class Skipper implements Service {
-  private readonly env: SkipperEnvironment;
-  private readonly queue: Pick<Queue, "backlog" | "dispatcher">;
-  private readonly completions: Completions;
-  private readonly parts: Parts;
-  private readonly newOwner: () => string;
   private readonly ids: ListedIds;
   /** The tasks whose key another task holds, by folded id. */
   private readonly duplicates = new Map<string, Duplicate & { id: string }>();
@@ -84,17 +79,12 @@ export class Skipper implements Service {
 
   /** @param newOwner see `skippingSequence` */
   constructor(
-    env: SkipperEnvironment,
-    queue: Pick<Queue, "backlog" | "dispatcher">,
-    completions: Completions,
-    parts: Parts,
-    newOwner: () => string,
+    private readonly env: SkipperEnvironment,
+    private readonly queue: Pick<Queue, "backlog" | "dispatcher">,
+    private readonly completions: Completions,
+    private readonly parts: Parts,
+    private readonly newOwner: () => string,
   ) {
-    this.env = env;
-    this.queue = queue;
-    this.completions = completions;
-    this.parts = parts;
-    this.newOwner = newOwner;
     this.ids = new ListedIds(env.trays);
     env.facts.on("task:failed", (id) => {
       this.lookAt(id);

@@ -4,15 +4,11 @@ import type { Pool } from "../pool/pool.ts";
 import type { ProcessingTray } from "./processing-tray.ts";
 
 export class SlotSharing {
-  private readonly pool: Pool;
-  private readonly processing: ProcessingTray;
-  private readonly control: ControlFile;
-
-  constructor(pool: Pool, processing: ProcessingTray, control: ControlFile) {
-    this.pool = pool;
-    this.processing = processing;
-    this.control = control;
-  }
+  constructor(
+    private readonly pool: Pool,
+    private readonly processing: ProcessingTray,
+    private readonly control: ControlFile,
+  ) {}
 
   share(): void {
     const { pool, processing, control } = this;

@@ -30,25 +30,16 @@ type StartQueue = Pick<Queue, "backlog" | "scanner" | "finishedIds" | "dispatche
 const FIRST_SCAN_MS = 250;
 
 export class StartLimits {
-  private readonly env: Pick<Environment, "settings">;
-  private readonly queue: StartQueue;
-  private readonly limits: Limits;
-  private readonly launchesMax: number;
   /** Monotonic ms. */
   private startedMs = 0;
 
   /** @param launchesMax how many tasks may be started in total */
   constructor(
-    env: Pick<Environment, "settings">,
-    queue: StartQueue,
-    limits: Limits,
-    launchesMax = Number.POSITIVE_INFINITY,
-  ) {
-    this.env = env;
-    this.queue = queue;
-    this.limits = limits;
-    this.launchesMax = launchesMax;
-  }
+    private readonly env: Pick<Environment, "settings">,
+    private readonly queue: StartQueue,
+    private readonly limits: Limits,
+    private readonly launchesMax = Number.POSITIVE_INFINITY,
+  ) {}
 
   /** Starts the wait for the first scan. @param nowMs monotonic */
   start(nowMs: number): void {

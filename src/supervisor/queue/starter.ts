@@ -4,14 +4,12 @@ import type { Dispatcher } from "./dispatcher.ts";
 import type { StartLimits } from "./start-limits.ts";
 
 export class Starter implements Service {
-  private readonly limits: StartLimits;
-  private readonly dispatcher: Dispatcher;
   private hasMore = false;
 
-  constructor(limits: StartLimits, dispatcher: Dispatcher) {
-    this.limits = limits;
-    this.dispatcher = dispatcher;
-  }
+  constructor(
+    private readonly limits: StartLimits,
+    private readonly dispatcher: Dispatcher,
+  ) {}
 
   work({ nowMs }: Tick): void {
     const which = this.limits.whichMayStart(nowMs);

@@ -38,13 +38,13 @@ export interface WorkerEventsParts {
 }
 
 export class WorkerEvents {
-  private readonly env: Environment;
-  private readonly lifecycle: Lifecycle;
   private readonly p: WorkerEventsParts;
 
-  constructor(env: Environment, lifecycle: Lifecycle, parts: WorkerEventsParts) {
-    this.env = env;
-    this.lifecycle = lifecycle;
+  constructor(
+    private readonly env: Environment,
+    private readonly lifecycle: Lifecycle,
+    parts: WorkerEventsParts,
+  ) {
     this.p = parts;
     const { facts } = parts.pool;
     facts.on("worker:started", (worker) => this.onStarted(worker));

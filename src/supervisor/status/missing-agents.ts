@@ -7,17 +7,14 @@ import type { Parts } from "../environment/parts.ts";
 const LOOKED_AT_MAX = 100;
 
 export class MissingAgents {
-  private readonly backlog: Backlog;
-  private readonly parts: Parts;
-  private readonly alerts: Alerts;
   /** The lines reported already, of items that still wait. */
   private told = new Set<string>();
 
-  constructor(backlog: Backlog, parts: Parts, alerts: Alerts) {
-    this.backlog = backlog;
-    this.parts = parts;
-    this.alerts = alerts;
-  }
+  constructor(
+    private readonly backlog: Backlog,
+    private readonly parts: Parts,
+    private readonly alerts: Alerts,
+  ) {}
 
   tell(): void {
     const found = new Set<string>();

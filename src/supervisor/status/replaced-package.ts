@@ -12,13 +12,14 @@ const KEY = "package";
 
 export class ReplacedPackage {
   private readonly alerts: Environment["alerts"];
-  private readonly shortages: Pick<Shortages, "note" | "end">;
   private readonly mark = markOfPackage();
   private told: string | undefined;
 
-  constructor({ alerts }: Pick<Environment, "alerts">, shortages: Pick<Shortages, "note" | "end">) {
+  constructor(
+    { alerts }: Pick<Environment, "alerts">,
+    private readonly shortages: Pick<Shortages, "note" | "end">,
+  ) {
     this.alerts = alerts;
-    this.shortages = shortages;
   }
 
   /** Call it with each heartbeat: one look at a file. @throws a system error */

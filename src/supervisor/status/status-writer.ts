@@ -39,8 +39,6 @@ const HEARTBEAT_MS = 2000;
 const NEWS_MS = 200;
 
 export class StatusWriter implements Service {
-  private readonly env: Environment;
-  private readonly lifecycle: Lifecycle;
   private readonly p: StatusWriterParts;
   private readonly noAgent: MissingAgents;
   private readonly replaced: ReplacedPackage;
@@ -51,9 +49,11 @@ export class StatusWriter implements Service {
   private toldAtMs = Number.NEGATIVE_INFINITY;
   private told = "";
 
-  constructor(env: Environment, lifecycle: Lifecycle, parts: StatusWriterParts) {
-    this.env = env;
-    this.lifecycle = lifecycle;
+  constructor(
+    private readonly env: Environment,
+    private readonly lifecycle: Lifecycle,
+    parts: StatusWriterParts,
+  ) {
     this.p = parts;
     this.beatMs = beatMsOf(env.settings, HEARTBEAT_MS);
     this.noAgent = new MissingAgents(parts.queue.backlog, parts.parts, env.alerts);

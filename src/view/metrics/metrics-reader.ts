@@ -38,16 +38,15 @@ interface Counted {
 }
 
 export class MetricsReader {
-  private readonly tree: StateTree;
-  private readonly options: MetricsOptions;
   private readonly version = readVersion();
   private readonly snapshots: SnapshotReader;
   private readonly spent: SpentToday;
   private counted: Counted | undefined;
 
-  constructor(tree: StateTree, options: MetricsOptions) {
-    this.tree = tree;
-    this.options = options;
+  constructor(
+    private readonly tree: StateTree,
+    private readonly options: MetricsOptions,
+  ) {
     this.snapshots = new SnapshotReader(tree);
     this.spent = new SpentToday(tree, options.settings.prices, options.bytesMax);
   }

@@ -7,17 +7,15 @@ interface Half {
 }
 
 export class Looker {
-  private readonly half: Half;
-  private readonly onTrouble: (error: unknown) => void;
   private isLooking = false;
   private isToLookAgain = false;
   private isOver = false;
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(half: Half, onTrouble: (error: unknown) => void) {
-    this.half = half;
-    this.onTrouble = onTrouble;
-  }
+  constructor(
+    private readonly half: Half,
+    private readonly onTrouble: (error: unknown) => void,
+  ) {}
 
   /** Looks now, unless a look is under way. Never rejects. */
   async look(): Promise<void> {

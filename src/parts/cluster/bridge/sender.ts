@@ -24,17 +24,16 @@ export class Sender {
   /** It does not read the names of waiting tasks again before this time (monotonic ms). */
   restsUntilMs = Number.NEGATIVE_INFINITY;
   private readonly o: BridgeOptions;
-  private readonly turns: Turns;
   private readonly origin: Origin;
   private hasAdopted = false;
 
-  private readonly show: (held: readonly Held[]) => void;
-
   /** @param show called after each look with the tasks that wait for results */
-  constructor(options: BridgeOptions, turns: Turns, show: (held: readonly Held[]) => void) {
+  constructor(
+    options: BridgeOptions,
+    private readonly turns: Turns,
+    private readonly show: (held: readonly Held[]) => void,
+  ) {
     this.o = options;
-    this.turns = turns;
-    this.show = show;
     const { origin: tree, broker, ackWaitMs } = options;
     const nowMs = (): number => performance.now();
     const answerMs = Math.min(ANSWER_MS, ackWaitMs);

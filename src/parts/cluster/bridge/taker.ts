@@ -23,7 +23,6 @@ export class Taker {
   /** It does not look for settled tasks before this time (monotonic ms). */
   restsUntilMs = Number.NEGATIVE_INFINITY;
   private readonly o: BridgeOptions;
-  private readonly turns: Turns;
   private readonly machine: Machine;
   /** When each result was told, to which servers, and after which pause it is told again (ms). */
   private readonly told = new Map<string, { atMs: number; birth: string; againMs: number }>();
@@ -40,9 +39,11 @@ export class Taker {
   /** Why this machine could not write what it must write, for example on a full disk, and when it tries again (monotonic ms). */
   private hindered: { why: string; untilMs: number } | undefined;
 
-  constructor(options: BridgeOptions, turns: Turns) {
+  constructor(
+    options: BridgeOptions,
+    private readonly turns: Turns,
+  ) {
     this.o = options;
-    this.turns = turns;
     const { name, machine: tree, broker, ackWaitMs } = options;
     this.machine = new Machine({ name, tree, broker, nowMs: () => performance.now(), ackWaitMs });
   }

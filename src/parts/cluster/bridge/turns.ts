@@ -4,11 +4,8 @@ import type { Delivery } from "../protocol/ports.ts";
 
 export class Turns {
   private readonly turns = new Map<string, Promise<void>>();
-  private readonly tell: (message: string) => void;
 
-  constructor(tell: (message: string) => void) {
-    this.tell = tell;
-  }
+  constructor(private readonly tell: (message: string) => void) {}
 
   /** Never rejects. The caller calls again later what failed. */
   inTurn(id: string, act: () => Promise<void>): Promise<void> {

@@ -6,18 +6,15 @@ import type { JetStream, JetStreamManager, PullConsumer } from "./packages.ts";
 import { type Consumer, homeConsumer, MS_NS, machineConsumer, targetConsumer } from "./streams.ts";
 
 export class Consumers {
-  private readonly o: BrokerOptions;
-  private readonly js: JetStream;
-  private readonly jsm: JetStreamManager;
   /** See `birthOf`. Undefined while it is not known. */
   private born: Promise<string> | undefined;
   private making: Promise<void> | undefined;
 
-  constructor(o: BrokerOptions, js: JetStream, jsm: JetStreamManager) {
-    this.o = o;
-    this.js = js;
-    this.jsm = jsm;
-  }
+  constructor(
+    private readonly o: BrokerOptions,
+    private readonly js: JetStream,
+    private readonly jsm: JetStreamManager,
+  ) {}
 
   /** A text that identifies these servers. If it changes, they have lost everything. */
   birth(): Promise<string> {

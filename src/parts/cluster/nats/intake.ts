@@ -26,8 +26,6 @@ export interface Received {
 }
 
 export class Intake {
-  private readonly consumers: Pick<Consumers, "birth" | "get" | "forgetBirth">;
-  private readonly onTrouble: (error: unknown) => void;
   /** Wakes loops of `consume` that wait for room. */
   private readonly waiting = new Set<() => void>();
   /** Requests for messages that are under way. */
@@ -35,10 +33,10 @@ export class Intake {
   private isClosing = false;
 
   /** @param onTrouble called for each failed request for messages. The request is repeated */
-  constructor(consumers: Intake["consumers"], onTrouble: (error: unknown) => void) {
-    this.consumers = consumers;
-    this.onTrouble = onTrouble;
-  }
+  constructor(
+    private readonly consumers: Pick<Consumers, "birth" | "get" | "forgetBirth">,
+    private readonly onTrouble: (error: unknown) => void,
+  ) {}
 
   close(): void {
     this.isClosing = true;

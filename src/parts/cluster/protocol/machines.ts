@@ -13,12 +13,9 @@ export interface KnownMachine extends MachineReport {
 
 export class Machines {
   private readonly known = new Map<string, KnownMachine>();
-  private readonly goneMs: number;
 
   /** @param goneMs a machine that was silent for this long counts as gone */
-  constructor(goneMs: number) {
-    this.goneMs = goneMs;
-  }
+  constructor(private readonly goneMs: number) {}
 
   take(report: MachineReport, nowMs: number): void {
     const before = this.known.get(report.machine);

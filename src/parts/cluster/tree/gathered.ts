@@ -1,12 +1,9 @@
 /** Carries out all requests of one turn of the event loop together, so that one listing, one write and one sync serve all. */
 
 export class Gathered<Item, Answer> {
-  private readonly act: (items: readonly Item[]) => Promise<Answer>;
   private next: { items: Item[]; answer: Promise<Answer> } | undefined;
 
-  constructor(act: (items: readonly Item[]) => Promise<Answer>) {
-    this.act = act;
-  }
+  constructor(private readonly act: (items: readonly Item[]) => Promise<Answer>) {}
 
   /** @returns the answer to all requests of this turn */
   add(item: Item): Promise<Answer> {

@@ -12,12 +12,9 @@ import { LOG_BYTES_MAX, type LogAsk, type LogPart } from "../protocol/messages.t
 const KNOWN_MS = 500;
 
 export class LocalLogs {
-  private readonly tree: StateTree;
   private known: { id: string; atMs: number; found: ReturnType<typeof findLog> } | undefined;
 
-  constructor(tree: StateTree) {
-    this.tree = tree;
-  }
+  constructor(private readonly tree: StateTree) {}
 
   /** A missing file gives an empty part. @throws a system error when a file cannot be read */
   async part({ request, dispatch, file, from }: LogAsk): Promise<LogPart> {

@@ -23,13 +23,11 @@ export interface CostlyRun {
 }
 
 export class OriginCosts {
-  private readonly tree: StateTree;
   private readonly running: RunningCosts;
   /** Runs that this process has booked and still shows, by lease. */
   private readonly booked = new Set<string>();
 
-  constructor(tree: StateTree) {
-    this.tree = tree;
+  constructor(private readonly tree: StateTree) {
     this.running = new RunningCosts(tree.dir);
   }
 

@@ -22,17 +22,14 @@ export interface Room {
 }
 
 export class PoolRoom {
-  private readonly tree: StateTree;
-  private readonly trays: Trays;
-  private readonly isOfOthers: (id: string) => boolean;
   private room: Room = { slots: 0 };
   private readMs = Number.NEGATIVE_INFINITY;
 
-  constructor(tree: StateTree, trays: Trays, isOfOthers: (id: string) => boolean) {
-    this.tree = tree;
-    this.trays = trays;
-    this.isOfOthers = isOfOthers;
-  }
+  constructor(
+    private readonly tree: StateTree,
+    private readonly trays: Trays,
+    private readonly isOfOthers: (id: string) => boolean,
+  ) {}
 
   /** The slots that no task of this tree has. */
   now(): Room {

@@ -13,13 +13,10 @@ interface Listing {
 }
 
 export class RecentListings {
-  private readonly trays: Pick<Trays, "storage" | "processing" | "clock">;
   private last: Listing | undefined;
   private before: Listing | undefined;
 
-  constructor(trays: Pick<Trays, "storage" | "processing" | "clock">) {
-    this.trays = trays;
-  }
+  constructor(private readonly trays: Pick<Trays, "storage" | "processing" | "clock">) {}
 
   /** The names of this id. @throws a system error when the tray cannot be listed */
   of(id: string): readonly string[] {

@@ -13,16 +13,16 @@ export class WokenAgents {
   readonly names = new Map<string, string>();
   /** The first task of each spawned agent, by its name. */
   readonly firstTasks = new Map<string, string>();
-  private readonly folder: MailFolder;
-  private readonly home: string;
   /** Coding agents of the settings, by names in lower case. */
   private readonly configured: ReadonlyMap<string, AgentSettings>;
   private stamp: number | undefined;
 
   /** @param home the state tree */
-  constructor(folder: MailFolder, home: string, agents: readonly AgentSettings[]) {
-    this.folder = folder;
-    this.home = home;
+  constructor(
+    private readonly folder: MailFolder,
+    private readonly home: string,
+    agents: readonly AgentSettings[],
+  ) {
     this.configured = new Map(
       agents
         .filter(({ kind }) => CODING_AGENTS.some((coding) => coding === kind))

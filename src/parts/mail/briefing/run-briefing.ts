@@ -58,18 +58,14 @@ async function newsOf(
 }
 
 class RunBriefing implements Briefing {
-  private readonly folder: MailFolder;
-  private readonly name: string;
-  private readonly stateDir: string;
-  private readonly told: News | undefined;
   private writing: Promise<unknown> = Promise.resolve();
 
-  constructor(folder: MailFolder, name: string, stateDir: string, told: News | undefined) {
-    this.folder = folder;
-    this.name = name;
-    this.stateDir = stateDir;
-    this.told = told;
-  }
+  constructor(
+    private readonly folder: MailFolder,
+    private readonly name: string,
+    private readonly stateDir: string,
+    private readonly told: News | undefined,
+  ) {}
 
   standing(): string {
     const { folder, name } = this;

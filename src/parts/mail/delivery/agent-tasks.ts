@@ -14,16 +14,14 @@ import { agentOfTask } from "../agents/name-of-run.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 
 export class AgentTasks {
-  private readonly env: Pick<Environment, "settings" | "trays">;
-  private readonly folder: MailFolder;
   private listed: readonly Place[] | undefined;
   /** Agents of claimed tasks, by the beginning of the name in `processing/`. */
   private agentOf = new Map<string, string>();
 
-  constructor(env: Pick<Environment, "settings" | "trays">, folder: MailFolder) {
-    this.env = env;
-    this.folder = folder;
-  }
+  constructor(
+    private readonly env: Pick<Environment, "settings" | "trays">,
+    private readonly folder: MailFolder,
+  ) {}
 
   /** Must be called before each look. */
   lookAgain(): void {

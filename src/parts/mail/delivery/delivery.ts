@@ -36,10 +36,6 @@ import { wakeTask } from "./wake-task.ts";
 export class Delivery {
   /** True while an agent is about to be woken, or reads its mail. */
   hasWork = false;
-  private readonly env: Environment;
-  private readonly folder: MailFolder;
-  private readonly pending: PendingMail;
-  private readonly agents: WokenAgents;
   private readonly tasks: AgentTasks;
   private readonly orders: Apart;
   private readonly told = new Set<string>();
@@ -47,11 +43,12 @@ export class Delivery {
   private readonly submitted = new Set<string>();
   private readonly offers = new Map<string, MailOffer | undefined>();
 
-  constructor(env: Environment, folder: MailFolder, pending: PendingMail, agents: WokenAgents) {
-    this.env = env;
-    this.folder = folder;
-    this.pending = pending;
-    this.agents = agents;
+  constructor(
+    private readonly env: Environment,
+    private readonly folder: MailFolder,
+    private readonly pending: PendingMail,
+    private readonly agents: WokenAgents,
+  ) {
     this.orders = ordersApart(env, "the mail of");
     this.tasks = new AgentTasks(env, folder);
   }

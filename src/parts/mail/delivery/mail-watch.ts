@@ -81,7 +81,6 @@ interface WatchParts {
 }
 
 export class MailWatch {
-  private readonly env: Environment;
   private readonly p: WatchParts;
   /** A step that fails holds up no other one. */
   private readonly steps: Apart;
@@ -91,8 +90,10 @@ export class MailWatch {
   private indexAtMs = 0;
   private archiveAtMs = 0;
 
-  constructor(env: Environment, parts: WatchParts) {
-    this.env = env;
+  constructor(
+    private readonly env: Environment,
+    parts: WatchParts,
+  ) {
     this.p = parts;
     this.steps = ordersApart(env, "mail:");
   }

@@ -26,15 +26,12 @@ export interface Waiting {
 export class PendingMail {
   /** Messages that wait for a person. The reader of this list empties it. */
   readonly held: Numbered[] = [];
-  private readonly folder: MailFolder;
   /** Names by addresses. */
   private names: ReadonlyMap<string, string> = new Map();
   private reader: MessageReader | undefined;
   private readonly waiting = new Map<string, Waiting>();
 
-  constructor(folder: MailFolder) {
-    this.folder = folder;
-  }
+  constructor(private readonly folder: MailFolder) {}
 
   /**
    * Reads the messages that came since the last call.

@@ -36,22 +36,19 @@ type Busy = Pick<AgentRecord, "pid" | "task_id">;
 export class Exits {
   /** True while a noted task goes on, or its end must still be reported. */
   hasWork = true;
-  private readonly env: Environment;
-  private readonly store: MailStore;
-  private readonly folder: MailFolder;
-  /** Notes by the folded id of the task. */
-  private readonly notes: Map<string, RunNote>;
   private readonly apart: Apart;
   /** The agents that were busy at the last look. */
   private busyBefore = "";
 
   /** @param notes the tasks that this process has noted. Only this process writes and removes their files */
-  constructor(env: Environment, store: MailStore, folder: MailFolder, notes: Map<string, RunNote>) {
-    this.env = env;
+  constructor(
+    private readonly env: Environment,
+    private readonly store: MailStore,
+    private readonly folder: MailFolder,
+    /** Notes by the folded id of the task. */
+    private readonly notes: Map<string, RunNote>,
+  ) {
     this.apart = ordersApart(env, "the exit of");
-    this.store = store;
-    this.folder = folder;
-    this.notes = notes;
     for (const note of listNotes(env.tree.dir)) notes.set(foldId(note.task), note);
   }
 

@@ -21,18 +21,16 @@ const SLICE_MS = 2;
 export class MessageReader {
   /** Lines that are no message. */
   badCount = 0;
-  private readonly folder: MailFolder;
   private place: Place | undefined;
-  private readonly after: number;
   /** The segments in the last listing. */
   private segments: readonly Segment[] = [];
   private readonly buffer = newBuffer();
 
   /** @param after reads messages whose number is above this */
-  constructor(folder: MailFolder, after = 0) {
-    this.folder = folder;
-    this.after = after;
-  }
+  constructor(
+    private readonly folder: MailFolder,
+    private readonly after = 0,
+  ) {}
 
   /** A reader that reads only messages that come from now on. */
   static atEnd(folder: MailFolder): MessageReader {

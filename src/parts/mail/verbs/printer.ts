@@ -9,14 +9,12 @@ import { documentOf, linesOf } from "./open-mail.ts";
 const PRINTED_CHARS = 32 * 1024;
 
 export class Printer {
-  private readonly ctx: Pick<Context, "out" | "json">;
-  private readonly folder: MailFolder;
   private text = "";
 
-  constructor(ctx: Pick<Context, "out" | "json">, folder: MailFolder) {
-    this.ctx = ctx;
-    this.folder = folder;
-  }
+  constructor(
+    private readonly ctx: Pick<Context, "out" | "json">,
+    private readonly folder: MailFolder,
+  ) {}
 
   /** Collects the message and prints it with the next ones, once there are enough or at `flush`. @returns a promise if it printed */
   add(message: Numbered): Promise<void> | undefined {

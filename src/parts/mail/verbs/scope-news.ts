@@ -26,15 +26,13 @@ interface Known {
 }
 
 export class ScopeNews {
-  private readonly folder: MailFolder;
   private readonly reader: MessageReader;
   private known: Map<string, Known>;
   /** Unix seconds. */
   private readonly startedAt = Math.floor(Date.now() / 1000);
 
   /** Events before this call are no news. */
-  constructor(folder: MailFolder) {
-    this.folder = folder;
+  constructor(private readonly folder: MailFolder) {
     this.reader = MessageReader.atEnd(folder);
     this.known = this.readAll();
   }

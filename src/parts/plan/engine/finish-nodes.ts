@@ -36,14 +36,15 @@ interface SettledNode {
 
 export class NodeFinisher {
   private readonly p: EngineParts;
-  private readonly launcher: NodeLauncher;
   /** Nodes whose task was reported as settled, by folded id. */
   private readonly settled = new Map<string, SettledNode>();
   private readonly applying = new Set<string>();
 
-  constructor(parts: EngineParts, launcher: NodeLauncher) {
+  constructor(
+    parts: EngineParts,
+    private readonly launcher: NodeLauncher,
+  ) {
     this.p = parts;
-    this.launcher = launcher;
   }
 
   /** When the next settled node is due (monotonic ms). */

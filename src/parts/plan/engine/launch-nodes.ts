@@ -34,8 +34,6 @@ const TAKEN_AGAIN_MS = 5000;
 
 export class NodeLauncher {
   private readonly p: EngineParts;
-  /** Called for an open node that an earlier supervisor launched. */
-  private readonly takeUp: (id: string) => void;
   private readonly chooser = new Planner();
   /** The nodes of the plan `readyOf` that may run, best first. */
   private ready: readonly RoadmapNode[] = [];
@@ -54,9 +52,12 @@ export class NodeLauncher {
   private readonly unwritable = new Set<string>();
   private submitAtMs = 0;
 
-  constructor(parts: EngineParts, takeUp: (id: string) => void) {
+  constructor(
+    parts: EngineParts,
+    /** Called for an open node that an earlier supervisor launched. */
+    private readonly takeUp: (id: string) => void,
+  ) {
     this.p = parts;
-    this.takeUp = takeUp;
   }
 
   /** After this call only nodes that are ready now may be launched. */

@@ -35,17 +35,15 @@ const ADDED_STALE_MS = 5000;
 const NAMED_MAX = 5;
 
 export class OwnChanges {
-  private readonly monotonicMs: () => number;
-  private readonly hooks: OwnChangesHooks;
   private readonly history = new StatusHistory();
   /** If the previous supervisor was killed: how the last run of each node ended, by folded id. */
   private readonly endsBeforeKill = new Map<string, NodeStatus>();
   private readonly added = new Map<string, { node: NewNode; atMs: number }>();
 
-  constructor(monotonicMs: () => number, hooks: OwnChangesHooks) {
-    this.monotonicMs = monotonicMs;
-    this.hooks = hooks;
-  }
+  constructor(
+    private readonly monotonicMs: () => number,
+    private readonly hooks: OwnChangesHooks,
+  ) {}
 
   /** Remembers runs of earlier supervisors. Must be called before any other change is noted. */
   noteEarlier({ runs, wasKilled }: EarlierRuns): void {

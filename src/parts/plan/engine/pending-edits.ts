@@ -16,7 +16,6 @@ export interface EditGroup {
 }
 
 export class PendingEdits {
-  private readonly path: string;
   private groups: EditGroup[];
   /** Folded ids. See `noteCarried`. */
   private carriedIds: Set<string>;
@@ -24,8 +23,7 @@ export class PendingEdits {
   isSaved = true;
   private isOnDisk: boolean;
 
-  constructor(path: string) {
-    this.path = path;
+  constructor(private readonly path: string) {
     const saved = readDocument<{ groups?: unknown; carried?: unknown }>(path);
     const { groups, carried } = saved ?? {};
     this.groups = Array.isArray(groups) ? groups.filter(isGroup) : [];

@@ -24,8 +24,6 @@ const NAMED_MAX = 5;
 
 export class PlanStatus implements StatusSource, DependencySource {
   private readonly p: Pick<EngineParts, "store" | "questions">;
-  private readonly launcher: NodeLauncher;
-  private readonly isMoving: () => boolean;
   private versionOf: RoadmapDocument | undefined;
   private unlandedThen: NodeLauncher["unlanded"] | undefined;
   private versionNumber = 0;
@@ -33,12 +31,10 @@ export class PlanStatus implements StatusSource, DependencySource {
   /** @param isMoving true while nodes are in flight, or their results are being written */
   constructor(
     parts: Pick<EngineParts, "store" | "questions">,
-    launcher: NodeLauncher,
-    isMoving: () => boolean,
+    private readonly launcher: NodeLauncher,
+    private readonly isMoving: () => boolean,
   ) {
     this.p = parts;
-    this.launcher = launcher;
-    this.isMoving = isMoving;
   }
 
   /** Changes whenever the plan, a status or the landing of a node's work changes. */

@@ -8,16 +8,14 @@ import { answer, answersOf, askedAtMs, QUESTION_KEY, questionOf } from "../answe
 import type { Answer } from "../rules/node-task.ts";
 
 export class Questions {
-  private readonly kv: KvStore;
-  private readonly clock: Clock;
   /** The wall time (ms) at which a node gets its default answer, by node id; null if it waits for a person. */
   private readonly dueMs = new Map<string, number | null>();
   private readonly answering = new Set<string>();
 
-  constructor(kv: KvStore, clock: Clock) {
-    this.kv = kv;
-    this.clock = clock;
-  }
+  constructor(
+    private readonly kv: KvStore,
+    private readonly clock: Clock,
+  ) {}
 
   async ask(id: string, checkpoint: Checkpoint, source: KvSource): Promise<void> {
     await this.kv.put(id, QUESTION_KEY, checkpoint, source);

@@ -20,14 +20,14 @@ function hasBegun(name: ProcessingName | undefined): boolean {
 
 export class Reconciler {
   private readonly p: EngineParts;
-  private readonly launcher: NodeLauncher;
-  private readonly finisher: NodeFinisher;
   private readonly absentOnce = new Set<string>();
 
-  constructor(parts: EngineParts, launcher: NodeLauncher, finisher: NodeFinisher) {
+  constructor(
+    parts: EngineParts,
+    private readonly launcher: NodeLauncher,
+    private readonly finisher: NodeFinisher,
+  ) {
     this.p = parts;
-    this.launcher = launcher;
-    this.finisher = finisher;
   }
 
   /** Takes over nodes that are in progress in the plan but not known here. `compare` finds out their real state. */

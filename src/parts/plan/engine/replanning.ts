@@ -10,13 +10,10 @@ import type { PartHost } from "../../../supervisor/part.ts";
 import type { PlanEngine } from "./engine.ts";
 
 export class Replanning implements StartLimit {
-  private readonly host: Pick<PartHost, "env" | "control">;
-  private readonly engine: PlanEngine;
-
-  constructor(host: Pick<PartHost, "env" | "control">, engine: PlanEngine) {
-    this.host = host;
-    this.engine = engine;
-  }
+  constructor(
+    private readonly host: Pick<PartHost, "env" | "control">,
+    private readonly engine: PlanEngine,
+  ) {}
 
   choice(): Choice | undefined {
     return this.isOn() ? { kind: "planners", ids: this.engine.unbegun() } : undefined;

@@ -36,11 +36,7 @@ const WRITE_AGAIN_MS = 250;
 const WAIT_MS = 5;
 
 export class PlanStore {
-  private readonly file: RoadmapFile;
-  private readonly loader: RoadmapLoader;
   private readonly pending: PendingEdits;
-  private readonly monotonicMs: () => number;
-  private readonly hooks: PlanStoreHooks;
   private readonly own: OwnChanges;
   /** The text that was read or written last. */
   private base: RoadmapText | undefined;
@@ -65,17 +61,13 @@ export class PlanStore {
   writeAgainMs = Number.NEGATIVE_INFINITY;
 
   constructor(
-    file: RoadmapFile,
-    loader: RoadmapLoader,
+    private readonly file: RoadmapFile,
+    private readonly loader: RoadmapLoader,
     pendingPath: string,
-    monotonicMs: () => number,
-    hooks: PlanStoreHooks,
+    private readonly monotonicMs: () => number,
+    private readonly hooks: PlanStoreHooks,
   ) {
-    this.file = file;
-    this.loader = loader;
     this.pending = new PendingEdits(pendingPath);
-    this.monotonicMs = monotonicMs;
-    this.hooks = hooks;
     this.own = new OwnChanges(monotonicMs, hooks);
   }
 

@@ -9,15 +9,13 @@ import type { PartHost } from "../../../supervisor/part.ts";
 import type { PlanEngine } from "./engine.ts";
 
 export class NodeWithdrawals {
-  private readonly host: Pick<PartHost, "env" | "queue">;
-  private readonly engine: PlanEngine;
   private readonly newOwner = cancellingSequence();
   private readonly underWay = new Set<string>();
 
-  constructor(host: Pick<PartHost, "env" | "queue">, engine: PlanEngine) {
-    this.host = host;
-    this.engine = engine;
-  }
+  constructor(
+    private readonly host: Pick<PartHost, "env" | "queue">,
+    private readonly engine: PlanEngine,
+  ) {}
 
   /** Removes the tasks that the plan does not want. Each `survey` of the engine finds the remaining ones again. */
   work(): void {

@@ -50,8 +50,6 @@ export function stagedPath(
 }
 
 export class ReplacedFiles {
-  private readonly path: string;
-  private readonly isPower: boolean;
   private olds: Old[] = [];
   /** Conflicts that are not reported yet. */
   private conflicts: string[] = [];
@@ -59,10 +57,10 @@ export class ReplacedFiles {
   ownHash = "";
 
   /** @param path the path of the plan */
-  constructor(path: string, isPower: boolean) {
-    this.path = path;
-    this.isPower = isPower;
-  }
+  constructor(
+    private readonly path: string,
+    private readonly isPower: boolean,
+  ) {}
 
   add(old: Old): void {
     this.olds.push(old);

@@ -58,7 +58,6 @@ export type Replaced =
   | { kind: "gone" };
 
 export class RoadmapFile {
-  readonly path: string;
   private readonly isPower: boolean;
   private readonly nextOwner = ownerSequence(thisProcess());
   private readonly replaced: ReplacedFiles;
@@ -68,8 +67,10 @@ export class RoadmapFile {
   private lastBytes = 0;
 
   /** @param path may be a symbolic link: then the file it leads to is read and replaced */
-  constructor(path: string, { durability }: { durability: "power" | "process" }) {
-    this.path = path;
+  constructor(
+    readonly path: string,
+    { durability }: { durability: "power" | "process" },
+  ) {
     this.isPower = durability === "power";
     this.replaced = new ReplacedFiles(path, this.isPower);
   }

@@ -104,16 +104,15 @@ export function parseRoadmap(text: string): RoadmapDocument {
 
 /** Thrown when aliases expand to too many values. */
 class Boundless extends Error {
-  /** Offset of the alias (UTF-16 units). */
-  readonly at: number;
-  constructor(at: number) {
+  constructor(
+    /** Offset of the alias (UTF-16 units). */
+    readonly at: number,
+  ) {
     super();
-    this.at = at;
   }
 }
 
 class Parser implements ItemSource {
-  private readonly text: string;
   private readonly lines = new LineCounter();
   private readonly doc: Document.Parsed;
   private readonly targets = new Map<Alias, Node>();
@@ -129,8 +128,7 @@ class Parser implements ItemSource {
   private readonly holes = new Map<number, Span[]>();
   private nodesList: NodesList = { kind: "missing", indent: 0 };
 
-  constructor(text: string) {
-    this.text = text;
+  constructor(private readonly text: string) {
     this.doc = parseYaml(text, { lineCounter: this.lines, merge: true });
   }
 

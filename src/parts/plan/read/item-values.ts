@@ -29,14 +29,13 @@ export interface Entry {
 export class ItemValues {
   /** The item's id, for messages. */
   id = "";
-  readonly map: YAMLMap;
-  readonly source: ItemSource;
   readonly own = new Map<string, Entry>();
   private readonly merged = new Map<string, Entry>();
 
-  constructor(map: YAMLMap, source: ItemSource) {
-    this.map = map;
-    this.source = source;
+  constructor(
+    readonly map: YAMLMap,
+    readonly source: ItemSource,
+  ) {
     this.collect(map, this.own, 0);
   }
 

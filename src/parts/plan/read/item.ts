@@ -69,11 +69,13 @@ export function decodeItem(
 
 class ItemReader {
   private readonly values: ItemValues;
-  private readonly context: ItemContext;
 
-  constructor(map: YAMLMap, source: ItemSource, context: ItemContext) {
+  constructor(
+    map: YAMLMap,
+    source: ItemSource,
+    private readonly context: ItemContext,
+  ) {
     this.values = new ItemValues(map, source);
-    this.context = context;
   }
 
   read(): DecodedItem | undefined {

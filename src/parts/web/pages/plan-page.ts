@@ -38,15 +38,13 @@ const LOOKS: Readonly<Record<NodeStatus, { look: string; sign: string }>> = {
 };
 
 export class PlanPage {
-  private readonly tree: StateTree;
-  private readonly verbs: VerbReader;
   /** The last layout. It changes only when the nodes or their dependencies change. */
   private kept: { key: string; layout: Layout; paths: string[] } | undefined;
 
-  constructor(tree: StateTree, verbs: VerbReader) {
-    this.tree = tree;
-    this.verbs = verbs;
-  }
+  constructor(
+    private readonly tree: StateTree,
+    private readonly verbs: VerbReader,
+  ) {}
 
   /** @param query its `node` is the open node */
   async make(query: URLSearchParams): Promise<Page> {
