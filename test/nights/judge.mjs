@@ -41,6 +41,7 @@ function judgeItems(night, wrong) {
   const reclaims = stage.events().filter(({ event }) => event === "reclaimed");
   night.landed = 0;
   night.waiting = [];
+  const waitsS = [];
   for (const { id, kind } of items) {
     const times =
       kind === "shared"
@@ -54,8 +55,10 @@ function judgeItems(night, wrong) {
     if (says !== (times === 1))
       wrong.push(`${who}: its record says ${says ? "" : "not "}landed, and git says ${times}`);
     if (times === 1 && CANNOT_LAND.has(kind)) wrong.push(`${who} landed, and cannot be done`);
-    if (times === 1) night.landed++;
-    else
+    if (times === 1) {
+      night.landed++;
+      waitsS.push(end.completed_at - record.completed_at);
+    } else
       night.waiting.push(
         `${who}: ${night.isAsked(id) ? "a question" : firstLine(end?.error ?? "no record")} (${record?.attempts} attempts)`,
       );
@@ -65,6 +68,8 @@ function judgeItems(night, wrong) {
     if (OF_SERVICE.has(kind) && record?.attempts > 1 + again + night.kills + night.timesFull)
       wrong.push(`${who}: ${record.attempts} attempts`);
   }
+  waitsS.sort((a, b) => a - b);
+  night.toLandedS = { median: waitsS[waitsS.length >> 1], max: waitsS.at(-1) };
   night.can = items.filter(({ kind }) => !CANNOT_LAND.has(kind)).length;
   if (night.landed < SHARE * night.can)
     wrong.push(`${night.landed} of ${night.can} items that can land have landed`);

@@ -4,9 +4,11 @@
  * disk, conflicts, red checks and a person who answers and commits to the target. Stand-ins play the programs, or the real claude and
  * codex do. The oracle (judge.mjs) reads git and the records, not the report.
  *
- *   npm run test:nights -- [--nights N] [--seed S] [--items N] [--kills N] [--real [--newest]] [--book FILE] [--keep] [--json]
+ *   npm run test:nights -- [--nights N] [--seed S] [--items N] [--kills N] [--real [--newest]] [--book FILE] [--launcher FILE] [--keep] [--json]
+ *   node test/nights/table.mjs FILE...
  *
  * `--book FILE` keeps each result, by the state of the sources, and leaves out nights that stand there: a run that was broken off goes on.
+ * table.mjs makes the table of docs/nights.md of it. `--launcher FILE` plays with another build, `bin/mailchute.js` of another commit.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -29,6 +31,7 @@ const { values: flags } = parseArgs({
     real: { type: "boolean", default: false },
     newest: { type: "boolean", default: false },
     book: { type: "string" },
+    launcher: { type: "string" },
     keep: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
   },
@@ -68,7 +71,8 @@ class NightStage extends Stage {
   }
 
   command(...args) {
-    const command = super.command(...args);
+    const [node, launcher, ...rest] = super.command(...args);
+    const command = [node, flags.launcher ?? launcher, ...rest];
     if (this.boots === 0) return command;
     const mount = 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"';
     return ["unshare", "-m", "sh", "-c", mount, join(this.root, "boot-id"), ...command];
@@ -327,7 +331,7 @@ async function playNight(seed) {
   }
   if (keptIn !== undefined || wrong.length === 0)
     fs.rmSync(night.root, { recursive: true, force: true, maxRetries: 5 });
-  const { kills, can, landed, tips, commits, cost, waiting, timesFull } = night;
+  const { kills, can, landed, tips, commits, cost, waiting, timesFull, toLandedS } = night;
   return {
     seed,
     programs: flags.newest ? "newest" : flags.real ? "real" : "stand-ins",
@@ -336,6 +340,7 @@ async function playNight(seed) {
     landed,
     tips,
     commits,
+    to_landed_s: toLandedS,
     kills,
     reboots: night.stage.boots,
     full_disks: timesFull,

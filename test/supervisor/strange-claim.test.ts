@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { newPool, QUICK_CONFIG } from "../support/pool.ts";
 
-const CONFIG = `${QUICK_CONFIG}heartbeat_ms: 500\nlease_ttl_ms: 3000\n`;
+const CONFIG = `${QUICK_CONFIG}heartbeat_ms: 500\nlease_ttl_ms: 7000\n`;
 const LEASE = `left@abcdefgh261128.1~w-${"0".repeat(12)}-zzzzz-1-1.json`;
 
 async function waitsOf(mode: string): Promise<string[]> {
@@ -15,7 +15,7 @@ async function waitsOf(mode: string): Promise<string[]> {
   ] as const)
     fs.writeFileSync(join(pool.processing, file), JSON.stringify({ id, exec: ["true"] }));
   // The run waits for this one, too, and says nothing of it.
-  pool.drop("own", { exec: ["sleep", "2.5"] });
+  pool.drop("own", { exec: ["sleep", "0.5"] });
   const { code, stderr } = await pool.run(["run", mode]);
   expect(code, stderr).toBe(0);
   const said = stderr.split("\n").filter((line) => line.includes("this run waits for"));
