@@ -60,6 +60,8 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
     out.line(commandHelp(verb, spec));
     return EXIT.ok;
   }
+  // Before the options: of an unknown second word these are unknown, too, and would hide what is wrong.
+  if (own[0]?.startsWith("-") === false) checkSecondWord(verb, spec, own[0]);
   const parsed = parseArguments(verb, args, { ...spec.options, ...SHARED_OPTIONS });
   const subcommand = takeSubcommand(verb, spec, parsed.positionals);
   checkPositionals(verb, subcommand, spec, parsed.positionals, parsed.rest);
@@ -147,22 +149,38 @@ async function splitVerb(argv: string[]): Promise<{ verb: string | undefined; ar
     : { verb: String(first), args: rest };
 }
 
+/** Second words that other tools use for the first one of each line. */
+const SAME_WORDS: readonly (readonly string[])[] = [
+  ["ls", "list"],
+  ["add", "create", "new"],
+  ["remove", "rm", "delete"],
+];
+
 function takeSubcommand(verb: string, spec: CommandSpec, positionals: string[]): string {
   if (spec.subcommands === undefined) return "";
-  const names = Object.keys(spec.subcommands);
   const word = positionals.shift();
-  if (word === undefined)
-    throw new ErrUsage(
-      `${verb} needs a second word: ${names.join(", ")}`,
-      `see \`mailchute ${verb} --help\``,
-    );
-  if (Object.hasOwn(spec.subcommands, word)) return word;
-  const near = suggest(word, names);
+  if (word !== undefined) {
+    checkSecondWord(verb, spec, word);
+    return word;
+  }
+  if (Object.hasOwn(spec.subcommands, "ls") && spec.args?.min === 0) return "ls";
+  throw new ErrUsage(
+    `${verb} needs a second word: ${Object.keys(spec.subcommands).join(", ")}`,
+    `see \`mailchute ${verb} --help\``,
+  );
+}
+
+function checkSecondWord(verb: string, spec: CommandSpec, word: string): void {
+  if (spec.subcommands === undefined || Object.hasOwn(spec.subcommands, word)) return;
+  const names = Object.keys(spec.subcommands);
+  const meant = SAME_WORDS.find((words) => words.includes(word))?.[0] ?? word;
+  const near = names.includes(meant) ? meant : suggest(word, names);
   throw new ErrUsage(
     `there is no command ${JSON.stringify(`${verb} ${word}`)}`,
-    near === undefined
-      ? `it is one of: ${names.join(", ")}`
-      : `did you mean "mailchute ${verb} ${near}"?`,
+    spec.otherWays?.[meant] ??
+      (near === undefined
+        ? `it is one of: ${names.join(", ")}`
+        : `did you mean "mailchute ${verb} ${near}"?`),
   );
 }
 
@@ -188,7 +206,7 @@ function checkPositionals(
     `${name} does not know what to do with ${extra}`,
     spec.takesRest === true
       ? `put a program and its arguments after --: mailchute ${verb} -- ${positionals.join(" ")}`
-      : usage,
+      : (spec.otherWays?.[positionals[max] ?? ""] ?? usage),
   );
 }
 

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { loadCommand, REGISTRY } from "../../src/cli/shell/registry.ts";
 import { newPool } from "../support/pool.ts";
 import { newCli, put } from "./run-cli.ts";
 
@@ -94,6 +95,37 @@ test("the second word of a two-word command is checked", async () => {
   const result = await newCli()(["completion", "bsh"]);
   expect(result.code).toBe(2);
   expect(result.stderr).toContain('did you mean "mailchute completion bash"?');
+});
+
+test("every command that has `ls` lists without it, too", async () => {
+  const cli = newCli();
+  await cli(["init", "state"]);
+  const verbs: string[] = [];
+  for (const verb of Object.keys(REGISTRY)) {
+    const { subcommands = {}, args } = await loadCommand(verb);
+    if (Object.hasOwn(subcommands, "ls") && args?.min === 0) verbs.push(verb);
+  }
+  expect(verbs).toEqual(expect.arrayContaining(["schedule", "trees", "group"]));
+  await Promise.all(
+    verbs.map(async (verb) => {
+      const [alone, listed] = await Promise.all([cli([verb]), cli([verb, "ls"])]);
+      expect(alone, verb).toEqual(listed);
+    }),
+  );
+});
+
+test.each([
+  ["schedule add tick --every 5s -- date", "write state/schedules/NAME.yaml"],
+  ["schedule create tick", "write state/schedules/NAME.yaml"],
+  ["schedule rm tick", "remove its file"],
+  ["trees list", 'did you mean "mailchute trees ls"?'],
+  ["trees delete shop", 'did you mean "mailchute trees remove"?'],
+  ["trees new shop --force", 'did you mean "mailchute trees add"?'],
+  ["web link", "Enter in the terminal"],
+])("`%s` says what to do in its place", async (line, hint) => {
+  const { code, stderr } = await newCli()(line.split(" "));
+  expect(stderr).toContain(hint);
+  expect(code).toBe(2);
 });
 
 test("with --json an error is one JSON object on stderr and stdout stays empty", async () => {

@@ -153,8 +153,10 @@ export interface CommandSpec<O extends OptionTable = OptionTable> {
   isLongLived?: boolean;
   /** True for verbs that only stream: they end when the reader of their stdout is gone. Other verbs finish their work. */
   endsWithReader?: boolean;
-  /** The possible second words, with their summaries. One of them is then required. */
+  /** The possible second words, with their summaries. One of them is then required; without arguments `ls` may be left out. */
   subcommands?: Readonly<Record<string, string>>;
+  /** Words that people try and that this verb does not have, with what to do in their place. */
+  otherWays?: Readonly<Record<string, string>>;
   /** More paragraphs for --help, which wraps them. */
   details?: readonly string[];
   /** Whole command lines without the leading `mailchute `. */

@@ -20,7 +20,7 @@ const control = (): Promise<CommandModule> => import("../commands/control.ts");
 export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
   init: {
     group: "Start",
-    summary: "make a state tree with a sample roadmap and config",
+    summary: "make a state tree; --sample adds a small plan",
     load: () => import("../commands/init.ts"),
   },
   run: {

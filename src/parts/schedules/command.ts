@@ -42,6 +42,10 @@ export const command = defineCommand({
     pause: "its times pass without a task, until it is resumed",
     resume: "its times count again, from now on",
   },
+  otherWays: {
+    add: "write state/schedules/NAME.yaml with two lines, `every: 15m` and `task: {exec: [date]}`; a running supervisor takes it at once",
+    remove: "remove its file, state/schedules/NAME.yaml, or its lines in config.yaml",
+  },
   args: { min: 0, max: 1 },
   details: [
     "A schedule is a file state/schedules/NAME.yaml, or schedules.NAME in config.yaml, with cron, every or at, and a task. A supervisor submits the tasks (`mailchute run`). See docs/schedules.md.",

@@ -25,6 +25,7 @@ export const command = defineCommand({
   usage:
     "[--port N] [--open] [--read-only] [--metrics-token-file FILE] [--host ADDR --origin URL …]",
   isLongLived: true,
+  otherWays: { link: "Enter in the terminal of `mailchute web` prints a new link" },
   details: [
     "Shows the pool, its tasks and their logs in a browser on this machine, with buttons for what their commands do: retry, cancel, pause, answer, land and others. It prints a link, which works once and for a minute; Enter prints a new one. A browser that used it stays signed in until this command ends.",
     "With --metrics-token-file, /metrics has the numbers of `mailchute metrics` for Prometheus, which sends the token of that file. The file is read at the start.",
@@ -153,6 +154,6 @@ function cannotListen(error: unknown, host: string, port: number): ErrUsage {
     `cannot listen on port ${port} of ${host}: ${why}`,
     isAddress
       ? "name an address of this machine with --host"
-      : "name another one with --port; 0 takes any free one",
+      : "name another one with --port; 0 takes any free one. If it is `mailchute web`, Enter in its terminal prints a new link",
   );
 }
