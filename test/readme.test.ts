@@ -92,6 +92,10 @@ describe("the README", () => {
     for (const name of pageNames) expect(links).toContain(`](docs/${name}`);
   });
 
+  test("names the command of the tests", () => {
+    expect(readme).toContain("`npm test` runs the tests");
+  });
+
   test("shows a task that is one", () => {
     const [task] = blocksOf(readme).filter(({ language }) => language === "json");
     const decoded = decodeTask(Buffer.from(task?.text ?? ""), "example");

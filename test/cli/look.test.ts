@@ -456,3 +456,23 @@ test("wait returns when the result appears, and without ids when the trays are e
   expect((await byId).code).toBe(0);
   expect((await all).code).toBe(0);
 });
+
+test("events keep their names: a failed task has a `completed` that tells its status, and a retry counts its runs from 1", async () => {
+  const cli = newCli();
+  await cli(["init", "state"]);
+  await cli(["enqueue", "--id", "bad", "--max-attempts", "2", "--", "false"]);
+  await cli(["run", "--drain"]);
+  await cli(["retry", "bad"]);
+  await cli(["run", "--drain"]);
+  const events = (await cli(["events", "--task", "bad"])).stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  const named = (name: string) => events.filter(({ event }) => event === name);
+  expect(named("completed").map(({ status }) => status)).toEqual(["failed", "failed"]);
+  expect(named("started").map(({ attempt }) => attempt)).toEqual([1, 2, 1, 2]);
+  expect(new Set(named("started").map(({ submission }) => submission)).size).toBe(2);
+  const page = fs.readFileSync(new URL("../../docs/tasks.md", import.meta.url), "utf8");
+  for (const said of ["`completed`, also a failed one", "begins again at 1", "run 4 of 3"])
+    expect(page).toContain(said);
+});
