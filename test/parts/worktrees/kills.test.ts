@@ -20,8 +20,8 @@ const UNSAVED: readonly Change[] = [
 ];
 const LOCKS_LEFT: Change = {
   file: CODE,
-  from: "]) node_fs.default.rmSync(lock, {",
-  to: "]) void (lock, {",
+  from: "node_fs.default.rmSync(lock, {",
+  to: "void (lock, {",
 };
 
 test.each(["run", "clean"] as const)(
