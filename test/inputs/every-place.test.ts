@@ -203,7 +203,7 @@ test("a variant that is held up by the file that it opens is found", async () =>
   const waits = `const fs = require("fs"); const { openSync } = fs;
 fs.openSync = (path, ...more) => {
   if (String(path).endsWith("roadmap.yaml"))
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${timeLimitMs(HELD_UP_MS) + 1000});
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${1.5 * timeLimitMs(HELD_UP_MS)});
   return openSync(path, ...more);
 };`;
   const { pool, notes } = poolWith(waits);

@@ -23,7 +23,7 @@ number=$(($(wc -l < "$NOTES/begun")))
 until test $number -gt 1 || test "$(ls "$INBOX" | grep -c '[.]land[.]json$')" -ge "$GATHER"; do sleep 0.05; done
 until test ! -e "$NOTES/stop-$number"; do sleep 0.05; done
 bad=$(ls | grep '^bad' | tr '\\n' ' ')
-if test -n "$(git status --porcelain)"; then said=dirty; elif test -z "$bad"; then said=green; else said=red; fi
+if test -n "$(git ls-files --unmerged)"; then said=dirty; elif test -z "$bad"; then said=green; else said=red; fi
 echo "$(git rev-parse HEAD) $said" >> "$NOTES/checks"
 test $said = green || { echo "no place for \${bad% }" >&2; exit 3; }
 `;
