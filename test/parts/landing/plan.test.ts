@@ -11,8 +11,8 @@ echo "$MAILCHUTE_TASK_ID $(git ls-tree --name-only ${TARGET} 2>/dev/null | tr '\
 echo x > "$MAILCHUTE_TASK_ID.txt"
 echo '<result>{"status": "success"}</result>'
 `;
-/** A check that is red where the work lands, as long as the file \`red\` is there. */
-const CHECK = `case $PWD in */.landing/bad) test ! -e "$MAILCHUTE_STATE/../red";; esac`;
+/** A check that is red where the work of bad lands, alone or with other work, as long as the file \`red\` is there. */
+const CHECK = `case $PWD in */.landing/*) test ! -e bad.txt || test ! -e "$MAILCHUTE_STATE/../red";; esac`;
 const AGENT = {
   name: "coder",
   kind: "exec",
