@@ -376,6 +376,13 @@ test("logs prints the bytes of the newest run, also with -f when the task has se
   expect((await cli(["logs", "nope"])).code).toBe(3);
 });
 
+test("logs prints what a task wrote that wrote only to stderr", async () => {
+  const cli = newCli();
+  put(cli, "mailbox/outbox/ok1_result.json", RESULT);
+  put(cli, "runs/ok1@s.1.1/stderr.log", "only here\n");
+  expect(await cli(["logs", "ok1"])).toMatchObject({ stdout: "", stderr: "only here\n", code: 0 });
+});
+
 test("logs of both streams ends with the one that was written to last", async () => {
   const cli = newCli();
   put(cli, "mailbox/outbox/ok1_result.json", RESULT);
