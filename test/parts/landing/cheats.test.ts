@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { waitFor } from "../../support/wait-for.ts";
 import { sampleOf } from "../../support/walks.ts";
 import { inWorktree, newPlace } from "../worktrees/place.ts";
 import { type Case, putProject, readCases } from "./cheats/projects.ts";
@@ -16,7 +17,7 @@ const GUARDS = { protect: ["@checks"], verify_from: "target" };
 const AT_ONCE = 3;
 
 /** @returns what became of the work: the words of its landing, or of the run that never came so far */
-async function play({ project, script }: Case, guards: object): Promise<string> {
+async function play({ name, project, script }: Case, guards: object): Promise<string> {
   const place = newPlace();
   const { pool, repo, env } = place;
   const home = join(pool.dir, "home");
@@ -25,7 +26,22 @@ async function play({ project, script }: Case, guards: object): Promise<string> 
   putProject(repo, project);
   const { verify } = project;
   pool.drop("a", inWorktree(script, { land: "merge", target: "landed", verify, ...guards }));
-  await (await pool.start(["--drain"])).ended;
+  const run = await pool.start(["--drain"]);
+  // A check that is red before the work, too, and stays so, is a question to a person.
+  const isHeld = (): boolean =>
+    fs.readdirSync(pool.processing).some((name) => name.includes("~hold-base-"));
+  let isOver = false;
+  void run.ended.then(() => {
+    isOver = true;
+  });
+  const isAsked = await waitFor(() => (isHeld() ? "asked" : isOver && "ended"), {
+    what: `the end of ${name}`,
+    timeoutMs: 120_000,
+  });
+  if (isAsked === "asked") {
+    await pool.stop();
+    return "did not land: the base is red";
+  }
   const tip = repo.git("for-each-ref", "--format=%(objectname)", "refs/heads/landed");
   if (tip !== "" && tip !== repo.git("rev-parse", "main")) return "landed";
   const [error] = pool.errors().filter(({ recordFile }) => recordFile.startsWith("a.land"));
