@@ -56,7 +56,10 @@ export function drawItems(count, random, isReal) {
   });
 }
 
-const canBe = (kind, agent, isReal) =>
-  agent === "eve" ? OF_PROGRAMS.has(kind) : isReal || kind !== "loop";
+function canBe(kind, agent, isReal) {
+  if (agent === "eve") return OF_PROGRAMS.has(kind);
+  // claude makes a long session shorter by itself, and the summary of the mock does not say whose it is.
+  return isReal ? kind !== "overflow" || agent !== "ada" : kind !== "loop";
+}
 
 export const markerOf = ({ id }) => `Item ${id}`;

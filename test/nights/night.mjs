@@ -303,16 +303,9 @@ class Night {
 
 /** The state of what is tried, so that a result counts for it alone. */
 function sourcesHash() {
-  const { stdout } = spawnSync("git", ["rev-parse", "HEAD:src", "HEAD:test/nights"], {
-    cwd: here("."),
-    encoding: "utf8",
-  });
-  const changed = spawnSync("git", ["status", "--porcelain", "src", "test/nights"], {
-    cwd: here("."),
-    encoding: "utf8",
-  });
-  const [src = "", nights = ""] = stdout.split("\n");
-  return `${src.slice(0, 12)}-${nights.slice(0, 12)}${changed.stdout === "" ? "" : "-changed"}`;
+  const ask = (...args) => spawnSync("git", args, { cwd: here("."), encoding: "utf8" }).stdout;
+  const isChanged = ask("status", "--porcelain", "src") !== "";
+  return `${ask("rev-parse", "HEAD:src").slice(0, 12)}${isChanged ? "-changed" : ""}`;
 }
 
 async function playNight(seed) {
