@@ -79,8 +79,10 @@ const firstLine = (text) => String(text).split("\n")[0].slice(0, 160);
 
 /** What was planted must be what the record names. */
 function isTrueReason(kind, end) {
-  if (kind === "impossible") return end?.kind === "verify" && end.error.includes("bad: files/");
-  return end !== undefined && end.status !== "completed" && String(end.error).length > 0;
+  const error = String(end?.error);
+  // The kills of the night may end its last attempt, too.
+  if (kind === "impossible") return /bad: files\/|worker died|SIGKILL/.test(error);
+  return end?.status === "failed" && error.length > 0;
 }
 
 function judgeTarget(night, wrong) {

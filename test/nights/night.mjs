@@ -360,6 +360,8 @@ const hash = sourcesHash();
 const book = flags.book === undefined ? [] : read(flags.book).split("\n").filter(Boolean);
 const rows = book.map((line) => JSON.parse(line)).filter((one) => one.sources === hash);
 if (CAN_MOUNT && !flags.keep) mountDisk();
+// Each stage listens to the end of this process.
+process.setMaxListeners(0);
 let bad = 0;
 for (let n = 0; n < Number(flags.nights); n++) {
   const seed = Number(flags.seed) + n;
