@@ -48,7 +48,6 @@ export function ownIdOf(dir: string, file: IdFile): string {
   try {
     for (;;) {
       const found = read(file);
-      if (found === "replaced") continue;
       if (found !== undefined) return keptIn(dir, file, found);
       const id = randomBytes(file.chars / 2).toString("hex");
       publish(file, () => documentOf(dir, file, id));
@@ -64,7 +63,6 @@ export function ownIdOf(dir: string, file: IdFile): string {
 export function knownIdOf(dir: string, file: IdFile): string | undefined {
   try {
     const found = read(file);
-    if (found === "replaced") return knownIdOf(dir, file);
     return found !== undefined && isOf(dir, found) ? found.id : undefined;
   } catch (error) {
     const code = systemCode(error);
@@ -112,11 +110,12 @@ function isRemounted(dir: string, of: string, path: unknown): boolean {
   return path === dir && of.split(":")[1] === treeIdOf(dir)?.split(":")[1];
 }
 
-/** Undefined when the file is missing. "replaced": by another process, while it was read. @throws a system error */
-function read({ chars, key, path: file }: IdFile): Found | "replaced" | undefined {
+/** Undefined when the file is missing. @throws a system error */
+function read(file: IdFile): Found | undefined {
+  const { chars, key } = file;
   let fd: number;
   try {
-    fd = openToRead(file);
+    fd = openToRead(file.path);
   } catch (error) {
     if (systemCode(error) === "ENOENT") return undefined;
     throw error;
@@ -126,7 +125,7 @@ function read({ chars, key, path: file }: IdFile): Found | "replaced" | undefine
     const bytes = Buffer.alloc(FILE_BYTES_MAX);
     const text = bytes.toString("utf8", 0, fs.readSync(fd, bytes, 0, bytes.length, 0));
     // A replacement changes the time of the replaced file, so that its mark would be another than that of the process that replaced it.
-    if (fs.fstatSync(fd).nlink === 0) return "replaced";
+    if (fs.fstatSync(fd).nlink === 0) return read(file);
     const value = parseObject(text) ?? {};
     const id = value[key];
     const isId = typeof id === "string" && id.length === chars && /^[0-9a-z]+$/.test(id);

@@ -131,12 +131,12 @@ function judgeCommits(night, wrong) {
       wrong.push(`a commit of an agent is on no ref: ${commit}`);
 }
 
-/** The books name what was charged. Of a program that is killed, its last answer may be in nothing that it leaves. */
+/** The books name what was charged. A program that is killed may have kept nothing of its last answer. */
 function judgeCosts(night, wrong) {
   const charged = night.service.charged();
   const booked = bookedIn(join(night.stage.state, "analytics"));
   night.cost = { charged, booked };
   const apart = Math.abs(charged.input + charged.output - booked.input - booked.output);
-  if (apart > night.kills * 3 * ANSWER_TOKENS)
+  if (apart > night.kills * ANSWER_TOKENS)
     wrong.push(`the books name ${JSON.stringify(booked)}, charged was ${JSON.stringify(charged)}`);
 }
