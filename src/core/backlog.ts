@@ -289,6 +289,13 @@ export class Backlog {
     return this.counts.delayed - this.heldCount;
   }
 
+  /** The tasks at a gate that also have a short time before they may start. */
+  *held(): Iterable<WaitingTask> {
+    if (this.heldCount === 0) return;
+    for (const { task, state } of this.byId.values())
+      if (state === "delayed" && task.gate !== undefined) yield task;
+  }
+
   private addCount({ state, task }: Entry, by: 1 | -1): void {
     this.counts[state] += by;
     if (state === "delayed" && task.gate !== undefined) this.heldCount += by;

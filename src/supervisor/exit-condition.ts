@@ -1,5 +1,7 @@
 /** Decides when a supervisor ends: it is drained, has made its one pass, has reached its limit, or has lost its lock. */
+import { foldId } from "../core/names.ts";
 import type { Settings } from "../core/settings.ts";
+import { laneOf } from "../core/waiting-task.ts";
 import type { CommandInbox } from "./control/command-inbox.ts";
 import type { ControlFile } from "./documents/control-file.ts";
 import type { Ownership } from "./documents/ownership.ts";
@@ -104,12 +106,17 @@ export class ExitCondition implements Service {
 
   private isDrained(): boolean {
     const { backlog, scanner, dispatcher, processing } = this.p.queue;
-    if (backlog.count("delayed") + scanner.unsettledCount > 0) return false;
-    // Runnable tasks of closed lanes do not count: they wait for a group or an agent with 0 slots.
+    if (backlog.timedCount + scanner.unsettledCount > 0) return false;
+    // Tasks of closed lanes do not count: they wait for a group or an agent with 0 slots, or for a person's answer.
     const isOpen = (lane: string): boolean => this.p.parts.whyClosed(lane) === undefined;
     if (backlog.best("all", isOpen) !== undefined) return false;
+    const closed = new Set<string>();
+    for (const task of backlog.held()) {
+      if (isOpen(laneOf(task))) return false;
+      closed.add(foldId(task.id));
+    }
     for (const id of dispatcher.inFlight.values())
-      if (backlog.stateOfId(id) !== "runnable") {
+      if (backlog.stateOfId(id) !== "runnable" && !closed.has(foldId(id))) {
         dispatcher.tellStrange();
         return false;
       }

@@ -65,18 +65,24 @@ export class RunReport {
     };
   }
 
-  /** Takes the tasks of groups and agents with 0 slots out of the backlog, which is not used after the summary. */
+  /**
+   * The tasks of groups and agents with 0 slots, and those that wait for an answer. Takes them out of the backlog, which is not used
+   * after the summary.
+   */
   private takeClosed(): { count: number; named: HeldTask[] } {
     const { parts, queue } = this.p;
+    const { backlog } = queue;
     const isClosed = (lane: string): boolean => parts.whyClosed(lane) !== undefined;
-    const named: HeldTask[] = [];
-    for (let count = 0; ; count++) {
-      const task = queue.backlog.takeBest("all", isClosed);
-      if (task === undefined) return { count, named };
-      if (count >= NAMED_MAX) continue;
-      const why = parts.whyClosed(laneOf(task)) ?? "";
-      named.push({ id: task.id, state: "closed", why });
+    const closed = [...backlog.held()].filter((task) => isClosed(laneOf(task)));
+    for (;;) {
+      const task = backlog.takeBest("all", isClosed);
+      if (task === undefined) break;
+      closed.push(task);
     }
+    const named = closed.slice(0, NAMED_MAX).map((task): HeldTask => {
+      return { id: task.id, state: "closed", why: parts.whyClosed(laneOf(task)) ?? "" };
+    });
+    return { count: closed.length, named };
   }
 
   /** Looks at all waiting tasks, and changes nothing. */

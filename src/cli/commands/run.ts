@@ -33,7 +33,7 @@ export const command = defineCommand({
     "Runs until you stop it. Ctrl-C or `mailchute stop` ends it and gives back the running tasks; the next run starts them again. A second Ctrl-C " +
       "kills them. Closing the terminal stops it, too, even under nohup, which has no effect on Node: use --detach, or `mailchute service`.",
     "With --drain, --once, --until or --max-iterations it ends by itself. Exit code 0: all tasks completed and the plan is done; 1: a task, or " +
-      "a line of a batch, failed or cannot run.",
+      "a line of a batch, failed, cannot run or waits for your answer.",
   ],
   examples: [
     "run --workers 4 --processes 2",

@@ -9,11 +9,13 @@ const AGAIN_MS_MIN = 1000;
 const CODING: ReadonlySet<string> = new Set(["claude", "codex"]);
 
 export class HeldLanes {
-  private held = new Set<string>();
+  private held = new Map<string, Question>();
   /** Lanes of which one task was let through as a trial: the settings may have raised the limit. */
   private readonly tried = new Set<string>();
   /** When one task of a lane may try again (epoch ms), for questions with `again_ms`. */
   private readonly againMs = new Map<string, number>();
+  /** Lanes whose last trial began after the last end of a task. */
+  private readonly upToDate = new Set<string>();
 
   /**
    * Lets one more task through where the time for that has come. It looks more often while the question is young.
@@ -38,11 +40,26 @@ export class HeldLanes {
 
   /** Takes over the questions that are open now. */
   update(open: readonly Question[], agents: readonly AgentSettings[]): void {
-    const keys = open.flatMap((question) => [
-      keyOf({ gate: holdOf(question.id), agent: "" }),
-      ...agentsOf(question, agents).map((agent) => keyOf({ agent })),
-    ]);
-    this.held = new Set(keys);
+    this.held = new Map(
+      open.flatMap((question) => [
+        [keyOf({ gate: holdOf(question.id), agent: "" }), question],
+        ...agentsOf(question, agents).map((agent) => [keyOf({ agent }), question] as const),
+      ]),
+    );
+  }
+
+  /** A task has ended: it may have done what others wait for. */
+  noteEnd(): void {
+    this.upToDate.clear();
+  }
+
+  /** The question that only a person can answer, so that no task of this lane starts by itself. */
+  closedBy(lane: string): Question | undefined {
+    const key = keyOf(readLane(lane));
+    const question = this.held.get(key);
+    if (question === undefined || question.ends_at_ms !== null) return undefined;
+    const isTried = question.again_ms === undefined ? this.tried : this.upToDate;
+    return this.tried.has(key) && isTried.has(key) ? question : undefined;
   }
 
   mayStart(lane: string): boolean {
@@ -56,6 +73,7 @@ export class HeldLanes {
     const key = keyOf(readLane(lane));
     if (!this.held.has(key)) return false;
     this.tried.add(key);
+    this.upToDate.add(key);
     return true;
   }
 }

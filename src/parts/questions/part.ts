@@ -40,6 +40,8 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
     this.env = env;
     this.store = new QuestionStore(env.tree.dir);
     this.apart = ordersApart(env, "the answer of the question");
+    for (const fact of ["task:settled", "task:failed"] as const)
+      env.facts.on(fact, () => this.lanes.noteEnd());
   }
 
   async start(): Promise<void> {
@@ -70,6 +72,13 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
 
   noteStart(lane: string): boolean {
     return this.lanes.noteStart(lane);
+  }
+
+  whyClosed(lane: string): string | undefined {
+    const closed = this.lanes.closedBy(lane);
+    return closed === undefined
+      ? undefined
+      : `${closed.question} Answer with: mailchute answer ${closed.id} TEXT`;
   }
 
   report(): PartReport {

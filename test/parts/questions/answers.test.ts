@@ -35,6 +35,7 @@ function lookOnce(apart?: Pick<Apart, "eachNow">): {
     trays: { clock: systemClock },
     settings: { ...DEFAULT_SETTINGS, settle_ms: 0 },
     alerts: { report: tell, notice: () => {}, alert: () => {} },
+    facts: { on: () => {} },
   };
   const part = questions({ env } as never);
   if (apart !== undefined) Object.assign(part, { apart });

@@ -245,3 +245,37 @@ test("a check that is red after a run that changed nothing, and green on the bas
   expect((await pool.error("a")).error).toContain("the check is flaky");
   expect(kinds(pool).filter((kind) => kind === "flaky_check")).toHaveLength(1);
 });
+
+test("a drain ends with 1 when its last tasks wait for their base, and says how to go on", async () => {
+  const { pool, drop } = newCase();
+  for (const id of ["a", "b"]) drop(id);
+  const { code, stdout } = await pool.run(["run", "--drain", ...ONE]);
+  expect(code).toBe(1);
+  expect(stdout).toContain("The base is red: ");
+  const [question = ""] = questions(pool);
+  expect(stdout).toContain(`mailchute answer ${question.replace(".md", "")} TEXT`);
+  expect(held(pool)).toEqual(["a", "b"]);
+});
+
+/** One task mends the base when the others wait for it. @returns the exit code of the drain */
+async function drainAndMend(more: { launcher?: string } = {}): Promise<number | null> {
+  const { pool, drop } = newCase(CHECK, more);
+  for (const id of ["a", "b"]) drop(id);
+  const script = `until [ "$(ls ${pool.processing} | grep -c '~hold-base')" = 2 ]; do sleep 0.02; done
+    touch mended && git add mended && git -c user.name=x -c user.email=x@x commit -qm mended`;
+  pool.drop("mend", { exec: ["sh", "-ec", script], cwd: "repo" });
+  return (await pool.run(["run", "--drain", "--workers", "2"])).code;
+}
+
+test("a drain whose last task mends the base lets the others try again, and ends with 0", async () => {
+  expect(await drainAndMend()).toBe(0);
+});
+
+test("a build that does not let them try again ends with 1", async () => {
+  const launcher = breakBuild(onTestFinished, {
+    file: "dist/chunks/supervisor.cjs",
+    from: "this.upToDate.clear()",
+    to: "void 0",
+  });
+  expect(await drainAndMend({ launcher })).toBe(1);
+});
