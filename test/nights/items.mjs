@@ -7,6 +7,8 @@ const WEIGHTS = {
   shared: 4,
   /** Its first work fails the check. */
   red: 3,
+  /** Its check is red when it runs for the first time, whatever is there. */
+  flaky: 1,
   /** The account has used up its quota when it begins. */
   window: 1,
   /** A short 429 that closes no account. */
@@ -27,7 +29,7 @@ const WEIGHTS = {
   loop: 1,
 };
 /** What a program without a model can be. */
-const OF_PROGRAMS = new Set(["plain", "red", "impossible"]);
+const OF_PROGRAMS = new Set(["plain", "red", "flaky", "impossible"]);
 export const CANNOT_LAND = new Set(["impossible", "loop"]);
 export const AGENTS = ["ada", "bob", "eve"];
 
@@ -42,10 +44,13 @@ export function randomOf(seed) {
   };
 }
 
-/** @param isReal false: stand-ins, whose turns end */
-export function drawItems(count, random, isReal) {
+/**
+ * @param isReal false: stand-ins, whose turns end
+ * @param hasLogin the service refuses the account once in the first item of a model; the product waits a minute then
+ */
+export function drawItems(count, random, { isReal, hasLogin }) {
   const drawer = Object.entries(WEIGHTS).flatMap(([kind, weight]) => Array(weight).fill(kind));
-  return Array.from({ length: count }, (_, n) => {
+  const items = Array.from({ length: count }, (_, n) => {
     const agent = AGENTS[random(AGENTS.length)];
     const drawn = drawer[random(drawer.length)];
     const kind = canBe(drawn, agent, isReal) ? drawn : "plain";
@@ -54,6 +59,9 @@ export function drawItems(count, random, isReal) {
     const base = random(2) === 0 ? "checkout" : "target";
     return { id, agent, kind, ms, commits: random(2) === 0, base };
   });
+  const ofModel = items.find(({ agent }) => agent !== "eve");
+  if (hasLogin && ofModel !== undefined) ofModel.kind = "login";
+  return items;
 }
 
 function canBe(kind, agent, isReal) {

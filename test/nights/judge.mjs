@@ -10,7 +10,10 @@ export const TARGET = "mailchute/integration";
 /** Of the items that can land, this share must have landed. */
 const SHARE = 0.95;
 /** Kinds whose trouble lies with the service: none of it may use up an attempt. */
-const OF_SERVICE = new Set(["plain", "shared", "window", "throttled", "overloaded", "refused"]);
+const OF_SERVICE = new Set([
+  ...["plain", "shared", "window", "throttled", "overloaded", "refused", "login", "overflow"],
+]);
+const SAYS_SERVICE = /429|529|401|limit|overloaded|quota|account|permission|denied|too long/i;
 /** What one answer of a model costs (tokens), see mock-api/format.ts and the stand-ins. */
 const ANSWER_TOKENS = 1030;
 
@@ -38,7 +41,7 @@ function judgeItems(night, wrong) {
   const { stage, items } = night;
   const shared = night.git("show", `${TARGET}:shared.txt`).split("\n");
   const files = new Set(night.git("ls-tree", "-r", "--name-only", TARGET).split("\n"));
-  const reclaims = stage.events().filter(({ event }) => event === "reclaimed");
+  const retries = stage.events().filter(({ event }) => event === "retry_scheduled");
   night.landed = 0;
   night.waiting = [];
   const waitsS = [];
@@ -64,9 +67,9 @@ function judgeItems(night, wrong) {
       );
     if (times === 0 && !night.isAsked(id) && !isTrueReason(kind, end))
       wrong.push(`${who} waits for no true reason`);
-    const again = reclaims.filter((one) => one.task_id === id).length;
-    if (OF_SERVICE.has(kind) && record?.attempts > 1 + again + night.kills + night.timesFull)
-      wrong.push(`${who}: ${record.attempts} attempts`);
+    const used = retries.filter((one) => one.task_id === id && SAYS_SERVICE.test(one.error));
+    if (OF_SERVICE.has(kind) && used.length > 0)
+      wrong.push(`${who}: the service used up an attempt: ${firstLine(used[0].error)}`);
   }
   waitsS.sort((a, b) => a - b);
   night.toLandedS = { median: waitsS[waitsS.length >> 1], max: waitsS.at(-1) };

@@ -79,8 +79,11 @@ class NightStage extends Stage {
   }
 }
 
-/** A stand-in says that it is done when its tool was killed; a model looks at the exit code. */
-const isTool = (pid) => read(`/proc/${pid}/cmdline`).includes("work.mjs\0");
+/** The tool of an agent with its shell and its git. A stand-in says that it is done when its tool was killed; a model looks at the exit code. */
+function isTool(pid) {
+  const parent = /^PPid:\s*(\d+)/m.exec(read(`/proc/${pid}/status`))?.[1];
+  return [pid, parent].some((one) => read(`/proc/${one}/cmdline`).includes("work.mjs"));
+}
 
 class Night {
   constructor(seed) {
@@ -91,7 +94,10 @@ class Night {
     this.kills = 0;
     this.timesFull = 0;
     this.people = [];
-    this.items = drawItems(Number(flags.items), this.random, flags.real);
+    this.items = drawItems(Number(flags.items), this.random, {
+      isReal: flags.real,
+      hasLogin: seed % 5 === 0,
+    });
   }
 
   get root() {
@@ -148,7 +154,7 @@ class Night {
         worktree: "auto",
         land: "merge",
         base,
-        verify: ["sh", "check.sh"],
+        verify: kind === "flaky" ? this.flakyCheck(id) : ["sh", "check.sh"],
         ...(kind === "loop" ? { budget: { hard_tokens: 15_000 } } : {}),
         // Without a change its check is red, so that a question goes to a person.
         ...(kind === "question" ? { expect_files: [`files/${id}.txt`] } : {}),
@@ -157,6 +163,11 @@ class Night {
       fs.writeFileSync(staged, JSON.stringify(task));
       fs.renameSync(staged, join(this.stage.mailbox, "inbox", `${id}.json`));
     }
+  }
+
+  flakyCheck(id) {
+    const file = join(this.root, `flaky-${id}`);
+    return ["sh", "-c", 'sh check.sh && { [ -e "$0" ] || ! touch "$0"; }', file];
   }
 
   /** A person commits to the target, which no worktree has checked out. */
@@ -181,12 +192,15 @@ class Night {
     if (moved.status === 0) this.people.push(`person-${n}.txt`);
   }
 
-  /** A person answers what is asked, but allows no more than a budget. */
+  /** A person answers what is asked, and raises the limit of a day, but not that of an item. */
   answerQuestions() {
     const loops = this.items.filter(({ kind }) => kind === "loop");
     const asked = new Set(this.openQuestions());
     for (const name of loops.flatMap((one) => this.questionsOf(one))) asked.delete(name);
-    for (const name of asked) this.stage.mailchute("answer", name.slice(0, -3), "Blue.");
+    for (const name of asked) {
+      const answer = name.startsWith("budget.") ? "yes" : "Blue.";
+      this.stage.mailchute("answer", name.slice(0, -3), answer);
+    }
   }
 
   /** A run whose budget is used up waits for a person, who sleeps. */
@@ -322,7 +336,7 @@ async function playNight(seed) {
     fs.cpSync(night.root, kept, { recursive: true, verbatimSymlinks: true });
     console.error(`kept: ${kept}`);
   }
-  if (keptIn !== undefined || wrong.length === 0)
+  if (keptIn !== undefined || (wrong.length === 0 && !flags.keep))
     fs.rmSync(night.root, { recursive: true, force: true, maxRetries: 5 });
   const { kills, can, landed, tips, commits, cost, waiting, timesFull, toLandedS } = night;
   return {
@@ -352,7 +366,8 @@ function tell(row) {
       `${row.kills} kills, ${row.reboots} reboots, ${row.full_disks} full disks, ${row.tips} tips all green, ` +
       `${(booked?.input ?? 0) + (booked?.output ?? 0)} tokens, ${row.seconds} s${row.wrong.length === 0 ? "" : ": WRONG"}`,
   );
-  for (const one of [...row.wrong, ...(row.wrong.length > 0 ? (row.waiting ?? []) : [])])
+  const isShort = row.wrong.length > 0 || row.landed < row.can;
+  for (const one of [...row.wrong, ...(isShort ? (row.waiting ?? []) : [])])
     console.log(`   ${one}`);
 }
 

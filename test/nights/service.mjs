@@ -17,6 +17,8 @@ const BEGINS = { run: "true" };
 /** So long is an account at its limit, and the service overloaded (s). */
 const WINDOW_S = 4;
 const OVERLOADED_S = 8;
+/** Five answers of a model. */
+const DAY_TOKENS = 5000;
 
 /** The command by which a model does the work of an item: see work.mjs. */
 const commandOf = (root) => `"${process.execPath}" "${here("test/nights/work.mjs")}" "${root}"`;
@@ -49,6 +51,8 @@ const agentOf = (name, more) => ({
   permissions: { mode: "full" },
   // The real codex says nothing more, and does not end, when the disk was full.
   idle_ms: 20_000,
+  // A person is asked in each night.
+  ...(name === "ada" ? { budget: { day_tokens: DAY_TOKENS } } : {}),
   ...more,
 });
 
@@ -61,6 +65,7 @@ function writeScripts({ root, items }) {
     overloaded: () => [
       [{ fail: 529, message: "overloaded", until: Date.now() / 1000 + OVERLOADED_S }, ...turn],
     ],
+    login: () => [[{ fail: 401 }], turn],
     cut: (kind) => [
       [{ fail: 500, message: kind === "codex" ? "stream disconnected" : "API Error: 500" }],
     ],
@@ -179,6 +184,7 @@ class Model {
       const sinceMs = this.had.get(`${kind} ${item.id}`);
       if (Date.now() - sinceMs < OVERLOADED_S * 1000) return { status: 529 };
     }
+    if (kind === "login" && this.once(kind, item)) return { status: 401 };
     if (kind === "cut" && this.once(kind, item)) return { say: "Half", cut: true };
     if (kind === "refused" && this.once(kind, item)) return { run: "rm -rf build" };
     if (kind === "refused" && last.includes("[result ") && this.once("after", item))
