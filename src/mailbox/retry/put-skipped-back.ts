@@ -23,7 +23,7 @@ import {
   keepAside,
   publishRetry,
   stageRetry,
-} from "./retry.ts";
+} from "./retry-steps.ts";
 
 export interface PutBackOptions {
   /** The skipped tasks, read after the record had left its tray. Left out: this call searches for them. */

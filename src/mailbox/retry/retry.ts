@@ -1,6 +1,6 @@
 /** Retry: puts a settled task back into the inbox. One rename takes its record out of its tray; recovery can finish from there. */
 import { join, relative } from "node:path";
-import { type DecodedRecord, decodeRecord } from "../../codec/records.ts";
+import { decodeRecord } from "../../codec/records.ts";
 import type { Skip } from "../../core/dependencies.ts";
 import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../../core/errors.ts";
 import {
@@ -8,24 +8,26 @@ import {
   formatName,
   inboxName,
   type ProcessingName,
-  parseLease,
-  resultName,
   resultsName,
-  splitLease,
-  submissionOf,
 } from "../../core/names.ts";
 import { newMarker } from "../claim/claim.ts";
-import { explainOwner } from "../files/dropped-file.ts";
-import { randomToken } from "../files/random.ts";
-import { linked, moved, readIfThere, readWithFacts, unlinkIfThere } from "../files/steps.ts";
+import { linked, moved, readWithFacts, unlinkIfThere } from "../files/steps.ts";
 import type { FileFacts } from "../files/storage.ts";
 import { type Trays, withTrays } from "../files/trays.ts";
 import { duplicateIn, isFailed, skipIn } from "../find/failures.ts";
 import { isInFlight, recordPaths } from "../find/locate.ts";
 import { errorsBeside, readRecord } from "../find/settled-record.ts";
-import { findTaskText, publishTask } from "../submit/duplicates.ts";
 import { type PutBackOptions, putSkippedBack } from "./put-skipped-back.ts";
 import { finishRetryBatch, retryBatch } from "./retry-batch.ts";
+import {
+  asideOf,
+  dropSkipMarker,
+  explainForeignRecord,
+  keepAside,
+  publishRetry,
+  stageRetry,
+  trayOf,
+} from "./retry-steps.ts";
 
 export interface RetryOptions extends PutBackOptions {
   /** Also retry a task that has completed; its result is removed. */
@@ -166,15 +168,6 @@ function wouldBeSkipped(id: string, path: string, { cause, root }: Skip): ErrInv
   );
 }
 
-/**
- * Why we do not run the task in a record of this owner; undefined when we may. The owner of `failed/` is allowed, too, because
- * that user decides which records are there.
- */
-export function explainForeignRecord(trays: Trays, uid: number): string | undefined {
-  const owner = trays.storage.look(trays.failed)?.uid;
-  return explainOwner(uid, owner === undefined ? trays.uids : [...trays.uids, owner]);
-}
-
 function cannotBeTrusted(id: string, path: string, why: string): ErrInvalidTransition {
   return new ErrInvalidTransition(`the record of ${JSON.stringify(id)} is not used: ${why}`, {
     id,
@@ -276,52 +269,6 @@ export async function finishRetry(
   return "done";
 }
 
-/**
- * Writes the task of a retry. The name is unique, so that two processes that finish one retry do not publish each other's
- * half-written file.
- */
-export function stageRetry(trays: Trays, marker: ProcessingName, taskText: string): string {
-  const staged = join(trays.tmp, `${marker.id}-${randomToken(10)}.again.tmp`);
-  trays.storage.create(staged, Buffer.from(`${taskText}\n`, "utf8"));
-  return staged;
-}
-
-/** Publishes the staged task. False when another task has the id. */
-export function publishRetry(
-  trays: Trays,
-  { id }: ProcessingName,
-  staged: string,
-  { record: { lease }, taskText: text = "" }: DecodedRecord,
-): boolean {
-  const isSame = (file: string): boolean =>
-    readIfThere(trays, file)?.toString("utf8").trim() === text;
-  const published = withTrays(trays, () => publishTask(trays, staged, id, isSame));
-  // Unlink before the wait for the disk: a supervisor refuses a file in the inbox that has a second name.
-  unlinkIfThere(trays, staged);
-  return published !== "taken" || isKnown(trays, id, text, lease);
-}
-
-/**
- * Removes the marker that a skipped task may still have, because it was put back before its skipper or recovery ended the skip.
- * The skipper or recovery would find no record and publish it again. Call this when the task is in the inbox, before the marker
- * of the retry is removed.
- */
-export function dropSkipMarker(trays: Trays, id: string, record: DecodedRecord["record"]): void {
-  const { submission = "", attempt = 0 } = parseLease(record.lease) ?? {};
-  const isSkipped = skipIn(record) !== undefined || duplicateIn(record) !== undefined;
-  if (!isSkipped || submission === "") return;
-  const name = {
-    id,
-    submission,
-    attempt,
-    stage: "err",
-    token: splitLease(record.lease).owner,
-  } as const;
-  const file = formatName(name);
-  unlinkIfThere(trays, join(trays.processing, file));
-  unlinkIfThere(trays, join(trays.tmp, file));
-}
-
 /** Removes a second link to this reason. Two processes that file one refusal at once may link it under the id and under the file's name. */
 function dropTwin(trays: Trays, record: string, facts: object | undefined): void {
   const { file } = (facts ?? {}) as { file?: unknown };
@@ -342,30 +289,4 @@ function refusedFile(trays: Trays, record: object | undefined): string | undefin
 
 function isRefusalOf(record: object): boolean {
   return typeof (record as { file?: unknown }).file === "string";
-}
-
-/** Puts the record back into its tray, under a new name. */
-export function keepAside<T>(trays: Trays, marker: ProcessingName, record: KeptRecord, why: T): T {
-  moved(trays, join(trays.processing, formatName(marker)), asideOf(trays, marker, record));
-  return why;
-}
-
-type KeptRecord = Pick<DecodedRecord["record"], "status"> | undefined;
-
-/** The tray in which the record was. */
-function trayOf(trays: Trays, record: KeptRecord): string {
-  return record?.status === "completed" ? trays.outbox : trays.failed;
-}
-
-function asideOf(trays: Trays, { id, token }: ProcessingName, record: KeptRecord): string {
-  const name = record?.status === "completed" ? resultName : errorName;
-  return join(trayOf(trays, record), name(`${id}~${token}`));
-}
-
-/**
- * Whether the task was accepted from the inbox already, by an earlier try of this retry.
- * @param lease of the record that is retried: the marker of that settlement may still be there, and does not count
- */
-function isKnown(trays: Trays, id: string, text: string, lease: string): boolean {
-  return findTaskText(trays, id, (live) => live.submission !== submissionOf(lease)) === text;
 }
