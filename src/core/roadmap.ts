@@ -94,9 +94,6 @@ export interface RoadmapNode {
   reopened?: number;
   /** Position in the file, from 0. */
   order: number;
-  /** Where the item's id is in the file; line and column count from 1. */
-  line: number;
-  col: number;
 }
 
 /** How much all nodes of the plan together may spend: the keys `name` and `budget` at the top of the file. */

@@ -86,6 +86,9 @@ describe("roadmap", () => {
       (await cli(["roadmap", "show", "m", "--json", "--status", "done"])).stdout,
     );
     expect(part.nodes.map((node: { id: string }) => node.id)).toEqual(["M", "a"]);
+    const at = PLAN.split("\n").findIndex((line) => /id: a\b/.test(line));
+    const col = 1 + (PLAN.split("\n")[at]?.search(/(?<=id: )a\b/) ?? 0);
+    expect(part.nodes[1]).toMatchObject({ line: at + 1, col });
     expect((await cli(["roadmap", "show", "zz"])).code).toBe(3);
   });
 

@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { SAMPLE_ROADMAP } from "../../../src/cli/text/samples.ts";
-import { findNode, parseRoadmap } from "../../../src/parts/plan/read/document.ts";
+import { findNode, parseRoadmap, placesIn } from "../../../src/parts/plan/read/document.ts";
 
 const BAD = fileURLToPath(new URL("bad", import.meta.url));
 
@@ -112,7 +112,9 @@ nodes:
     reopened: 2
     my own: kept
 `;
-    expect(nodeOf(text, "n")).toEqual({
+    const node = nodeOf(text, "n");
+    expect(placesIn(parseRoadmap(text))(node)).toMatchObject({ line: 4, col: 9 });
+    expect(node).toEqual({
       id: "n",
       type: "verify",
       title: "Check it",
@@ -143,8 +145,6 @@ nodes:
       payload: { deep: [1, null, "x"] },
       reopened: 2,
       order: 1,
-      line: 4,
-      col: 9,
     });
   });
 

@@ -87,6 +87,12 @@ describe("a change of status", () => {
     );
   });
 
+  test("keeps the budget of the plan", () => {
+    const text = "budget: { soft_usd: 2 }\nnodes:\n  - { id: a }\n";
+    const doc = parseRoadmap(edit(text, set("a", "done")));
+    expect(doc.budget).toEqual({ name: "plan", budget: { soft_usd: 2 } });
+  });
+
   test("works in a plan that has faults elsewhere", () => {
     const text = "nodes:\n  - { id: a, status: open }\n  - { id: b, dependencies: [zz] }\n";
     expect(applyEdits(parseRoadmap(text), [set("a", "done")]).text).toContain(
@@ -285,11 +291,9 @@ describe("any plan", () => {
         const after = applyEdits(before, [set(id, status)]);
         const again = parseRoadmap(after.text);
         expect(withoutFinds(after)).toEqual(withoutFinds(again));
-        expect(again.nodes.map((m) => ({ ...m, line: 0, col: 0 }))).toEqual(
+        expect(again.nodes.map((m) => ({ ...m }))).toEqual(
           before.nodes.map((m) => ({
             ...m,
-            line: 0,
-            col: 0,
             status: m.id === id ? status : m.status,
           })),
         );
@@ -356,7 +360,7 @@ describe("any plan", () => {
             const rest = (one: RoadmapDocument) =>
               one.nodes
                 .filter((node) => node.id !== touched)
-                .map((node) => ({ ...node, order: 0, line: 0, col: 0 }));
+                .map((node) => ({ ...node, order: 0 }));
             expect(rest(next)).toEqual(rest(doc));
             doc = next;
           }

@@ -1,23 +1,23 @@
 /** Adds a new node as one line at the end of the list `nodes`, and creates that list if it is missing. */
 import { isMap, isSeq } from "yaml";
 import { ErrTaskExists } from "../../../core/errors.ts";
-import type { NodeDependency } from "../../../core/roadmap.ts";
-import { columnOf, findNode, parseRoadmap, type Span } from "../read/document.ts";
-import { decodeItem } from "../read/item.ts";
-import type { Draft } from "./draft.ts";
+import type { NodeDependency, RoadmapNode } from "../../../core/roadmap.ts";
+import {
+  columnOf,
+  findNode,
+  ordersOf,
+  parseRoadmap,
+  type RoadmapDocument,
+  type Span,
+} from "../read/document.ts";
+import { moveSpan } from "./draft.ts";
 import { renderFlow } from "./flow-text.ts";
-import { LonelyItem, parseAlone, refuse } from "./one-item.ts";
+import { decodeAlone, parseAlone, refuse } from "./read-alone.ts";
 import { sameShape } from "./shape.ts";
 import { endOfLine, findDash, newlineAt, skipBlankLines } from "./text-lines.ts";
 
 /** Properties of a node in memory that the file writes differently or not at all. */
-const NOT_WRITTEN: ReadonlySet<string> = new Set([
-  "section",
-  "order",
-  "line",
-  "col",
-  "max_attempts",
-]);
+const NOT_WRITTEN: ReadonlySet<string> = new Set(["section", "order", "max_attempts"]);
 
 /** A node to add, with the keys of the file in the order in which they are written. */
 export interface NewNode {
@@ -25,9 +25,9 @@ export interface NewNode {
   [key: string]: unknown;
 }
 
-export function addNode(draft: Draft, given: NewNode): void {
-  const id = given.id;
-  if (findNode(draft, id) !== undefined)
+export function addNode(doc: RoadmapDocument, given: NewNode): RoadmapDocument {
+  const { id } = given;
+  if (findNode(doc, id) !== undefined)
     throw new ErrTaskExists(`the roadmap has a node ${id} already`, {
       id,
       phase: "edit",
@@ -36,22 +36,16 @@ export function addNode(draft: Draft, given: NewNode): void {
   const rendered = renderFlow(asItem(given));
   const map = parseAlone(rendered);
   if (!isMap(map)) refuse(id, "the item");
-  const source = new LonelyItem();
-  const decoded = decodeItem(map, source, {
-    section: "nodes",
-    type: "task",
-    order: draft.nodes.length,
-  });
-  source.throwFault(id);
+  const place = { section: "nodes", type: "task", order: doc.nodes.length } as const;
+  const decoded = decodeAlone(map, id, place);
   if (decoded === undefined) refuse(id, "the item");
-  const list = draft.nodesList;
-  const start =
-    list.kind === "block"
-      ? appendToBlock(draft, rendered, id)
-      : list.kind === "flow"
-        ? appendToFlow(draft, rendered, id)
-        : startList(draft, rendered, id);
-  draft.insertNode(decoded.node, { start, end: start + rendered.length }, start + decoded.marks.id);
+  const { kind, last } = doc.nodesList;
+  if (last === undefined) return startList(doc, rendered, id);
+  const { at, insert } =
+    kind === "block" ? behindBlock(doc, last, rendered, id) : behindFlow(doc, last, rendered, id);
+  const start = at + insert.indexOf(rendered);
+  const span = { start, end: start + rendered.length };
+  return insertNode(doc, decoded.node, { at, insert, span, idAt: start + decoded.marks.id });
 }
 
 /** The item with the keys of the file: id, type, status and title first. */
@@ -70,23 +64,32 @@ function asItem(node: NewNode): Record<string, unknown> {
   return item;
 }
 
-function appendToBlock(draft: Draft, rendered: string, id: string): number {
-  const last = draft.nodesList.last as Span;
-  const { text } = draft;
+/** What is inserted into the text, and where. */
+interface Insertion {
+  at: number;
+  insert: string;
+}
+
+function behindBlock(
+  { text }: RoadmapDocument,
+  last: Span,
+  rendered: string,
+  id: string,
+): Insertion {
   const dash = findDash(text, last.start);
   if (dash < 0) return refuse(id, "the list `nodes`");
-  const column = columnOf(text, dash);
+  const pad = " ".repeat(columnOf(text, dash));
   // Blank lines after the last item may belong to a block text that keeps them (`|+`).
   const keepsBlanks = /[|>]\d?\+/.test(text.slice(last.start, last.end));
   const lineEnd = endOfLine(text, last.end);
   const at = keepsBlanks ? skipBlankLines(text, lineEnd) : lineEnd;
   const newline = newlineAt(text, lineEnd);
   const isLineStart = at > 0 && text[at - 1] === "\n";
-  const head = `${" ".repeat(column)}- `;
-  const insert = isLineStart ? `${head}${rendered}${newline}` : `${newline}${head}${rendered}`;
-  const before = parseAlone(`${" ".repeat(column)}${text.slice(dash, at)}`);
-  draft.splice({ start: at, end: at }, insert);
-  const after = parseAlone(`${" ".repeat(column)}${draft.text.slice(dash, at + insert.length)}`);
+  const line = `${pad}- ${rendered}`;
+  const insert = isLineStart ? `${line}${newline}` : `${newline}${line}`;
+  const lastItem = `${pad}${text.slice(dash, at)}`;
+  const before = parseAlone(lastItem);
+  const after = parseAlone(lastItem + insert);
   if (
     !isSeq(before) ||
     !isSeq(after) ||
@@ -95,51 +98,88 @@ function appendToBlock(draft: Draft, rendered: string, id: string): number {
     !sameShape(after.items.at(-1), parseAlone(rendered))
   )
     return refuse(id, "the list `nodes`");
-  return at + insert.indexOf(rendered);
+  return { at, insert };
 }
 
-function appendToFlow(draft: Draft, rendered: string, id: string): number {
-  const { start, end } = draft.nodesList.last as Span;
-  draft.splice({ start: end, end }, `, ${rendered}`);
-  const whole = parseAlone(`[${draft.text.slice(start, end + 2 + rendered.length)}]`);
+function behindFlow(
+  { text }: RoadmapDocument,
+  last: Span,
+  rendered: string,
+  id: string,
+): Insertion {
+  const insert = `, ${rendered}`;
+  const whole = parseAlone(`[${text.slice(last.start, last.end)}${insert}]`);
   if (!isSeq(whole) || whole.items.length !== 2 || !sameShape(whole.items[1], parseAlone(rendered)))
     return refuse(id, "the list `nodes`");
-  return end + 2;
+  return { at: last.end, insert };
+}
+
+function insertNode(
+  doc: RoadmapDocument,
+  node: RoadmapNode,
+  { at, insert, span, idAt }: Insertion & { span: Span; idAt: number },
+): RoadmapDocument {
+  const { spans, ids, holes } = doc.places;
+  const move = (place: number): number => (place > at ? place + insert.length : place);
+  let order = doc.nodes.length;
+  while (order > 0 && (spans[2 * order - 2] as number) > at) order--;
+  const nodes = doc.nodes.toSpliced(order, 0, node);
+  for (let i = order; i < nodes.length; i++) nodes[i] = { ...(nodes[i] as RoadmapNode), order: i };
+  const moved = [...holes].map(
+    ([of, lists]) => [of >= order ? of + 1 : of, lists.map((one) => moveSpan(one, move))] as const,
+  );
+  return {
+    ...doc,
+    text: doc.text.slice(0, at) + insert + doc.text.slice(at),
+    nodes,
+    orders: ordersOf(nodes),
+    places: {
+      spans: insertAt(spans.map(move), 2 * order, [span.start, span.end]),
+      ids: insertAt(ids.map(move), order, [idAt]),
+      holes: new Map(moved),
+    },
+    nodesList: { ...doc.nodesList, last: span },
+  };
+}
+
+function insertAt(array: Int32Array, at: number, values: readonly number[]): Int32Array {
+  const next = new Int32Array(array.length + values.length);
+  next.set(array.subarray(0, at));
+  next.set(values, at);
+  next.set(array.subarray(at), at + values.length);
+  return next;
 }
 
 /** Writes the first item: `nodes:` is empty or missing. */
-function startList(draft: Draft, rendered: string, id: string): number {
-  const { kind, colonEnd, value, indent } = draft.nodesList;
+function startList(doc: RoadmapDocument, rendered: string, id: string): RoadmapDocument {
+  // The list is looked up anew, because edits of items do not note where an empty one is.
+  const { text, nodesList } = parseRoadmap(doc.text);
+  const { kind, colonEnd, value, indent } = nodesList;
   if (kind === "unusable") return refuse(id, "the file");
-  const before = draft.text;
   const pad = " ".repeat(indent);
-  let start: number;
-  if (kind === "empty" && colonEnd !== undefined) {
-    if (value !== undefined) {
-      // Removes the empty value and the spaces before it.
-      const from = colonEnd + before.slice(colonEnd, value.start).trimEnd().length;
-      draft.splice({ start: from, end: value.end }, "");
-    }
-    const at = endOfLine(draft.text, colonEnd);
-    const head = `${newlineAt(draft.text, at)}${pad}  - `;
-    draft.splice({ start: at, end: at }, `${head}${rendered}`);
-    start = at + head.length;
+  let after: string;
+  if (colonEnd !== undefined) {
+    // An empty value goes, with the spaces before it.
+    const from = colonEnd + text.slice(colonEnd, value?.start ?? colonEnd).trimEnd().length;
+    const head = text.slice(0, from);
+    const tail = text.slice(value?.end ?? from);
+    const lineEnd = endOfLine(tail, 0);
+    const line = `${newlineAt(head + tail, from + lineEnd)}${pad}  - ${rendered}`;
+    after = head + tail.slice(0, lineEnd) + line + tail.slice(lineEnd);
   } else {
-    const newline = newlineAt(before, before.length);
-    const isOpen = before.length > 0 && before !== "\ufeff" && !before.endsWith("\n");
+    const newline = newlineAt(text, text.length);
+    const isOpen = text.length > 0 && text !== "\ufeff" && !text.endsWith("\n");
     const head = `${isOpen ? newline : ""}${pad}nodes:${newline}${pad}  - `;
-    draft.splice({ start: before.length, end: before.length }, `${head}${rendered}${newline}`);
-    start = before.length + head.length;
+    after = `${text}${head}${rendered}${newline}`;
   }
   // The text around the list may change what the new lines mean, so the whole text is read again. This is slow, but rare.
-  const after = parseRoadmap(draft.text);
-  const ids = after.nodes.map((node) => node.id).filter((one) => one !== id);
+  const read = parseRoadmap(after);
+  const ids = read.nodes.map((node) => node.id).filter((one) => one !== id);
   if (
-    after.nodesList.kind !== "block" ||
-    after.nodes.length !== draft.nodes.length + 1 ||
-    ids.join(" ") !== draft.nodes.map((node) => node.id).join(" ")
+    read.nodesList.kind !== "block" ||
+    read.nodes.length !== doc.nodes.length + 1 ||
+    ids.join(" ") !== doc.nodes.map((node) => node.id).join(" ")
   )
     return refuse(id, "the file");
-  draft.nodesList = { kind: "block", indent };
-  return start;
+  return read;
 }

@@ -7,15 +7,12 @@ import { ErrInvalidRoadmap } from "../../../core/errors.ts";
 import { foldId } from "../../../core/names.ts";
 import type { NodeDependency, NodeStatus, RoadmapNode } from "../../../core/roadmap.ts";
 import { checkPlan } from "../read/check.ts";
-import { findNode, parseRoadmap, type RoadmapDocument } from "../read/document.ts";
+import { findNode, parseRoadmap, placesIn, type RoadmapDocument } from "../read/document.ts";
 import { placeInContainers } from "../rules/belonging.ts";
 import { addNode, type NewNode } from "./add-node.ts";
 import { Draft } from "./draft.ts";
-import { getNode } from "./one-item.ts";
 import { addDependency, removeDependency } from "./set-dependency.ts";
-import { type SettableField, setField } from "./set-field.ts";
-import { setStatus } from "./set-status.ts";
-import { setStatuses } from "./set-statuses.ts";
+import { type SettableField, setField, setStatus } from "./set-field.ts";
 
 export type { NewNode, SettableField };
 
@@ -35,52 +32,41 @@ export type RoadmapEdit =
  *   ErrInvalidRoadmap the edit would also change other items, or the plan would break a rule that it kept before
  */
 export function applyEdits(doc: RoadmapDocument, edits: readonly RoadmapEdit[]): RoadmapDocument {
-  const many = manyStatuses(edits);
-  const after = many === undefined ? undefined : setStatuses(doc, many);
-  return after === undefined
-    ? applyOneByOne(doc, edits)
-    : applyOneByOne(
-        after,
-        edits.filter((edit) => edit.kind !== "status"),
-      );
-}
-
-/** The statuses that the edits set, by id. Undefined when they are few, when another edit comes before one, or when a node is added. */
-function manyStatuses(edits: readonly RoadmapEdit[]): Map<string, NodeStatus> | undefined {
-  if (edits.length < MANY) return undefined;
-  const statuses = new Map<string, NodeStatus>();
-  let isBehind = false;
-  for (const edit of edits) {
-    if (edit.kind === "add" || (edit.kind === "status" && isBehind)) return undefined;
-    if (edit.kind === "status") statuses.set(edit.id, edit.status);
-    else isBehind = true;
-  }
-  return statuses.size < MANY ? undefined : statuses;
-}
-
-function applyOneByOne(doc: RoadmapDocument, edits: readonly RoadmapEdit[]): RoadmapDocument {
-  const draft = new Draft(doc);
-  for (const edit of edits) applyEdit(draft, edit);
-  if (edits.every((edit) => edit.kind === "status")) return draft.finish(doc.problems);
+  const after = applyAll(doc, edits);
+  if (edits.every((edit) => edit.kind === "status")) return after;
   // These edits may affect many nodes or move known problems. So the whole text is read again, which is slow but rare.
   const isSweeping = edits.some((edit) => edit.kind === "set" && edit.field === "parent");
   const isShared = edits.some(isOfOneNode) && ANCHOR.test(doc.text);
   if (isSweeping || isShared || doc.problems.length > 0) {
-    const after = parseRoadmap(draft.text);
-    if (isShared) refuseSpread(doc, after, edits);
-    return refuseNewProblems(doc, after);
+    const again = parseRoadmap(after.text);
+    if (isShared) refuseSpread(doc, again, edits);
+    return refuseNewProblems(doc, again);
   }
-  const find = (id: string): RoadmapNode | undefined => findNode(draft, id);
-  placeInContainers(draft.nodes, find);
-  return refuseNewProblems(doc, draft.finish(checkPlan(draft.nodes, find)));
+  const find = (id: string): RoadmapNode | undefined => findNode(after, id);
+  placeInContainers(after.nodes, find);
+  const problems = checkPlan(after.nodes, find, (node) => placesIn(after)(node));
+  return refuseNewProblems(doc, { ...after, problems });
 }
 
-/** From this number on, statuses are set together: setting a single one takes time in proportion to the length of the plan. */
-const MANY = 50;
+/** Items are edited together. A new node is added to a plan without edits under way, because it moves the places of the others. */
+function applyAll(doc: RoadmapDocument, edits: readonly RoadmapEdit[]): RoadmapDocument {
+  let after = doc;
+  let draft: Draft | undefined;
+  for (const edit of edits)
+    if (edit.kind === "add") {
+      after = addNode(draft?.finish() ?? after, edit.node);
+      draft = undefined;
+    } else {
+      draft ??= new Draft(after);
+      applyEdit(draft, edit);
+    }
+  return draft?.finish() ?? after;
+}
+
 /** Finds a YAML anchor: `&name`, but not the `&&` of a shell. */
 const ANCHOR = /(?:^|[\s[{,])&[^\s,&[\]{}]/m;
 /** Properties that depend on the place of a node in the file, and not on the text of its item. */
-const PLACE = { order: 0, line: 0, col: 0, epic: "", milestone: "" };
+const PLACE = { order: 0, epic: "", milestone: "" };
 
 function isOfOneNode({ kind }: RoadmapEdit): boolean {
   return kind === "set" || kind === "add-dep" || kind === "remove-dep";
@@ -105,24 +91,12 @@ function refuseSpread(
   }
 }
 
-function applyEdit(draft: Draft, edit: RoadmapEdit): void {
-  switch (edit.kind) {
-    case "status":
-      setStatus(draft, getNode(draft, edit.id), edit.status);
-      return;
-    case "add":
-      addNode(draft, edit.node);
-      return;
-    case "set":
-      setField(draft, getNode(draft, edit.id), edit.field, edit.value);
-      return;
-    case "add-dep":
-      addDependency(draft, getNode(draft, edit.id), edit.on, edit.required ?? "done");
-      return;
-    case "remove-dep":
-      removeDependency(draft, getNode(draft, edit.id), edit.on);
-      return;
-  }
+function applyEdit(draft: Draft, edit: Exclude<RoadmapEdit, { kind: "add" }>): void {
+  const { kind, id } = edit;
+  if (kind === "status") setStatus(draft, draft.node(id), edit.status);
+  else if (kind === "set") setField(draft, draft.node(id), edit.field, edit.value);
+  else if (kind === "add-dep") addDependency(draft, id, edit.on, edit.required ?? "done");
+  else removeDependency(draft, id, edit.on);
 }
 
 function refuseNewProblems(before: RoadmapDocument, after: RoadmapDocument): RoadmapDocument {

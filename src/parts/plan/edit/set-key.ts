@@ -1,92 +1,56 @@
 /** Writes the value of one key of an item. All other text stays byte for byte. */
-import type { Node, Pair, YAMLMap } from "yaml";
-import type { RoadmapNode } from "../../../core/roadmap.ts";
+import type { Node, Pair } from "yaml";
 import { keyOf } from "../read/yaml-text.ts";
-import type { Draft, ItemText } from "./draft.ts";
-import { findPair, rangeOfPair, readItem, refuse, verifyItem } from "./one-item.ts";
-import { endOfLine, newlineAt, trimEnd } from "./text-lines.ts";
+import { renderFlow } from "./flow-text.ts";
+import { type ItemText, spanOfPair } from "./item-text.ts";
+import { endOfLine, trimEnd } from "./text-lines.ts";
 
-/** Writes `key: rendered` into an item: over the old value, or as a new pair. Checks that the key then reads as `value`. */
-export function setKey(
-  draft: Draft,
-  node: RoadmapNode,
-  key: string,
-  rendered: string,
-  value: unknown,
-): YAMLMap {
-  const { item, map } = readItem(draft, node, key);
-  const pair = findPair(map, key);
-  if (pair === undefined) insertKey(draft, node, item, map, key, rendered);
-  else replaceValue(draft, node, item, pair, key, rendered);
-  return verifyItem(draft, node.id, map, key, value);
+/** Writes `key: value` into an item: over the old value, or as a new pair. */
+export function setKey(item: ItemText, key: string, value: unknown): void {
+  const pair = item.find(key);
+  if (pair === undefined) insertKey(item, key, renderFlow(value));
+  else replaceValue(item, pair, key, renderFlow(value));
+  item.check(key, value);
 }
 
-function replaceValue(
-  draft: Draft,
-  node: RoadmapNode,
-  item: ItemText,
-  pair: Pair,
-  key: string,
-  rendered: string,
-): void {
-  const keyEnd = (pair.key as Node).range?.[1] ?? 0;
-  const colonEnd = item.text.indexOf(":", keyEnd) + 1;
-  const old = pair.value as (Node & { anchor?: string; flow?: boolean }) | null;
+function replaceValue(item: ItemText, pair: Pair, key: string, rendered: string): void {
+  const { text } = item;
+  const colonEnd = text.indexOf(":", (pair.key as Node).range?.[1] ?? 0) + 1;
+  const old = pair.value as (Node & { anchor?: string }) | null;
   const [start = colonEnd, rawEnd = colonEnd] = old?.range ?? [];
-  if (old !== null && "anchor" in old && old.anchor !== undefined) refuse(node.id, key);
-  const end = trimEnd(item.text, start, rawEnd);
-  if (old === null || end <= start) {
-    draft.splice(item.toOuter(colonEnd, colonEnd), ` ${rendered}`, node);
-    return;
-  }
-  const between = item.text.slice(colonEnd, start);
-  if (!between.includes("\n")) {
-    draft.splice(item.toOuter(start, end), keepQuotes(item.text.slice(start, end), rendered), node);
-    return;
-  }
-  // The old value is a block below its key. The new one is written behind the colon, so that a comment on that line stays.
-  const lineEnd = endOfLine(item.text, colonEnd);
-  draft.splice(item.toOuter(lineEnd, end), "", node);
-  draft.splice(item.toOuter(colonEnd, colonEnd), ` ${rendered}`, node);
+  if (old?.anchor !== undefined) item.refuse(key);
+  const end = trimEnd(text, start, rawEnd);
+  if (old === null || end <= start) item.insert(colonEnd, ` ${rendered}`);
+  else if (text.slice(colonEnd, start).includes("\n")) {
+    // The old value is a block below its key. The new one is written behind the colon, so that a comment on that line stays.
+    item.replace({ start: endOfLine(text, colonEnd), end }, "");
+    item.insert(colonEnd, ` ${rendered}`);
+  } else item.replace({ start, end }, keepQuotes(text[start], rendered));
 }
 
 /** Keeps the quotes that a person wrote: `"open"` becomes `"done"`. */
-function keepQuotes(old: string, rendered: string): string {
-  const quote = old[0];
+function keepQuotes(quote: string | undefined, rendered: string): string {
   return (quote === '"' || quote === "'") && /^[a-z_]+$/.test(rendered)
     ? `${quote}${rendered}${quote}`
     : rendered;
 }
 
-function insertKey(
-  draft: Draft,
-  node: RoadmapNode,
-  item: ItemText,
-  map: YAMLMap,
-  key: string,
-  rendered: string,
-): void {
-  const pairs = map.items as Pair[];
-  const idAt = pairs.findIndex((pair) => keyOf(pair) === "id");
-  if (idAt < 0) refuse(node.id, key);
-  if (map.flow === true) {
-    const behind = key === "status" || item.hasHoles ? idAt : pairs.length - 1;
-    const { end } = rangeOfPair(pairs[behind]);
-    draft.splice(item.toOuter(end, end), `, ${key}: ${rendered}`, node);
+function insertKey(item: ItemText, key: string, rendered: string): void {
+  const pairs = item.map.items as Pair[];
+  let behind = pairs.findIndex((pair) => keyOf(pair) === "id");
+  if (behind < 0) item.refuse(key);
+  if (item.map.flow === true) {
+    if (key !== "status" && !item.hasHoles) behind = pairs.length - 1;
+    item.insert(spanOfPair(pairs[behind]).end, `, ${key}: ${rendered}`);
     return;
   }
   // The new key is written after the id, or after the one-line keys that follow it, and never into a block.
-  let behind = idAt;
   if (key !== "status") while (isOneLine(item.text, pairs[behind + 1])) behind++;
-  const { end } = rangeOfPair(pairs[behind]);
-  const outer = item.toOuter(end, end).start;
-  const lineEnd = endOfLine(draft.text, outer);
-  const line = `${newlineAt(draft.text, lineEnd)}${" ".repeat(item.indent)}${key}: ${rendered}`;
-  draft.splice({ start: lineEnd, end: lineEnd }, line, node);
+  item.addLine(spanOfPair(pairs[behind]).end, item.indent, `${key}: ${rendered}`);
 }
 
 function isOneLine(text: string, pair: Pair | undefined): boolean {
   if (pair === undefined || keyOf(pair) === "tasks" || keyOf(pair) === "milestones") return false;
-  const { start, end } = rangeOfPair(pair);
+  const { start, end } = spanOfPair(pair);
   return end > start && !text.slice(start, end).includes("\n");
 }

@@ -241,8 +241,6 @@ function isWish(ours: RoadmapNode, saved: RoadmapNode): boolean {
 /** Properties that can change while the text of the item stays: its place, and what the supervisor sets. */
 const NOT_TEXT = {
   order: 0,
-  line: 0,
-  col: 0,
   epic: "",
   milestone: "",
   status: "open",

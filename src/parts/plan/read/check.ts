@@ -28,14 +28,14 @@ type Say = (
 export function checkPlan(
   nodes: readonly RoadmapNode[],
   find: FindNode,
-  locate: Locate = (node) => ({ line: node.line, col: node.col }),
+  locate: Locate,
 ): RoadmapProblem[] {
   const problems: RoadmapProblem[] = [];
   const say: Say = (code, node, what, message, hint) =>
     void problems.push({ code, message, ...locate(node, what), hint });
   for (const node of nodes) {
     if (problems.length >= PROBLEMS_MAX) break;
-    checkId(node, find, say);
+    checkId(node, find, locate, say);
     for (const [index, { id }] of node.dependencies.entries())
       if (problems.length < PROBLEMS_MAX && find(id) === undefined) {
         const message = `${node.id} depends on ${id}, which does not exist`;
@@ -47,10 +47,10 @@ export function checkPlan(
   return problems;
 }
 
-function checkId(node: RoadmapNode, find: FindNode, say: Say): void {
+function checkId(node: RoadmapNode, find: FindNode, locate: Locate, say: Say): void {
   const first = find(node.id);
   if (first === node || first === undefined) return;
-  const message = `the id ${node.id} is used twice, first in line ${first.line}`;
+  const message = `the id ${node.id} is used twice, first in line ${locate(first).line}`;
   const hint = "ids are unique without regard to case: rename one";
   say("duplicate_id", node, undefined, message, hint);
 }

@@ -63,9 +63,9 @@ export interface NodesList {
   kind: "block" | "flow" | "empty" | "missing" | "unusable";
   /** The last item of a list that is not empty. */
   last?: Span;
-  /** For `empty`: the offset behind the colon of `nodes:`. */
+  /** For `empty`, until the plan is edited: the offset behind the colon of `nodes:`. */
   colonEnd?: number;
-  /** For `empty`: the `[]` or `null` that must be removed. */
+  /** For `empty`, until the plan is edited: the `[]` or `null` that must be removed. */
   value?: Span;
   /** Column of the top-level keys, from 0. */
   indent: number;
@@ -95,6 +95,26 @@ export function findNode(
 ): RoadmapNode | undefined {
   const order = doc.orders.get(foldId(id));
   return order === undefined ? undefined : doc.nodes[order];
+}
+
+/** Index of each node by its folded id; of the first one if two have the same id. */
+export function ordersOf(nodes: readonly RoadmapNode[]): Map<string, number> {
+  const orders = new Map<string, number>();
+  for (const [order, { id }] of nodes.entries()) {
+    const folded = foldId(id);
+    if (!orders.has(folded)) orders.set(folded, order);
+  }
+  return orders;
+}
+
+/** Returns a function that finds the line and the column of a node's id; both count from 1. */
+export function placesIn({
+  text,
+  places,
+}: Pick<RoadmapDocument, "text" | "places">): (node: RoadmapNode) => { line: number; col: number } {
+  const lines = new LineCounter();
+  for (let at = 0; at >= 0; at = text.indexOf("\n", at) + 1 || -1) lines.addNewLine(at);
+  return ({ order }) => lines.linePos(places.ids[order] ?? 0);
 }
 
 /** Parses a plan. Never throws: all faults are in `problems`. If there are any, `nodes` may be incomplete. */
@@ -153,18 +173,14 @@ class Parser implements ItemSource {
     } else {
       this.nodesList = { kind: "unusable", indent: 0 };
     }
-    const orders = new Map<string, number>();
-    for (const node of this.nodes) {
-      const id = foldId(node.id);
-      if (!orders.has(id)) orders.set(id, node.order);
-    }
+    const orders = ordersOf(this.nodes);
     const find: FindNode = (id) => findNode({ nodes: this.nodes, orders }, id);
     placeInContainers(this.nodes, find);
     const locate: Locate = (node, what) => {
       const marks = this.marks[node.order];
       const ofDependency = typeof what === "number" ? marks?.dependencies[what] : undefined;
       const at = what === "parent" ? marks?.parent : ofDependency;
-      return at === undefined ? { line: node.line, col: node.col } : this.lines.linePos(at);
+      return this.lines.linePos(at ?? marks?.id ?? 0);
     };
     if (this.problems.length < PROBLEMS_MAX)
       for (const one of checkPlan(this.nodes, find, locate))
@@ -357,9 +373,6 @@ class Parser implements ItemSource {
     if (decoded !== undefined) {
       const { node, marks } = decoded;
       const { start, end } = this.spanOf(map);
-      const { line, col } = this.lines.linePos(marks.id);
-      node.line = line;
-      node.col = col;
       this.nodes.push(node);
       this.marks.push(marks);
       this.spans.push(start, end);

@@ -47,7 +47,6 @@ export interface ItemContext {
 }
 
 export interface DecodedItem {
-  /** The node; its line and column are 0 here. */
   node: RoadmapNode;
   marks: ItemMarks;
 }
@@ -98,8 +97,6 @@ class ItemReader {
       verify: readVerify(values),
       capabilities: values.texts("capabilities") ?? [],
       order: context.order,
-      line: 0,
-      col: 0,
     };
     const parent = this.parent(marks);
     assign(node, "parent", parent);

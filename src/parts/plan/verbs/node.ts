@@ -19,7 +19,7 @@ import { noteOpened } from "../answers.ts";
 import type { NewNode, RoadmapEdit, SettableField } from "../edit/edit.ts";
 import { findNode } from "../read/document.ts";
 import { readStatus } from "../read/item.ts";
-import { editPlan } from "./read-plan.ts";
+import { editPlan, shownIn } from "./read-plan.ts";
 
 const STATUS_WORDS = ["open", "pending", "in_progress", "blocked", "needs_human", "done", "failed"];
 const USAGES: Readonly<Record<string, string>> = {
@@ -117,7 +117,7 @@ type NodeContext = Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd" | "out
 
 async function add(ctx: NodeContext, node: NewNode): Promise<number> {
   const { after } = await editPlan(ctx, () => [{ kind: "add", node }]);
-  if (ctx.json) ctx.out.json(findNode(after, node.id));
+  if (ctx.json) ctx.out.json(shownIn(after)(findNode(after, node.id)));
   else ctx.out.line(node.id);
   return EXIT.ok;
 }
@@ -139,7 +139,7 @@ async function update(
     throw new ErrUsage("node update needs something to set", USAGES["update"]);
   const { after } = await editPlan(ctx, () => edits);
   const node = findNode(after, id);
-  if (ctx.json) ctx.out.json(node);
+  if (ctx.json) ctx.out.json(shownIn(after)(node));
   else ctx.out.line(node?.id);
   return EXIT.ok;
 }

@@ -2,11 +2,12 @@
 import type { Context } from "../../../cli/shell/command-spec.ts";
 import { existingTree, openSettings, shortPath } from "../../../cli/shell/options.ts";
 import { ErrInvalidRoadmap } from "../../../core/errors.ts";
+import type { RoadmapNode } from "../../../core/roadmap.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
 import { type ChangedPlan, changePlan } from "../change-plan.ts";
 import type { RoadmapEdit } from "../edit/edit.ts";
 import { RoadmapFile } from "../file/roadmap-file.ts";
-import { parseRoadmap, type RoadmapDocument } from "../read/document.ts";
+import { parseRoadmap, placesIn, type RoadmapDocument } from "../read/document.ts";
 import type { RoadmapProblem } from "../read/problem.ts";
 
 type PlanContext = Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd" | "out">;
@@ -70,6 +71,14 @@ export function placeOf(
   { line, col }: Pick<RoadmapProblem, "line" | "col">,
 ): string {
   return `${shortPath(ctx, tree.roadmap)}:${line}:${col}`;
+}
+
+/** Returns a function that makes of a node what `--json` shows: also where its id is in the file. */
+export function shownIn(
+  doc: RoadmapDocument,
+): (node: RoadmapNode | undefined) => object | undefined {
+  const placeIn = placesIn(doc);
+  return (node) => node && { ...node, ...placeIn(node) };
 }
 
 /** "1 problem", "3 problems". */

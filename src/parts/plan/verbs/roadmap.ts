@@ -20,7 +20,7 @@ import { findNode } from "../read/document.ts";
 import { readStatus } from "../read/item.ts";
 import type { PlanFilters } from "../rules/filters.ts";
 import { planNext } from "../rules/next.ts";
-import { count, lineAt, placeOf, readGoodPlan, readPlan } from "./read-plan.ts";
+import { count, lineAt, placeOf, readGoodPlan, readPlan, shownIn } from "./read-plan.ts";
 
 const PAINTS: Readonly<Record<NodeStatus, Paint>> = {
   open: "bold",
@@ -152,14 +152,19 @@ async function show(ctx: PlanContext, filters: PlanFilters): Promise<number> {
       phase: "show",
       hint: "see `mailchute roadmap show`",
     });
-  const shown = treeOf(doc.nodes, root, filters);
+  const inTree = treeOf(doc.nodes, root, filters);
   const works = await recheckLanded(
-    shown.flatMap(({ node }) => (node.status === "done" ? (lookForWork(tree, node.id) ?? []) : [])),
+    inTree.flatMap(({ node }) =>
+      node.status === "done" ? (lookForWork(tree, node.id) ?? []) : [],
+    ),
   );
   const workOf = new Map(works.map((work) => [work.task_id, work]));
-  const rows = shown.map((row) => ({ ...row, work: workOf.get(row.node.id) }));
+  const rows = inTree.map((row) => ({ ...row, work: workOf.get(row.node.id) }));
   if (ctx.json) {
-    ctx.out.json({ nodes: rows.map(({ node, work }) => ({ ...node, ...(work && { work }) })) });
+    const shown = shownIn(doc);
+    ctx.out.json({
+      nodes: rows.map(({ node, work }) => ({ ...shown(node), ...(work && { work }) })),
+    });
     return EXIT.ok;
   }
   if (rows.length === 0) {
@@ -191,8 +196,9 @@ async function next(ctx: PlanContext, filters: PlanFilters, explains: boolean): 
   const code = ready.length > 0 ? EXIT.ok : EXIT.notFound;
   const agentOf = (node: RoadmapNode): string => matchAgent(node).agent?.name ?? "";
   if (ctx.json) {
+    const shown = shownIn(doc);
     ctx.out.json({
-      ready: ready.map((node) => ({ ...node, agent: agentOf(node) })),
+      ready: ready.map((node) => ({ ...shown(node), agent: agentOf(node) })),
       ...(explains
         ? {
             waiting: waiting.map(({ node, reason }) => ({
