@@ -1,6 +1,5 @@
 /** Reads the plan for commands that show it. Reads it again when the file has changed. Writes nothing. */
 import { type RestRule, restAfter } from "../../core/rest.ts";
-import type { RoadmapNode } from "../../core/roadmap.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Standing } from "../../core/unmet.ts";
@@ -8,7 +7,7 @@ import { NAMED, statOf, tryReadText } from "../../host/regular-file.ts";
 import type { IdReader, MakeIdReader } from "../../view/id-reader.ts";
 import { readUnlanded } from "../../view/landing.ts";
 import type { RoadmapDocument } from "./read/document.ts";
-import type { WaitingNode } from "./rules/next.ts";
+import type { Planner } from "./rules/next.ts";
 
 const READ_REST: RestRule = { times: 5, mostMs: 10_000 };
 
@@ -16,7 +15,7 @@ class PlanView implements IdReader {
   private stamp = "";
   private againMs = Number.NEGATIVE_INFINITY;
   private doc: RoadmapDocument | undefined;
-  private waiting = new Map<RoadmapNode, WaitingNode>();
+  private planner: Planner | undefined;
   private unlanded: ReadonlyMap<string, Standing> = new Map();
   private code: Code | undefined;
 
@@ -38,16 +37,16 @@ class PlanView implements IdReader {
     const unlanded = readUnlanded(this.tree);
     if (text === undefined && isSame(unlanded, this.unlanded)) return;
     this.code ??= await loadCode();
-    const { parseRoadmap, planNext, resolveOpenAgent } = this.code;
+    const { parseRoadmap, resolveOpenAgent } = this.code;
+    this.planner ??= new this.code.Planner();
     this.stamp = stamp;
     this.unlanded = unlanded;
     if (text !== undefined) this.doc = parseRoadmap(text);
     const { agents } = this;
-    const { waiting } = planNext(this.doc?.nodes ?? [], {
+    this.planner.next(this.doc?.nodes ?? [], {
       unlanded,
       ...(agents && { matchAgent: (node) => resolveOpenAgent(node, agents) }),
     });
-    this.waiting = new Map(waiting.map((one) => [one.node, one]));
     const endMs = performance.now();
     this.againMs = endMs + restAfter(endMs - nowMs, READ_REST);
   }
@@ -68,21 +67,14 @@ class PlanView implements IdReader {
     }
   }
 
-  private find(id: string): RoadmapNode | undefined {
-    return this.doc === undefined ? undefined : this.code?.findNode(this.doc, id);
-  }
-
   /** Undefined when the plan has no such node. */
   standing(id: string): Standing | undefined {
-    const node = this.find(id);
-    if (node === undefined || this.code === undefined) return undefined;
-    const { nodes = [] } = this.doc ?? {};
-    const find = (other: string): RoadmapNode | undefined => this.find(other);
-    const waits = this.waiting.get(node);
-    const around = { nodes, find, unlanded: this.unlanded };
-    const standing = this.code.nodeStanding(node, around, waits);
-    if (node.status !== "open" || waits !== undefined) return standing;
-    const { agent } = this.code.resolveAgent(node, this.agents ?? []);
+    const { code, doc, planner } = this;
+    const node = doc && code?.findNode(doc, id);
+    if (node === undefined || code === undefined || planner === undefined) return undefined;
+    const standing = planner.standing(node);
+    if (node.status !== "open" || planner.waitOf(node) !== undefined) return standing;
+    const { agent } = code.resolveAgent(node, this.agents ?? []);
     return agent === undefined ? standing : { ...standing, agent: agent.name };
   }
 }
@@ -94,15 +86,13 @@ function isSame(a: ReadonlyMap<string, Standing>, b: ReadonlyMap<string, Standin
 }
 
 type Code = Pick<typeof import("./read/document.ts"), "parseRoadmap" | "findNode"> &
-  Pick<typeof import("./rules/next.ts"), "planNext"> &
-  Pick<typeof import("./rules/node-standing.ts"), "nodeStanding"> &
+  Pick<typeof import("./rules/next.ts"), "Planner"> &
   Pick<typeof import("../../core/matching.ts"), "resolveAgent" | "resolveOpenAgent">;
 
 /** Loads the YAML code only when it is needed: loading it takes longer than most commands take. */
 async function loadCode(): Promise<Code> {
   const { parseRoadmap, findNode } = await import("./read/document.ts");
-  const { planNext } = await import("./rules/next.ts");
-  const { nodeStanding } = await import("./rules/node-standing.ts");
+  const { Planner } = await import("./rules/next.ts");
   const { resolveAgent, resolveOpenAgent } = await import("../../core/matching.ts");
-  return { parseRoadmap, findNode, planNext, nodeStanding, resolveAgent, resolveOpenAgent };
+  return { parseRoadmap, findNode, Planner, resolveAgent, resolveOpenAgent };
 }

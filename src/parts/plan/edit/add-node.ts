@@ -5,11 +5,11 @@ import type { NodeDependency, RoadmapNode } from "../../../core/roadmap.ts";
 import {
   columnOf,
   findNode,
-  ordersOf,
   parseRoadmap,
   type RoadmapDocument,
   type Span,
 } from "../read/document.ts";
+import { ordersOf } from "../rules/belonging.ts";
 import { moveSpan } from "./draft.ts";
 import { renderFlow } from "./flow-text.ts";
 import { decodeAlone, parseAlone, refuse } from "./read-alone.ts";

@@ -89,15 +89,19 @@ function mover(replacements: readonly Replacement[]): (at: number) => number {
   const sums: number[] = [];
   for (const { start, end, text } of replacements)
     sums.push((sums.at(-1) ?? 0) + text.length - (end - start));
+  const first = replacements[0]?.start ?? 0;
+  const last = replacements.at(-1)?.end ?? 0;
+  const sum = sums.at(-1) ?? 0;
   return (at) => {
+    if (at <= first) return at;
+    if (at > last) return at + sum;
     let low = 0;
     for (let high = replacements.length; low < high; ) {
       const middle = (low + high) >> 1;
       if ((replacements[middle] as Replacement).start < at) low = middle + 1;
       else high = middle;
     }
-    const before = replacements[low - 1];
-    if (before === undefined) return at;
+    const before = replacements[low - 1] as Replacement;
     return at > before.end
       ? at + (sums[low - 1] as number)
       : before.start + (sums[low - 2] ?? 0) + before.itemEnd;

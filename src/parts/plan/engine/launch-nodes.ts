@@ -168,6 +168,12 @@ export class NodeLauncher {
     return this.waiting;
   }
 
+  /** Knows how each node of the plan stands. */
+  planner(): Planner {
+    this.choose();
+    return this.chooser;
+  }
+
   /** Completed nodes whose work has not landed. Returns the same map until something changes. */
   get unlanded(): Unlanded {
     return this.p.limits.unlanded();

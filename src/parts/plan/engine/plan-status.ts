@@ -9,12 +9,6 @@ import type {
   StatusSource,
 } from "../../../supervisor/environment/part.ts";
 import type { RoadmapDocument } from "../read/document.ts";
-import {
-  hasNodeEnded,
-  isNodeDone,
-  nodeStanding,
-  type Surroundings,
-} from "../rules/node-standing.ts";
 import { countStatuses } from "../rules/progress.ts";
 import type { EngineParts } from "./engine-parts.ts";
 import type { NodeLauncher } from "./launch-nodes.ts";
@@ -93,29 +87,17 @@ export class PlanStatus implements StatusSource, DependencySource {
   }
 
   isDone(id: string): boolean | undefined {
-    const { store } = this.p;
-    const node = store.find(id);
-    if (node === undefined) return undefined;
-    return isNodeDone(node, this.around());
+    const node = this.p.store.find(id);
+    return node && this.launcher.planner().isDone(node);
   }
 
   hasEnded(id: string): boolean | undefined {
-    const { store } = this.p;
-    const node = store.find(id);
-    return node === undefined ? undefined : hasNodeEnded(node, this.around());
+    const node = this.p.store.find(id);
+    return node && this.launcher.planner().hasEnded(node);
   }
 
   standing(id: string): Standing | undefined {
-    const { store } = this.p;
-    const node = store.find(id);
-    if (node === undefined) return undefined;
-    const waits = this.launcher.held().find((one) => one.node === node);
-    return nodeStanding(node, this.around(), waits);
-  }
-
-  private around(): Surroundings {
-    const { store } = this.p;
-    const { unlanded } = this.launcher;
-    return { nodes: store.nodes, find: (other) => store.find(other), unlanded };
+    const node = this.p.store.find(id);
+    return node && this.launcher.planner().standing(node);
   }
 }

@@ -28,7 +28,7 @@ import {
 import type { TaskBudget } from "../../../core/settings.ts";
 import { suggest } from "../../../core/suggest.ts";
 import { visibleMessage } from "../../../core/visible.ts";
-import { type FindNode, placeInContainers } from "../rules/belonging.ts";
+import { type FindNode, ordersOf, placeInContainers } from "../rules/belonging.ts";
 import { checkPlan, type Locate, PROBLEMS_MAX } from "./check.ts";
 import { decodeItem, type ItemContext } from "./item.ts";
 import type { ItemMarks } from "./item-fields.ts";
@@ -95,16 +95,6 @@ export function findNode(
 ): RoadmapNode | undefined {
   const order = doc.orders.get(foldId(id));
   return order === undefined ? undefined : doc.nodes[order];
-}
-
-/** Index of each node by its folded id; of the first one if two have the same id. */
-export function ordersOf(nodes: readonly RoadmapNode[]): Map<string, number> {
-  const orders = new Map<string, number>();
-  for (const [order, { id }] of nodes.entries()) {
-    const folded = foldId(id);
-    if (!orders.has(folded)) orders.set(folded, order);
-  }
-  return orders;
 }
 
 /** Returns a function that finds the line and the column of a node's id; both count from 1. */

@@ -4,12 +4,13 @@ import { foldId } from "../../../core/names.ts";
 import { priorityNumber } from "../../../core/priority.ts";
 import {
   isContainer,
-  NODE_STATUSES,
+  isTerminal,
+  type NodeStatus,
   type NodeType,
   type RoadmapNode,
 } from "../../../core/roadmap.ts";
 import type { Standing } from "../../../core/unmet.ts";
-import { isEscalation } from "./escalation.ts";
+import { inheritance, ordersOf } from "./belonging.ts";
 import { makeFilter, type PlanFilters } from "./filters.ts";
 import { findLost } from "./lost.ts";
 
@@ -36,175 +37,175 @@ export interface PlanNext {
   waiting: WaitingNode[];
 }
 
+/** A node among the others of its plan. */
+export interface Place {
+  node: RoadmapNode;
+  /** The node with the lowest rank starts first. */
+  rank: number;
+  readonly isContainer: boolean;
+  above: Place | undefined;
+  /** Its dependencies. `on` is undefined if the plan has no such node. */
+  needs: { id: string; on: Place | undefined; isTerminalEnough: boolean }[];
+  /** For a container: how many nodes are in it, and in which state. Computed when needed. */
+  inside: { total: number; done: number; failed: number; ended: number };
+}
+
 /** Decides once. For repeated calls keep a `Planner`. */
 export function planNext(nodes: readonly RoadmapNode[], options: PlanNextOptions = {}): PlanNext {
   return new Planner().next(nodes, options);
 }
 
 const TYPES: readonly NodeType[] = ["plan", "task", "verify", "integrate", "final_verify"];
-const [OPEN, IN_PROGRESS, BLOCKED, NEEDS_HUMAN, DONE, FAILED] = [0, 1, 2, 3, 4, 5];
+/** How nodes stand that no agent and no other node holds back. */
+const STANDINGS: Readonly<Partial<Record<NodeStatus, Standing>>> = {
+  failed: { is: "stuck", how: "failed" },
+  blocked: { is: "stuck", how: "is blocked" },
+  needs_human: { is: "stuck", how: "waits for an answer" },
+  in_progress: { is: "moving", how: "runs" },
+};
 
-/** Decides again and again for a plan. Each call computes only what has changed since the last one. */
+/** Decides again and again for a plan. The places are made anew only when nodes or dependencies change. */
 export class Planner {
   private nodes: readonly RoadmapNode[] = [];
-  private statuses = new Uint8Array();
-  private ranks = new Float64Array();
-  private containers = new Uint8Array();
-  /** Index of the parent of each node, or -1. */
-  private parents = new Int32Array();
-  /** Where the dependencies of node i begin; they end where those of node i + 1 begin. */
-  private firsts = new Int32Array();
-  /** Index of each dependency, or -1 when it is not in the plan. */
-  private targets = new Int32Array();
-  private terminal = new Uint8Array();
-  /** For each container: how many nodes are in it, and how many of them are done or failed. Computed when needed. */
-  private progress: { total: Int32Array; done: Int32Array; failed: Int32Array } | undefined;
-  private fromAbove: (string | null | undefined)[] = [];
+  private places: readonly Place[] = [];
+  private unlanded: ReadonlyMap<string, Standing> = new Map();
+  private waiting: readonly WaitingNode[] = [];
+  /** The waiting nodes by node. Made when needed. */
+  private byNode: ReadonlyMap<RoadmapNode, WaitingNode> | undefined;
+  /** Why no node under this one may run. */
+  private fromAbove: (place: Place) => string | undefined = () => undefined;
+  private isCounted = false;
   /** The nodes that can never start. Computed when needed. */
-  private lost: ReadonlySet<number> | undefined;
-  /** The standing of each done node whose work has not landed, by index. */
-  private unlanded: ReadonlyMap<number, Standing> = new Map();
+  private lost: ReadonlySet<Place> | undefined;
 
-  next(nodes: readonly RoadmapNode[], options: PlanNextOptions = {}): PlanNext {
+  next(
+    nodes: readonly RoadmapNode[],
+    { matchAgent, filters, unlanded = new Map() }: PlanNextOptions = {},
+  ): PlanNext {
     this.follow(nodes);
-    this.progress = undefined;
-    this.fromAbove = [];
+    this.unlanded = unlanded;
+    this.isCounted = false;
     this.lost = undefined;
-    this.unlanded = this.indexUnlanded(options.unlanded);
-    const { matchAgent } = options;
-    const passes = makeFilter(options.filters);
-    const buckets = new Map<number, RoadmapNode[]>();
+    this.fromAbove = inheritance<Place, string | undefined>(
+      ({ above }) => above,
+      undefined,
+      (place, fromAbove) => this.explainHold(place) ?? fromAbove,
+    );
+    const passes = makeFilter(filters);
+    const ready: Place[] = [];
     const waiting: WaitingNode[] = [];
-    for (let i = 0; i < nodes.length; i++) {
-      const status = this.statuses[i];
-      if (status === DONE || status === FAILED || status === IN_PROGRESS) continue;
-      if (this.containers[i] === 1) continue;
-      const node = nodes[i] as RoadmapNode;
-      if (passes !== undefined && !passes(node)) continue;
-      const reason = this.explainWait(i);
+    for (const place of this.places) {
+      const { node } = place;
+      if (place.isContainer || isTerminal(node.status) || node.status === "in_progress") continue;
+      if (passes?.(node) === false) continue;
+      const reason = this.explainWait(place);
       const match = reason === undefined ? matchAgent?.(node) : undefined;
       if (reason !== undefined) waiting.push({ node, reason });
       else if (match !== undefined && match.agent === undefined)
         waiting.push({ node, reason: match.reason, isUnmatched: true });
-      else {
-        const rank = this.ranks[i] as number;
-        const bucket = buckets.get(rank);
-        if (bucket === undefined) buckets.set(rank, [node]);
-        else bucket.push(node);
-      }
+      else ready.push(place);
     }
-    const inOrder = [...buckets].sort(([a], [b]) => a - b);
-    return { ready: inOrder.flatMap(([, ready]) => ready), waiting };
+    this.waiting = waiting;
+    this.byNode = undefined;
+    ready.sort((a, b) => a.rank - b.rank);
+    return { ready: ready.map(({ node }) => node), waiting };
   }
 
-  /** Updates the arrays. Nodes are never changed in place, so the same object means an unchanged node. */
+  /** What the last decision says of a node that waits. */
+  waitOf(node: RoadmapNode): WaitingNode | undefined {
+    this.byNode ??= new Map(this.waiting.map((one) => [one.node, one]));
+    return this.byNode.get(node);
+  }
+
+  /** True if a node is done and its work, if it has any, has landed. True for a container if it is true for all nodes in it. */
+  isDone(node: RoadmapNode): boolean {
+    const place = this.placeOf(node);
+    const { total, done } = this.insideOf(place);
+    return total > 0 ? done === total : this.isDoneItself(place);
+  }
+
+  /** True if a node is done or has failed. True for a container if it is true for all nodes in it. */
+  hasEnded(node: RoadmapNode): boolean {
+    const { total, ended } = this.insideOf(this.placeOf(node));
+    return total > 0 ? ended === total : isTerminal(node.status);
+  }
+
+  /** The state of a node for tasks that depend on it, and for people who wait for it. */
+  standing(node: RoadmapNode): Standing {
+    if (this.isDone(node)) return { is: "met", how: "is done" };
+    const place = this.placeOf(node);
+    const known = this.unlandedOf(place) ?? STANDINGS[node.status];
+    if (known !== undefined) return known;
+    if (place.isContainer) return { is: "moving", how: "is not done" };
+    const waits = this.waitOf(node);
+    if (waits === undefined) return { is: "moving", how: "waits its turn" };
+    if (waits.isUnmatched === true) return { is: "stuck", how: `cannot run: ${waits.reason}` };
+    const on = place.needs
+      .filter((one) => !one.isTerminalEnough || one.on?.node.status !== "failed")
+      .map(({ id }) => id);
+    return { is: "moving", how: waits.reason, on };
+  }
+
+  /** Nodes are never changed in place, so the same object means an unchanged node. */
   private follow(nodes: readonly RoadmapNode[]): void {
-    const before = this.nodes;
-    if (nodes === before) return;
+    if (nodes === this.nodes) return;
     this.nodes = nodes;
-    if (nodes.length !== before.length) {
-      this.index();
-      return;
-    }
-    for (let i = 0; i < nodes.length; i++) {
-      const old = before[i] as RoadmapNode;
-      const node = nodes[i] as RoadmapNode;
-      if (old === node) continue;
-      const isAlike =
-        old.id === node.id &&
-        old.type === node.type &&
-        old.parent === node.parent &&
-        old.dependencies === node.dependencies;
-      if (!isAlike) {
-        this.index();
-        return;
-      }
-      this.statuses[i] = NODE_STATUSES.indexOf(node.status);
-      this.ranks[i] = rankOf(node);
-    }
-  }
-
-  private index(): void {
-    const { nodes } = this;
-    const exact = new Map<string, number>();
-    for (let i = nodes.length - 1; i >= 0; i--) exact.set((nodes[i] as RoadmapNode).id, i);
-    // Created when an id is first written in another case than that of its node.
-    let folded: Map<string, number> | undefined;
-    const find = (id: string): number => {
-      const found = exact.get(id);
-      if (found !== undefined) return found;
-      folded ??= new Map([...exact].map(([one, i]) => [foldId(one), i]));
-      return folded.get(foldId(id)) ?? -1;
+    const { places } = this;
+    const isAlike = (node: RoadmapNode, i: number): boolean => {
+      const old = (places[i] as Place).node;
+      return (
+        old === node ||
+        (old.id === node.id &&
+          old.type === node.type &&
+          old.parent === node.parent &&
+          old.dependencies === node.dependencies)
+      );
     };
-    this.statuses = Uint8Array.from(nodes, (node) => NODE_STATUSES.indexOf(node.status));
-    this.ranks = Float64Array.from(nodes, rankOf);
-    this.containers = Uint8Array.from(nodes, (node) => (isContainer(node) ? 1 : 0));
-    this.parents = Int32Array.from(nodes, (node) =>
-      node.parent === undefined ? -1 : find(node.parent),
-    );
-    const targets: number[] = [];
-    const terminal: number[] = [];
-    this.firsts = new Int32Array(nodes.length + 1);
-    for (let i = 0; i < nodes.length; i++) {
-      for (const { id, required } of (nodes[i] as RoadmapNode).dependencies) {
-        targets.push(find(id));
-        terminal.push(required === "terminal" ? 1 : 0);
-      }
-      this.firsts[i + 1] = targets.length;
+    if (nodes.length !== places.length || !nodes.every(isAlike)) this.places = placesOf(nodes);
+    for (const [i, node] of nodes.entries()) {
+      const place = this.places[i] as Place;
+      if (place.node === node) continue;
+      place.node = node;
+      place.rank = rankOf(node);
     }
-    this.targets = Int32Array.from(targets);
-    this.terminal = Uint8Array.from(terminal);
   }
 
-  private indexUnlanded(by: PlanNextOptions["unlanded"]): ReadonlyMap<number, Standing> {
-    const found = new Map<number, Standing>();
-    if (by === undefined || by.size === 0) return found;
-    for (let i = 0; i < this.nodes.length; i++) {
-      const standing = this.statuses[i] === DONE ? by.get(foldId(this.idOf(i))) : undefined;
-      if (standing !== undefined) found.set(i, standing);
-    }
-    return found;
-  }
-
-  private idOf(i: number): string {
-    return (this.nodes[i] as RoadmapNode).id;
+  private placeOf({ order }: RoadmapNode): Place {
+    return this.places[order] as Place;
   }
 
   /** Why the plan does not let an open, blocked or asking node run; undefined if it may run. */
-  private explainWait(i: number): string | undefined {
-    if (this.statuses[i] === BLOCKED) return "is blocked";
-    if (this.statuses[i] === NEEDS_HUMAN) return "needs an answer";
-    const reason = this.explainUnmet(i);
-    if (reason !== undefined) return reason;
-    const parent = this.parents[i] as number;
-    return parent < 0 ? undefined : (this.explainFromAbove(parent) ?? undefined);
+  private explainWait(place: Place): string | undefined {
+    const { status } = place.node;
+    if (status === "blocked") return "is blocked";
+    if (status === "needs_human") return "needs an answer";
+    return this.explainUnmet(place) ?? this.fromAbove(place);
   }
 
-  private explainUnmet(i: number): string | undefined {
-    const first = this.firsts[i] as number;
-    const end = this.firsts[i + 1] as number;
-    for (let at = first; at < end; at++) {
-      const on = this.targets[at] as number;
-      if (this.containers[on] !== 1 && this.isDone(on)) continue;
-      const id = this.nodes[i]?.dependencies[at - first]?.id ?? "";
-      const isTerminalEnough = this.terminal[at] === 1;
-      if (on < 0) return `waits for ${id}, which is not in the plan`;
-      const reason =
-        this.containers[on] === 1
-          ? this.explainContainer(on, isTerminalEnough)
-          : this.explainNode(on, isTerminalEnough);
+  /** Why this node does not let the nodes under it run. */
+  private explainHold(place: Place): string | undefined {
+    const { id, status } = place.node;
+    if (status === "blocked") return `is in ${id}, which is blocked`;
+    const unmet = place.isContainer ? this.explainUnmet(place) : undefined;
+    return unmet === undefined ? undefined : `is in ${id}, which ${unmet}`;
+  }
+
+  private explainUnmet({ needs }: Place): string | undefined {
+    for (const { id, on, isTerminalEnough } of needs) {
+      if (on === undefined) return `waits for ${id}, which is not in the plan`;
+      const isFull = on.isContainer && this.insideOf(on).total > 0;
+      const reason = isFull
+        ? this.explainContainer(on, isTerminalEnough)
+        : this.explainNode(on, isTerminalEnough);
       if (reason !== undefined) return reason;
     }
     return undefined;
   }
 
-  private isDone(i: number): boolean {
-    return this.statuses[i] === DONE && !this.unlanded.has(i);
-  }
-
-  private explainNode(on: number, isTerminalEnough: boolean): string | undefined {
-    const { id, status } = this.nodes[on] as RoadmapNode;
-    const unlanded = this.unlanded.get(on);
+  /** Why a dependency on a node is not met. An empty container counts by its own status. */
+  private explainNode(on: Place, isTerminalEnough: boolean): string | undefined {
+    const { id, status } = on.node;
+    const unlanded = this.unlandedOf(on);
     if (unlanded !== undefined) {
       // If only a person can land the work, the node counts as ended.
       if (isTerminalEnough && unlanded.is === "stuck") return undefined;
@@ -215,97 +216,112 @@ export class Planner {
     return status === "failed" ? `cannot start: ${id} failed` : `waits for ${id} (${status})`;
   }
 
-  /** For a dependency that is `terminal` such a node has ended, as a skipped task has. */
-  private findLost(): ReadonlySet<number> {
-    const isEnded = (i: number): boolean =>
-      this.statuses[i] === DONE || this.statuses[i] === FAILED;
-    this.lost ??= findLost({
-      parents: this.parents,
-      containers: this.containers,
-      firsts: this.firsts,
-      targets: this.targets,
-      terminal: this.terminal,
-      isOpen: (i) => this.statuses[i] === OPEN,
-      isEscalation: (i) => isEscalation(this.idOf(i)),
-      isEnded,
-      isFailed: (i) => this.statuses[i] === FAILED || this.unlanded.get(i)?.is === "stuck",
-    });
-    return this.lost;
-  }
-
-  private countLost(container: number): number {
-    const isIn = (i: number): boolean => {
-      let above = this.parents[i] as number;
-      for (let depth = 0; above >= 0 && above !== container && depth < this.nodes.length; depth++)
-        above = this.parents[above] as number;
-      return above === container;
-    };
-    return [...this.findLost()].filter(isIn).length;
-  }
-
-  /** Why a dependency on a container is not met. An empty container counts by its own status. */
-  private explainContainer(on: number, isTerminalEnough: boolean): string | undefined {
-    this.progress ??= this.countProgress();
-    const total = this.progress.total[on] as number;
-    if (total === 0) return this.explainNode(on, isTerminalEnough);
-    const done = this.progress.done[on] as number;
-    const failed = this.progress.failed[on] as number;
-    const { id } = this.nodes[on] as RoadmapNode;
+  private explainContainer(on: Place, isTerminalEnough: boolean): string | undefined {
+    const { total, done, failed } = on.inside;
+    const { id } = on.node;
     if (done + (isTerminalEnough ? failed : 0) === total) return undefined;
     if (isTerminalEnough) {
       const ended = done + failed + this.countLost(on);
       return ended === total ? undefined : `waits for ${id} (${ended} of ${total} ended)`;
     }
     return failed > 0
-      ? `cannot start: ${failed} of ${total} in ${id} failed${this.unlanded.size > 0 ? " or did not land" : ""}`
+      ? `cannot start: ${failed} of ${total} in ${id} failed${this.hasUnlanded ? " or did not land" : ""}`
       : `waits for ${id} (${done} of ${total} done)`;
   }
 
-  /** Why no node under this one may run; null if they may. The answer is kept, because thousands of nodes may be under it. */
-  private explainFromAbove(i: number): string | null {
-    const known = this.fromAbove[i];
-    if (known !== undefined) return known;
-    // A plan with a circle of parents is refused elsewhere. This line makes sure that the recursion ends.
-    this.fromAbove[i] = null;
-    const { id } = this.nodes[i] as RoadmapNode;
-    let reason: string | null = null;
-    if (this.statuses[i] === BLOCKED) reason = `is in ${id}, which is blocked`;
-    else if (this.containers[i] === 1) {
-      const unmet = this.explainUnmet(i);
-      if (unmet !== undefined) reason = `is in ${id}, which ${unmet}`;
-    }
-    const parent = this.parents[i] as number;
-    if (reason === null && parent >= 0) reason = this.explainFromAbove(parent);
-    this.fromAbove[i] = reason;
-    return reason;
+  private isDoneItself(place: Place): boolean {
+    return place.node.status === "done" && this.unlandedOf(place) === undefined;
   }
 
-  private countProgress(): NonNullable<Planner["progress"]> {
-    const { length } = this.nodes;
-    const total = new Int32Array(length);
-    const done = new Int32Array(length);
-    const failed = new Int32Array(length);
-    for (let i = 0; i < length; i++) {
-      if (this.containers[i] === 1) continue;
-      const isDone = this.isDone(i);
-      const isFailed = this.statuses[i] === FAILED || this.unlanded.get(i)?.is === "stuck";
+  private hasFailed(place: Place): boolean {
+    return place.node.status === "failed" || this.unlandedOf(place)?.is === "stuck";
+  }
+
+  private unlandedOf({ node }: Place): Standing | undefined {
+    if (this.unlanded.size === 0 || node.status !== "done") return undefined;
+    return this.unlanded.get(foldId(node.id));
+  }
+
+  private get hasUnlanded(): boolean {
+    return this.places.some((place) => this.unlandedOf(place) !== undefined);
+  }
+
+  /** For a dependency that is `terminal` such a node has ended, as a skipped task has. */
+  private findLost(): ReadonlySet<Place> {
+    this.lost ??= findLost(this.places, (place) => this.hasFailed(place));
+    return this.lost;
+  }
+
+  private countLost(container: Place): number {
+    const isIn = ({ above }: Place): boolean => {
+      let at = above;
+      for (
+        let depth = 0;
+        at !== undefined && at !== container && depth < this.places.length;
+        depth++
+      )
+        at = at.above;
+      return at === container;
+    };
+    return [...this.findLost()].filter(isIn).length;
+  }
+
+  private insideOf(place: Place): Place["inside"] {
+    if (!this.isCounted && place.isContainer) this.count();
+    return place.inside;
+  }
+
+  private count(): void {
+    const { places } = this;
+    this.isCounted = true;
+    for (const place of places)
+      if (place.isContainer) place.inside = { total: 0, done: 0, failed: 0, ended: 0 };
+    for (const place of places) {
+      if (place.isContainer) continue;
+      const isDone = this.isDoneItself(place);
+      const hasFailed = this.hasFailed(place);
+      const hasEnded = isTerminal(place.node.status);
       // The limit ends the loop for a plan with a circle of parents.
-      let above = this.parents[i] as number;
-      for (let depth = 0; above >= 0 && depth < length; depth++) {
-        total[above] = (total[above] as number) + 1;
-        if (isDone) done[above] = (done[above] as number) + 1;
-        if (isFailed) failed[above] = (failed[above] as number) + 1;
-        above = this.parents[above] as number;
+      let { above } = place;
+      for (let depth = 0; above !== undefined && depth < places.length; depth++) {
+        if (above.isContainer) {
+          above.inside.total++;
+          if (isDone) above.inside.done++;
+          if (hasFailed) above.inside.failed++;
+          if (hasEnded) above.inside.ended++;
+        }
+        ({ above } = above);
       }
     }
-    return { total, done, failed };
   }
+}
+
+const NOTHING: Place["inside"] = Object.freeze({ total: 0, done: 0, failed: 0, ended: 0 });
+
+function placesOf(nodes: readonly RoadmapNode[]): Place[] {
+  const places = nodes.map(
+    (node): Place => ({
+      node,
+      rank: rankOf(node),
+      isContainer: isContainer(node),
+      above: undefined,
+      needs: [],
+      inside: NOTHING,
+    }),
+  );
+  const orders = ordersOf(nodes);
+  const find = (id: string): Place | undefined => places[orders.get(foldId(id)) ?? -1];
+  for (const place of places) {
+    const { parent, dependencies } = place.node;
+    place.above = parent === undefined ? undefined : find(parent);
+    place.needs = dependencies.map(({ id, required }) => {
+      return { id, on: find(id), isTerminalEnough: required === "terminal" };
+    });
+  }
+  return places;
 }
 
 function rankOf({ priority, type }: RoadmapNode): number {
   const byType = TYPES.indexOf(type);
   return Math.max(0, byType) - (priorityNumber(priority) ?? 0) * TYPES.length;
 }
-
-if (NODE_STATUSES.join() !== "open,in_progress,blocked,needs_human,done,failed" || OPEN !== 0)
-  throw new RangeError("the codes of statuses follow NODE_STATUSES");

@@ -7,7 +7,6 @@ import {
   type RoadmapNode,
   type StatusCounts,
 } from "../../../core/roadmap.ts";
-import { type FindNode, inheritance } from "./belonging.ts";
 
 export function countStatuses(nodes: readonly RoadmapNode[]): StatusCounts {
   const counts = Object.fromEntries(NODE_STATUSES.map((status) => [status, 0])) as StatusCounts;
@@ -36,16 +35,4 @@ export function finishedContainers(nodes: readonly RoadmapNode[]): RoadmapNode[]
       filled.has(node.id) &&
       !unfinished.has(node.id),
   );
-}
-
-/** True if `isDone` holds for all nodes in a container, whatever its own status; undefined if it is empty. */
-export function isAllDone(
-  container: RoadmapNode,
-  nodes: readonly RoadmapNode[],
-  find: FindNode,
-  isDone: (node: RoadmapNode) => boolean,
-): boolean | undefined {
-  const isInside = inheritance(find, false, (node, fromAbove) => fromAbove || node === container);
-  const inside = nodes.filter((node) => !isContainer(node) && isInside(node));
-  return inside.length === 0 ? undefined : inside.every(isDone);
 }

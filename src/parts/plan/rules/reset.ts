@@ -2,7 +2,7 @@
 import { foldId } from "../../../core/names.ts";
 import { isContainer, isTerminal, type RoadmapNode } from "../../../core/roadmap.ts";
 import type { RoadmapEdit } from "../edit/edit.ts";
-import { type FindNode, inheritance } from "./belonging.ts";
+import { type FindNode, inheritance, parentIn } from "./belonging.ts";
 import { isEscalation } from "./escalation.ts";
 
 /** Which nodes a person wants to open again. */
@@ -34,9 +34,9 @@ export function chooseReset(
   const named = new Set((ids ?? []).map(foldId));
   const isNamed = ({ id }: RoadmapNode): boolean => named.has(foldId(id));
   const isInNamed = inheritance(
-    find,
+    parentIn(find),
     false,
-    (node, fromAbove) => fromAbove || (isContainer(node) && isNamed(node)),
+    (node: RoadmapNode, fromAbove) => fromAbove || (isContainer(node) && isNamed(node)),
   );
   const isMeant = (node: RoadmapNode): boolean =>
     ids === undefined
