@@ -3,8 +3,9 @@
  * programs or steer the pool are offered only if a person allows them.
  */
 import { EXIT } from "../../cli/shell/exit-codes.ts";
-import { compileCheck, optional } from "../../codec/schema.ts";
+import { compileCheck, optional, shorten } from "../../codec/schema.ts";
 import { type TProperties, type TSchema, Type } from "../../codec/typebox.ts";
+import { isObject } from "../../core/json-object.ts";
 import { NODE_STATUSES } from "../../core/roadmap.ts";
 import { LISTED_STATES } from "../../view/page-of-tasks.ts";
 
@@ -70,7 +71,24 @@ function tool(name: string, verb: string, description: string, draft: Draft = {}
     { additionalProperties: false },
   );
   const spec = { name, description, inputSchema: schema };
-  return { spec, group, makesTask, verb, okCodes, keeps, check: compileCheck(schema), words };
+  const checkValues = compileCheck(schema);
+  const check: Tool["check"] = (args) => checkNames(name, schema, args) ?? checkValues(args);
+  return { spec, group, makesTask, verb, okCodes, keeps, check, words };
+}
+
+/** A model guesses names from other tools, and can mend its call when it hears the right ones. */
+function checkNames(
+  name: string,
+  { properties }: TSchema,
+  args: unknown,
+): ReturnType<Tool["check"]> {
+  const unknown = Object.keys(isObject(args) ? args : {}).find(
+    (key) => !Object.hasOwn(properties, key),
+  );
+  if (unknown === undefined) return undefined;
+  const known = Object.keys(properties).join(", ");
+  const names = known === "" ? "it takes no arguments" : `its arguments are ${known}`;
+  return { message: `${name} has no argument ${shorten(unknown)}: ${names}` };
 }
 
 /** A text as an argument. A space before a leading dash keeps it from being read as an option. */
@@ -135,6 +153,10 @@ export const TOOLS: readonly Tool[] = [
     words: () => ["next", "--explain"],
   }),
   tool("agents", "agents", "The agents of this scope, and their unread mail."),
+  tool("why_task", "why", "Why a task or a node of the plan has not ended, or how it failed.", {
+    input: { id: Id },
+    words: ({ id }) => [text(id)],
+  }),
   tool("why", "agents", "When an agent was woken and by whom, and why its mail waits.", {
     input: { name: Id },
     words: ({ name }) => ["why", text(name)],

@@ -142,6 +142,21 @@ describe("the protocol", () => {
   });
 });
 
+describe("an argument that a tool does not have", () => {
+  it.each(TOOLS.map((tool) => [tool.spec.name, tool] as const))(
+    "is answered by %s with the names of those that it has",
+    (name, { check, spec }) => {
+      const known = Object.keys(spec.inputSchema["properties"]);
+      // Also when a required one is missing: the unknown name stands for it.
+      expect(check({ no_such_name: 1 })?.message).toBe(
+        known.length === 0
+          ? `${name} has no argument "no_such_name": it takes no arguments`
+          : `${name} has no argument "no_such_name": its arguments are ${known.join(", ")}`,
+      );
+    },
+  );
+});
+
 describe("what a verb says", () => {
   it.each([
     ["status", { code: 0 }, false],

@@ -106,6 +106,7 @@ it("does with each tool what the tool says", { timeout: 300_000 }, async () => {
   expect(await call("interrupt", { name: work, text: "look at X" })).toContain("your text");
   expect(await pool.result(work, SLOW_MS)).toMatchObject({ output: "ok" });
   expect(await call("agents")).toContain("claude");
+  expect(await call("why_task", { id: "second" })).toContain("second has completed");
   expect(await call("why", { name: "claude" })).toContain("claude");
   expect(await call("say", { to: ["pat", "human"], text: "to myself" })).toContain("recorded");
   expect(await call("mail", { ack: true })).toContain("to myself");
