@@ -33,11 +33,11 @@ import { timesAfter } from "./times.ts";
 const NEXT_COUNT = 5;
 
 export const command = defineCommand({
-  usage: "ls | show NAME | next NAME | run NAME | pause NAME | resume NAME",
+  usage: "ls | show NAME | next [NAME] | run NAME | pause NAME | resume NAME",
   subcommands: {
     ls: "list the schedules, when each fires next, and what fired last",
     show: "show a schedule, its next times, and how often it fired",
-    next: "print its next times, one a line",
+    next: "print its next times, or those of all schedules, one a line",
     run: "submit its task now; its times stay as they are",
     pause: "its times pass without a task, until it is resumed",
     resume: "its times count again, from now on",
@@ -65,6 +65,8 @@ export const command = defineCommand({
       if (name !== undefined) throw new ErrUsage("schedule ls takes no name");
       return list(ctx, source);
     }
+    const count = ctx.options.count ?? NEXT_COUNT;
+    if (name === undefined && ctx.subcommand === "next") return nextOfAll(ctx, source, count);
     if (name === undefined)
       throw new ErrUsage(
         `schedule ${ctx.subcommand} needs a name`,
@@ -78,7 +80,7 @@ export const command = defineCommand({
     if (ctx.subcommand === "show") return show(ctx, source, found);
     if (found.error !== undefined) throw found.error;
     const schedule = found.schedule as Schedule;
-    if (ctx.subcommand === "next") return next(ctx, schedule, ctx.options.count ?? NEXT_COUNT);
+    if (ctx.subcommand === "next") return next(ctx, schedule, count);
     return runNow(ctx, tree.dir, schedule);
   },
 });
@@ -154,7 +156,7 @@ function list(ctx: Context, source: ScheduleSource): number {
     const columns = [
       { title: "NAME", min: 10 },
       { title: "WHEN", min: 12 },
-      { title: "NEXT" },
+      { title: `NEXT (${zoneName()})` },
       { title: "LAST" },
       { title: "FIRED", align: "right" as const },
     ];
@@ -206,7 +208,11 @@ function show(ctx: Context, source: ScheduleSource, found: ScheduleFile): number
   for (const warning of entry.warnings) line("warning", warning);
   line("fired", `${countText(entry.fired)}, ${countText(entry.skipped)} skipped`);
   if (entry.last_id !== null) line("last", `${entry.last_id} (mailchute show ${entry.last_id})`);
-  line("next", entry.paused ? "paused" : nextMs.map(timeText).join(", ") || "no more");
+  const times = nextMs.length === 0 ? "no more" : nextMs.map(timeText).join(", ");
+  line(
+    "next",
+    entry.paused ? "paused" : `${times} ${nextMs.length === 0 ? "" : zoneName()}`.trim(),
+  );
   return EXIT.ok;
 }
 
@@ -216,6 +222,27 @@ function next(ctx: Context, schedule: Schedule, count: number): number {
   else for (const ms of times) ctx.out.line(`${timeText(ms)} ${zoneName()}`);
   if (times.length === 0) ctx.out.note(`${safe(schedule.name)} fires no more`);
   return EXIT.ok;
+}
+
+/** The next times of all schedules together. A paused schedule has none. */
+function nextOfAll(ctx: Context, source: ScheduleSource, count: number): number {
+  const files = scheduleNames(source).map((name) => loadSchedule(source, name));
+  const bad = files.filter(({ error }) => error !== undefined);
+  const nowMs = Date.now();
+  const times = files.flatMap(({ name, schedule }) =>
+    schedule === undefined || schedule.isPaused || readControl(source.stateDir, name).paused
+      ? []
+      : timesAfter(schedule, nowMs, count).map((at) => ({ name, at_ms: at })),
+  );
+  const next = times.sort((a, b) => a.at_ms - b.at_ms).slice(0, count);
+  if (ctx.json) ctx.out.json({ next });
+  else
+    for (const { name, at_ms: at } of next)
+      ctx.out.line(`${timeText(at)} ${zoneName()}  ${safe(name)}`);
+  if (next.length === 0) ctx.out.note("no schedule fires any more");
+  for (const { name } of bad)
+    ctx.out.note(`${safe(placeOf(source, name))} cannot be used; mailchute schedule ls says why`);
+  return bad.length > 0 ? EXIT.failed : EXIT.ok;
 }
 
 /** @throws ErrInvalidTransition while the task of an earlier time has not ended, unless the schedule allows overlap */

@@ -49,6 +49,46 @@ test("ls, show and next say when a schedule fires, and name a file that cannot b
   });
 });
 
+test("next without a name merges the times of all schedules, without paused ones, and names a bad file", async () => {
+  const pool = newPool();
+  expect(await pool.run(["schedule", "next"])).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining("no schedule fires any more"),
+  });
+  write(pool, "often", "every: 1h\ntask: {exec: [x]}\n");
+  write(pool, "less", "every: 2h\ntask: {exec: [x]}\n");
+  write(pool, "never", "every: 1h\npaused: true\ntask: {exec: [x]}\n");
+  write(pool, "still", "every: 1h\ntask: {exec: [x]}\n");
+  await pool.run(["schedule", "pause", "still"]);
+  const { stdout } = await pool.run(["schedule", "next", "-n", "6", "--json"]);
+  const { next } = JSON.parse(stdout) as { next: { name: string; at_ms: number }[] };
+  expect(next.map(({ name }) => name).sort()).toEqual([
+    "less",
+    "less",
+    "often",
+    "often",
+    "often",
+    "often",
+  ]);
+  expect(next.map(({ at_ms }) => at_ms)).toEqual(
+    next.map(({ at_ms }) => at_ms).sort((a, b) => a - b),
+  );
+  const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const lines = (await pool.run(["schedule", "next", "-n", "6"])).stdout.trim().split("\n");
+  expect(lines.every((line) => / (often|less)$/.test(line) && line.includes(` ${zone} `))).toBe(
+    true,
+  );
+  expect((await pool.run(["schedule", "ls"])).stdout).toContain(`NEXT (${zone})`);
+  expect((await pool.run(["schedule", "show", "often"])).stdout).toMatch(
+    new RegExp(`^next .* ${zone}$`, "m"),
+  );
+  write(pool, "bad", "every: 1x\ntask: {exec: [x]}\n");
+  expect(await pool.run(["schedule", "next"])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("schedules/bad.yaml cannot be used"),
+  });
+});
+
 test("a task runs by its schedule and by hand, knows its time, and waits while it is paused", async () => {
   const pool = newPool();
   write(
