@@ -32,6 +32,8 @@ abstract class NotedFiles<Note extends { key: string }> {
 
 interface Incomplete {
   key: string;
+  /** Monotonic ms at which the file was first seen incomplete. */
+  firstMs: number;
   /** Monotonic ms since when the file has not changed. */
   sinceMs: number;
   lookAtMs: number;
@@ -40,6 +42,8 @@ interface Incomplete {
 /** First pause before an incomplete file is looked at again (ms). It grows with the time for which the file has not changed. */
 const RELOOK_MS_MIN = 5;
 const RELOOK_MS_MAX = 250;
+/** People hear of a file that stays incomplete for so long (ms): each file that is just being dropped is incomplete for a moment. */
+const TOLD_AFTER_MS = 500;
 
 /** Incomplete files: whether a process may still be writing them, since when they have not changed, when to look again. */
 export class IncompleteFiles extends NotedFiles<Incomplete> {
@@ -49,6 +53,14 @@ export class IncompleteFiles extends NotedFiles<Incomplete> {
     private readonly settleMs: number,
   ) {
     super(clock);
+  }
+
+  /** How many files people should hear of. */
+  toldCount(): number {
+    const untilMs = this.clock.monotonicMs() - TOLD_AFTER_MS;
+    let count = 0;
+    for (const { firstMs } of this.files.values()) if (firstMs <= untilMs) count++;
+    return count;
   }
 
   /** Names that must be looked at again now. */
@@ -102,7 +114,7 @@ export class IncompleteFiles extends NotedFiles<Incomplete> {
     const key = keyOf(facts);
     const known = this.files.get(name);
     if (known?.key === key) return known;
-    const entry = { key, sinceMs: nowMs, lookAtMs: nowMs };
+    const entry = { key, firstMs: known?.firstMs ?? nowMs, sinceMs: nowMs, lookAtMs: nowMs };
     this.files.set(name, entry);
     return entry;
   }

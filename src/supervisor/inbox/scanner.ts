@@ -80,6 +80,11 @@ export class InboxScanner {
     return this.files.incomplete.count + this.keys.unsureCount;
   }
 
+  /** Of these, how many people should hear of. */
+  get toldUnsettledCount(): number {
+    return this.files.incomplete.toldCount() + this.keys.unsureCount;
+  }
+
   /** How many files cannot be read or moved. */
   get unreadableCount(): number {
     return this.files.unreadable.count;
