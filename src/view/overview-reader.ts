@@ -13,7 +13,7 @@ import type { AcceptedTask, InboxTask, Overview, TaskFacts } from "./overview.ts
 import type { Snapshot } from "./snapshot.ts";
 import { type Accepted, SnapshotReader } from "./snapshot-reader.ts";
 import { SpentToday } from "./spent-today.ts";
-import { isAttended } from "./supervisor.ts";
+import { gateTest, isAttended } from "./supervisor.ts";
 import { dependencyIds, describeTask, maxAttemptsIn, numberIn, readTask } from "./task-rows.ts";
 
 /** How many more names of a large tray each look counts (2 ms). */
@@ -136,8 +136,15 @@ function inboxTasks(inbox: string, ids: readonly string[]): InboxTask[] {
       id,
       due_ms: notBefore === null ? null : notBefore * 1000,
       has_dependencies: dependencyIds(task).length > 0,
+      waitsAt: task === undefined ? () => false : waitsAtTest(task),
     };
   });
+}
+
+function waitsAtTest(task: Record<string, unknown>): InboxTask["waitsAt"] {
+  const isNamed = gateTest(task);
+  const { agent } = task;
+  return (gate) => isNamed(gate) || (typeof agent === "string" && gate.agents.includes(agent));
 }
 
 function factsOf(path: string): TaskFacts {

@@ -30,40 +30,75 @@ export function waitingGroups(facts: Facts, nowMs: number): WaitingGroup[] {
     ...gateGroups(supervisor, facts.accepted, counts.held),
     ...delayedGroup(facts, nowMs),
   ];
-  const named = groups.reduce((sum, { count }) => sum + (count?.count ?? 0), 0);
-  const all = counts.waiting.count + counts.ready + counts.delayed + counts.held;
-  const rest = Math.max(0, all - named);
-  if (rest === 0) return groups;
-  const { text, todo } = whyNothingStarts(facts.snapshot, nowMs);
+  const { waiting, ready, delayed, held } = counts;
+  const all = waiting.count + ready + delayed + held;
+  const rest = all - sumOf(groups);
+  if (rest <= 0) return groups;
+  const { text, todo, isForAll } = whyNothingStarts(facts.snapshot, nowMs);
   const told = new Set(groups.flatMap(({ tasks }) => tasks.map(({ id }) => id)));
   const areBlocked = groups.some(({ code }) => code === "blocked");
-  const due = facts.accepted.filter((one) => one.gate === null && one.due_ms <= nowMs);
-  const inInbox = facts.inbox.filter((one) => !(areBlocked && one.has_dependencies));
-  const tasks = [...due, ...inInbox]
-    .filter(({ id }) => !told.has(id))
-    .map(({ id }) => ({ id, why: "", due_ms: null }));
-  return [
-    ...groups,
-    { code: "start", text, count: { ...counts.waiting, count: rest }, tasks, do: todo },
-  ];
+  const due = facts.accepted.filter(
+    (one) => one.gate === null && one.due_ms <= nowMs && !told.has(one.id),
+  );
+  const gates = isForAll ? [] : closedGates(supervisor);
+  const inbox = facts.inbox
+    .filter((one) => !told.has(one.id) && !(areBlocked && one.has_dependencies))
+    .map((one) => ({ id: one.id, gate: gates.find((gate) => one.waitsAt(gate))?.gate }));
+  const known = groups.map((group) => withInbox(group, inbox, Math.max(0, rest - due.length)));
+  const left = Math.max(0, all - sumOf(known));
+  const tasks = [...due, ...inbox.filter(({ gate }) => gate === undefined)].map(({ id }) => ({
+    id,
+    why: "",
+    due_ms: null,
+  }));
+  const count = { ...waiting, count: left };
+  return left === 0 ? known : [...known, { code: "start", text, count, tasks, do: todo }];
+}
+
+function sumOf(groups: readonly WaitingGroup[]): number {
+  return groups.reduce((sum, { count }) => sum + (count?.count ?? 0), 0);
+}
+
+/**
+ * The group with the tasks of the inbox that wait at its gate.
+ * @param inbox some tasks of the inbox, each with the gate that holds it; when they are all of this gate, so are those not looked at
+ * @param all how many tasks of the inbox are not told elsewhere
+ */
+function withInbox(
+  group: WaitingGroup,
+  inbox: readonly { id: string; gate: string | undefined }[],
+  all: number,
+): WaitingGroup {
+  const own = inbox.filter(({ gate }) => gate !== undefined && codeOf(gate) === group.code);
+  if (own.length === 0) return group;
+  const { count = 0, is_exact: isExact = true } = group.count ?? {};
+  const more = own.length === inbox.length ? all : own.length;
+  return {
+    ...group,
+    count: { count: count + more, is_exact: isExact && inbox.length >= all },
+    tasks: [...group.tasks, ...own.map(({ id }) => ({ id, why: "", due_ms: null }))],
+  };
 }
 
 /** What keeps tasks from starting that are otherwise ready to start. */
-function whyNothingStarts(s: Snapshot, nowMs: number): { text: string; todo: string | null } {
+function whyNothingStarts(
+  s: Snapshot,
+  nowMs: number,
+): { text: string; todo: string | null; isForAll: boolean } {
   const { supervisor, control } = s;
   const { busy, total } = slotsOf(s);
-  if (!isAttended(supervisor)) return { text: "wait for a supervisor", todo: "mailchute run" };
-  if (control.paused)
-    return { text: `wait: the pool was ${pausedText(s, nowMs)}`, todo: "mailchute resume" };
+  const all = (text: string, todo: string) => ({ text, todo, isForAll: true });
+  if (!isAttended(supervisor)) return all("wait for a supervisor", "mailchute run");
+  if (control.paused) return all(`wait: the pool was ${pausedText(s, nowMs)}`, "mailchute resume");
   if (intakeStopped(supervisor) !== undefined)
-    return { text: "wait: the disk is nearly full", todo: "make room on the disk" };
-  if (control.max_workers === 0)
-    return { text: "wait: there are 0 slots", todo: "mailchute set-workers N" };
+    return all("wait: the disk is nearly full", "make room on the disk");
+  if (control.max_workers === 0) return all("wait: there are 0 slots", "mailchute set-workers N");
   const isRead = supervisor.document?.waiting.is_complete !== false;
   const reading = isRead ? "" : "; the inbox is still being read";
   return {
     text: `wait for a free slot: ${countText(busy)} of ${countText(total)} are busy${reading}`,
     todo: null,
+    isForAll: false,
   };
 }
 
@@ -98,7 +133,7 @@ function gateGroups(
     const told = closed.get(gate);
     const tasks = held.filter((one) => one.gate === gate);
     return {
-      code: `gate ${gate}`,
+      code: codeOf(gate),
       text: told === undefined ? namedGate(gate) : `wait: ${told.why}`,
       // Other tasks of this gate are in the inbox, where they are not counted.
       count: tasks.length === 0 ? null : { count: tasks.length, is_exact: isExact },
@@ -107,6 +142,8 @@ function gateGroups(
     };
   });
 }
+
+const codeOf = (gate: string): string => `gate ${gate}`;
 
 /** For a gate that the supervisor has not told about yet. */
 function namedGate(gate: string): string {

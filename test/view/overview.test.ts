@@ -152,6 +152,34 @@ describe("what waits, and why", () => {
     expect(seen.obstacles[0]).toMatchObject({ do: "mailchute run" });
   });
 
+  it("at a full group stands there, not among those that wait for a slot", async () => {
+    const pool = newPool({
+      config: "workers: 4\ndurability: process\ngroups: {gpu: {slots: 1}}\n",
+    });
+    await pool.start();
+    const long = { exec: ["sleep", "1000"], group: "gpu" };
+    // More than the overview looks at one by one.
+    for (let n = 0; n < 31; n++) pool.drop(`g${n}`, long);
+    const seen = await waitFor(
+      async () => {
+        const one = await overviewOf(pool);
+        return one.running.length === 1 && one.counts.waiting.count === 30 ? one : undefined;
+      },
+      { what: "one that runs" },
+    );
+    const [full, ...others] = seen.waiting;
+    expect(full).toMatchObject({
+      text: "wait: group gpu: 1 of 1 running",
+      count: { count: 30, is_exact: false },
+    });
+    expect(others).toEqual([]);
+    await pool.run(["pause", "--wait"]);
+    expect((await overviewOf(pool)).waiting.at(-1)).toMatchObject({
+      count: { count: 30 },
+      do: "mailchute resume",
+    });
+  });
+
   it("is told apart while a supervisor runs, and adds up to all", async () => {
     const pool = newPool({
       config:
