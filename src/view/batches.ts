@@ -42,16 +42,22 @@ export function countsOf(record: Record<string, unknown> | undefined): BatchCoun
 
 /** The counts of a completed batch with failed lines; undefined for a task, and when no line failed. */
 export function failedLines(tree: StateTree, id: string): BatchCounts | undefined {
+  const counts = countsOf(recordOfBatch(tree, id));
+  return (counts?.failures ?? 0) > 0 ? counts : undefined;
+}
+
+function recordOfBatch(tree: StateTree, id: string): Record<string, unknown> | undefined {
   const outbox = join(tree.mailbox, "outbox");
   if (!fs.existsSync(join(outbox, resultsName(id)))) return undefined;
-  const counts = countsOf(readJsonObject(join(outbox, resultName(id))));
-  return (counts?.failures ?? 0) > 0 ? counts : undefined;
+  return readJsonObject(join(outbox, resultName(id)));
 }
 
 /** A completed batch with some failed lines. */
 export interface BatchWithFailures {
   id: string;
   counts: BatchCounts;
+  /** The runs that it took; null when its record does not say so. */
+  attempts: number | null;
   /** Epoch ms. */
   settledMs: number;
 }
@@ -73,10 +79,12 @@ export function batchesWithFailures(
   ids: readonly string[] = settledBatches(tree),
 ): BatchWithFailures[] {
   const found = ids.flatMap((id): BatchWithFailures[] => {
-    const counts = failedLines(tree, id);
-    const record = join(tree.mailbox, "outbox", resultName(id));
-    const settledMs = statOf(record)?.mtimeMs;
-    return counts === undefined || settledMs === undefined ? [] : [{ id, counts, settledMs }];
+    const record = recordOfBatch(tree, id);
+    const counts = countsOf(record);
+    const settledMs = statOf(join(tree.mailbox, "outbox", resultName(id)))?.mtimeMs;
+    if (counts === undefined || counts.failures === 0 || settledMs === undefined) return [];
+    const attempts = typeof record?.["attempts"] === "number" ? record["attempts"] : null;
+    return [{ id, counts, attempts, settledMs }];
   });
   return found.sort((a, b) => b.settledMs - a.settledMs);
 }

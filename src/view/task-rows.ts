@@ -70,8 +70,9 @@ export function settledRow(file: ChosenFile, state: "done" | "failed"): TaskRow 
 
 /** A person who asks for failed tasks also wants the failed lines of batches. */
 export function failedBatchRows(tree: StateTree): TaskRow[] {
-  return batchesWithFailures(tree).map(({ id, counts, settledMs }) =>
+  return batchesWithFailures(tree).map(({ id, counts, attempts, settledMs }) =>
     rowOf(id, "done", undefined, {
+      attempt: attempts,
       title: `batch, ${countsText(counts)}`,
       time_ms: Math.round(settledMs),
       failed_lines: counts.failures,

@@ -174,10 +174,18 @@ test("a batch gives one result a line, with retries, failures and bad lines told
   );
   expect((await pool.run(["wait", "b"])).code).toBe(1);
   expect((await pool.run(["ls"])).stdout).toMatch(
-    /^b +done, not all .*batch, 9 lines done, 5 of them failed/m,
+    /^b +done-not-all .*batch, 9 lines done, 5 of them failed/m,
   );
-  const listed = JSON.parse((await pool.run(["ls", "--state-is", "failed", "--json"])).stdout);
-  expect(listed.tasks).toMatchObject([{ id: "b", state: "done", failed_lines: 5 }]);
+  const failed = await pool.run(["ls", "--state-is", "failed", "--json", "-n", "1"]);
+  expect(JSON.parse(failed.stdout).tasks).toMatchObject([
+    { id: "b", state: "done", failed_lines: 5, attempt: 1 },
+  ]);
+  const shown = (await pool.run(["show", "b"])).stdout;
+  expect(shown).toContain("batch.json (");
+  // The folder for files that are being written is no file of the run.
+  const run = readJson<{ run: string }>(join(pool.outbox, "b_result.json"))?.run;
+  expect(fs.readdirSync(join(pool.state, "runs", String(run)))).toContain(".tmp");
+  expect(shown).not.toContain(".tmp");
   expect((await pool.run(["show", "b"])).stdout).toMatch(/^state +done, but 5 of 9 lines failed/m);
   expect((await pool.run(["status"])).stdout).toMatch(/^b .* lines +5 of 9 lines failed/m);
   const chat = await pool.run(["chat"], "/ls failed\n/quit\n");

@@ -33,7 +33,7 @@ export const command = defineCommand({
     "--wait waits for the end of the task and then prints what its program wrote, after the id. Exit code 1: the task has failed.",
     "An id that another task has already is refused with exit code 4. If it differs from that id only in case, the supervisor refuses it " +
       "later; --wait tells you so.",
-    "--each makes a task of each line of a file: {} is the line, {#} its number, {.} the line without extension, {/} its file name, {//} its folder, in CMD, --prompt, --title, --cwd, --env and --dedup. A CMD " +
+    "--each makes a task of each line of a file: {} is the line, {#} its number, {.} the line without extension, {/} its file name, {//} its folder, in CMD, --prompt, --title, --cwd, --env, --dedup and --verify. A CMD " +
       'without {} gets the line as its last argument; a command line of --shell finds it in "$1". With --id ID the tasks are ID.1, ID.2 and ' +
       "so on, and sending them again changes nothing. Blank lines are left out. If one line is bad, nothing is submitted.",
     "A Markdown list, as todo.md, gives a task of each open box: `help list`. The other options then hold for each of them.",
@@ -137,11 +137,9 @@ async function enqueueOne(ctx: EnqueueContext): Promise<number> {
   const [settled] = (await waitForTasks(ctx, tree, [id], { areKnown: true, sinceMs })).settled;
   if (ctx.json) ctx.out.json({ ...answer, status: settled?.status ?? "unknown" });
   else {
-    if (ctx.rest !== undefined || ctx.options.shell !== undefined) {
-      const { printOutput } = await import("../enqueue/print-output.ts");
-      await printOutput(ctx, tree, id);
-    }
-    if (settled?.status === "failed") ctx.out.note(`${id} failed: ${safe(settled.error ?? "")}`);
+    const { tellEnd } = await import("../enqueue/print-output.ts");
+    const isProgram = ctx.rest !== undefined || ctx.options.shell !== undefined;
+    await tellEnd(ctx, tree, settled, { id, isProgram });
   }
   return settled?.status === "completed" ? EXIT.ok : EXIT.failed;
 }

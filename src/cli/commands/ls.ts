@@ -28,7 +28,7 @@ const LIMIT = 50;
 const READ_MAX = 10_000;
 
 export const command = defineCommand({
-  usage: "[--state-is STATE] [--group NAME] [--since TIME] [--sort WHAT] [--limit N]",
+  usage: "[--state-is STATE] [--group NAME] [--since TIME] [--sort WHAT] [-n N]",
   details: [
     "What runs comes first, then the latest. If a tray has more than 10,000 files, only 10,000 of them are looked at, and the latest that the events name.",
     "TIME is a time of the day (22:00: the last time the clock showed it), a duration (12h: so long ago), or a date as 2026-03-01T22:00. It is compared with the time at which a task has ended, or came; those at work always count.",
@@ -53,7 +53,10 @@ export const command = defineCommand({
       choices: SORTS,
       help: "time (the default): latest first; priority: highest first; id, group and title: by the alphabet",
     },
-    limit: numberOption("N", "list at most N tasks (default 50)", { min: 1, max: 100_000 }),
+    limit: {
+      ...numberOption("N", "list at most N tasks (default 50)", { min: 1, max: 100_000 }),
+      short: "n",
+    },
   },
   async run(ctx) {
     refuseStateAsPlace(ctx);
@@ -156,8 +159,8 @@ function print(ctx: Context, rows: readonly TaskRow[], hasMore: boolean): void {
   const cells = rows.map((row) => [
     safe(row.id),
     stateText(row),
-    row.attempt === null ? "" : String(row.attempt),
-    row.time_ms === null ? "" : ago(row.time_ms, nowMs),
+    row.attempt === null ? "-" : String(row.attempt),
+    row.time_ms === null ? "-" : ago(row.time_ms, nowMs),
     safe(row.error === null ? row.title : headlineOf(row.error)),
   ]);
   for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
@@ -165,9 +168,10 @@ function print(ctx: Context, rows: readonly TaskRow[], hasMore: boolean): void {
     ctx.out.note(`there are more than these ${countText(rows.length)}; see --limit and --state-is`);
 }
 
-function stateText({ state, failed_lines: failedLines, gate }: TaskRow): string {
-  if (gate !== null) return `${state}: ${isLandingGate(gate) ? "waits to land" : safe(gate)}`;
-  return failedLines > 0 ? `${state}, not all` : state;
+/** One word, and no cell before the last two is empty, so that `awk` finds the columns. */
+export function stateText({ state, failed_lines: failedLines, gate }: TaskRow): string {
+  if (gate !== null) return `${state}:${isLandingGate(gate) ? "waits-to-land" : safe(gate)}`;
+  return failedLines > 0 ? `${state}-not-all` : state;
 }
 
 /** @throws ErrUsage for `ls --state failed`: --state names the tree, and no tree has this name */

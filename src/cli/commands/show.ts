@@ -198,7 +198,8 @@ function stateText({ state, failed_lines: failedLines }: Knowledge): string {
 function runFiles(id: string, run: string): string[] {
   // Each program of a line of a batch has its own directory, named after the number of the line.
   const isOfLine = (name: string): boolean => /^\d+$/.test(name);
-  const { files } = findFiles(run, (name) => !isOfLine(name), RUN_FILES_MAX);
+  const isShown = (name: string): boolean => !isOfLine(name) && !name.startsWith(".");
+  const { files } = findFiles(run, isShown, RUN_FILES_MAX);
   const lines = files.map((file) => `${safe(file.name)} (${file.size} bytes)`);
   const { count, is_exact: isExact } = countNames(run, isOfLine);
   if (count > 0)

@@ -16,6 +16,7 @@ import { EXIT } from "../shell/exit-codes.ts";
 import { dropOf, insideRun } from "../shell/inside-run.ts";
 import { waitForTasks } from "../wait/wait-for-tasks.ts";
 import { FieldCheck } from "./field-check.ts";
+import { tellEnd } from "./print-output.ts";
 import { type EnqueueContext, fieldsOf, openInbox } from "./task-options.ts";
 
 /** Fields that a copy does not get: they tell the history of the task, or when it was made. */
@@ -76,9 +77,10 @@ export async function enqueueLike(ctx: EnqueueContext, like: string): Promise<nu
     if (ctx.json) ctx.out.json({ id, outcome });
     return EXIT.ok;
   }
-  const { settled } = await waitForTasks(ctx, tree, [id], { areKnown: true, sinceMs });
-  if (ctx.json) ctx.out.json({ id, outcome, status: settled[0]?.status ?? "unknown" });
-  return settled[0]?.status === "completed" ? EXIT.ok : EXIT.failed;
+  const [settled] = (await waitForTasks(ctx, tree, [id], { areKnown: true, sinceMs })).settled;
+  if (ctx.json) ctx.out.json({ id, outcome, status: settled?.status ?? "unknown" });
+  else await tellEnd(ctx, tree, settled, { id, isProgram: copy.exec !== undefined });
+  return settled?.status === "completed" ? EXIT.ok : EXIT.failed;
 }
 
 /** @throws ErrTaskNotFound */

@@ -160,7 +160,7 @@ test("a target that a person has checked out moves only when that is allowed and
   // It looks again every ten seconds, and is at work for a moment then.
   const poll = { timeout: 60_000 };
   const listed = async () => (await pool.run(["ls", "--state-is", "held"])).stdout;
-  await expect.poll(listed, poll).toMatch(/^b\.land +held: waits to land /m);
+  await expect.poll(listed, poll).toMatch(/^b\.land +held:waits-to-land /m);
   const waited = async () => (await pool.run(["wait", "b", "--timeout", "100ms"])).stderr;
   await expect
     .poll(waited, poll)

@@ -1,0 +1,45 @@
+/** What a newcomer meets in the first hour: lists that `awk` can read, and the same end of a wait for each way to enqueue. */
+import { expect, it } from "vitest";
+import { stateText } from "../../src/cli/commands/ls.ts";
+import { LISTED_STATES } from "../../src/view/page-of-tasks.ts";
+import type { TaskRow } from "../../src/view/task-rows.ts";
+import { newPool } from "../support/pool.ts";
+
+it("ls: each state is one word, so that the columns stay in their places", () => {
+  const row: TaskRow = {
+    id: "a",
+    state: "done",
+    attempt: null,
+    priority: null,
+    time_ms: null,
+    pid: null,
+    title: "",
+    error: null,
+    failed_lines: 0,
+    gate: null,
+    group: null,
+  };
+  const gates = [null, "quota-ada", "land-0a1b2c3d4e5f6071.main", "question-colour"];
+  const texts = [...LISTED_STATES, "delayed", "orphaned", "skipped", "cancelled"].flatMap((state) =>
+    gates.flatMap((gate) =>
+      [0, 5].map((failedLines) => stateText({ ...row, state, gate, failed_lines: failedLines })),
+    ),
+  );
+  for (const text of texts) expect(text).toMatch(/^\S+$/);
+  expect(stateText({ ...row, failed_lines: 5 })).toBe("done-not-all");
+});
+
+it("enqueue --like --wait tells the end and prints what the program wrote, as enqueue -- does", async () => {
+  const pool = newPool();
+  await pool.start();
+  const first = await pool.run(["enqueue", "--id", "a", "--wait", "--", "echo", "hello"]);
+  const like = await pool.run(["enqueue", "--like", "a", "--id", "b", "--wait"]);
+  expect([first.stdout, like.stdout]).toEqual(["a\nhello\n", "b\nhello\n"]);
+  const bad = ["enqueue", "--like", "a", "--id", "c", "--max-attempts", "1", "--wait", "--"];
+  expect(await pool.run([...bad, "sh", "-c", "echo no >&2; exit 3"])).toMatchObject({
+    code: 1,
+    stdout: "c\n",
+    stderr: expect.stringContaining("c failed: no"),
+  });
+  expect((await pool.run(["ls"])).stdout).toMatch(/^c +failed +1 /m);
+});
