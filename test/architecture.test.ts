@@ -1,4 +1,5 @@
 /** Who may import whom, as ARCHITECTURE.md says: arrows go downwards, and the core stands alone. */
+import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -431,4 +432,10 @@ describe("the check of the prose", () => {
     ])
       expect(checkedFiles()).toContain(file);
   });
+});
+
+test("no file of src leads back to itself, by the types that it names either", () => {
+  const script = join(ROOT, "scripts", "measure-house.mjs");
+  const { circles } = JSON.parse(execFileSync(process.execPath, [script], { encoding: "utf8" }));
+  expect(circles).toEqual({ at_run_time: [], with_types: [] });
 });

@@ -1,5 +1,5 @@
 /** Lists the tests that find out what the installed programs of coding agents can do. */
-import type { ProgramProbe } from "../agents/probe/program-probe.ts";
+import type { ProgramProbe } from "../agents/probe/bench.ts";
 import { claudeProbe } from "../parts/claude/probe.ts";
 import { codexProbe } from "../parts/codex/probe.ts";
 

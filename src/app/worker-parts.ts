@@ -13,10 +13,8 @@ import { resets } from "../parts/plan/reset-runner.ts";
 import { node } from "../parts/plan/runner.ts";
 import { runLimits } from "../parts/run-limits/limiter.ts";
 import { worktrees } from "../parts/worktrees/load.ts";
-import type { MakeBriefing } from "../worker/briefing.ts";
 import type { RequestTaker } from "../worker/request-taker.ts";
-import type { MakeRunner, WorkerParts } from "../worker/runner.ts";
-import type { LoadWorkspaces } from "../worker/workspace.ts";
+import type { LoadWorkspaces, MakeBriefing, MakeRunner, WorkerParts } from "../worker/runner.ts";
 import { AGENT_KINDS } from "./agent-kinds.ts";
 import { FOLLOW } from "./follow.ts";
 

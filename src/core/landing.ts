@@ -1,7 +1,5 @@
 /** What becomes of the work on a task's branch: names and rules that workers, parts and commands share. Pure. */
 import { derivedId, shortHash } from "./derived-id.ts";
-import type { AgentSettings } from "./settings.ts";
-import type { Task } from "./task.ts";
 
 /**
  * `branch`: it stays on its branch until a person lands it. `merge`: it is brought into the target branch. `exec`: a program of the user
@@ -63,7 +61,7 @@ export interface Diffstat {
 }
 
 /** The landing fields of a task. For a missing field it takes the setting of its agent. */
-export function landFieldsOf(task: Task, agent: AgentSettings): LandFields & { land: LandMode } {
+export function landFieldsOf(task: LandFields, agent: LandFields): LandFields & { land: LandMode } {
   const both: LandFields = { ...pick(agent), ...pick(task) };
   return { ...both, land: both.land ?? "branch" };
 }
@@ -72,7 +70,7 @@ export function landFieldsOf(task: Task, agent: AgentSettings): LandFields & { l
  * The branch at which the work of a task begins, without `refs/heads/`: the target on which it lands by itself, so that conflicts come
  * early and are small. Undefined when the work begins at the commit of its `cwd`.
  */
-export function branchToBuildOn(task: Task, agent: AgentSettings): string | undefined {
+export function branchToBuildOn(task: LandFields, agent: LandFields): string | undefined {
   const { land, target = DEFAULT_TARGET, base } = landFieldsOf(task, agent);
   return land === "merge" && base !== "checkout" ? target : undefined;
 }

@@ -2,7 +2,6 @@
  * The files that a task reads and writes (`owns`), and whether two tasks conflict over them. Pure. A path stands for itself and all
  * below it; `*` and `?` stand for characters of one name, `**` for any number of folders.
  */
-import type { Task } from "./task.ts";
 
 /** Paths relative to the top of the repository. A path in `write` may also be read. */
 export interface OwnedPaths {
@@ -26,7 +25,11 @@ export function ownsKeyOf({
   owns,
   cwd,
   metadata,
-}: Pick<Task, "owns" | "cwd" | "metadata">): string | undefined {
+}: {
+  owns?: OwnedPaths;
+  cwd?: string;
+  metadata?: Record<string, unknown>;
+}): string | undefined {
   const { read = [], write = [] } = owns ?? {};
   if (read.length + write.length === 0) return undefined;
   return JSON.stringify([metadata?.worktree ?? cwd ?? "", read, write]);

@@ -1,7 +1,6 @@
 /** Decides which phases of work a node goes through. Pure. */
 
 import type { NodeType } from "./roadmap.ts";
-import type { AgentSettings } from "./settings.ts";
 
 export const PHASES = [
   "STRATEGIZE",
@@ -32,7 +31,7 @@ const BY_TYPE: Readonly<Partial<Record<NodeType, readonly Phase[]>>> = {
 export function phasesOf(
   type: NodeType,
   hasProgram: boolean,
-  agent: Pick<AgentSettings, "phases">,
+  agent: { phases?: readonly Phase[] | undefined },
 ): readonly Phase[] {
   if (hasProgram) return [WORK_PHASE];
   return agent.phases ?? BY_TYPE[type] ?? PHASES;

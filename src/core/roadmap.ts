@@ -1,6 +1,7 @@
 /** The shapes of the plan: the content of `state/roadmap.yaml` as plain data. Pure. */
+
+import type { TaskBudget } from "./budget.ts";
 import type { NodePriority } from "./priority.ts";
-import type { TaskBudget } from "./settings.ts";
 
 /** The type of a node. Epics and milestones only hold other nodes and are never run. */
 export type NodeType =

@@ -1,5 +1,6 @@
 /** The shapes, units and default values of all settings. Pure. `config/` reads them from files and the environment. */
 
+import type { AgentBudget, DayBudget } from "./budget.ts";
 import type { CallbackFields } from "./callback.ts";
 import type { LandFields } from "./landing.ts";
 import { WORKERS_MAX } from "./limits.ts";
@@ -69,35 +70,6 @@ export interface AgentSettings extends LandFields {
   /** Whether a node's run must end with a `<result>`. Default for programs: `required`. */
   result?: "required" | "optional";
 }
-
-/** How much a task may spend over all its runs. 0 or left out = no limit. */
-export interface TaskBudget {
-  /** US dollars. Above this, a person is asked before another turn or run begins. */
-  soft_usd?: number;
-  /** US dollars. Above this, the run is interrupted and a person is asked. */
-  hard_usd?: number;
-  /** Input and output tokens, with a soft limit and a hard one as for dollars. The fields below work the same way. */
-  tokens?: number;
-  hard_tokens?: number;
-  turns?: number;
-  hard_turns?: number;
-  time_ms?: number;
-  hard_time_ms?: number;
-}
-
-/** The same limits for one day (UTC). */
-export interface DayBudget {
-  day_usd?: number;
-  day_hard_usd?: number;
-  day_tokens?: number;
-  day_hard_tokens?: number;
-  day_turns?: number;
-  day_hard_turns?: number;
-  day_time_ms?: number;
-  day_hard_time_ms?: number;
-}
-
-export type AgentBudget = TaskBudget & DayBudget;
 
 /** `read`: may only read. `edit`: may change files and run commands in its folder. `full`: may do anything, without a sandbox. */
 export interface Permissions {

@@ -4,7 +4,6 @@
  */
 import type { CallbackFields } from "./callback.ts";
 import { parseRate, type Rate } from "./rate.ts";
-import type { Settings } from "./settings.ts";
 import { suggest } from "./suggest.ts";
 
 /** A group of tasks, which name it in `group`. */
@@ -124,7 +123,7 @@ export function explainBadLimits({ groups, limits }: LimitSource): string | unde
 /** The known group that was perhaps meant by the name of a group that the settings do not have. */
 export function nearGroup(
   group: string,
-  { groups, cluster }: Pick<Settings, "groups" | "cluster">,
+  { groups, cluster }: { groups: object; cluster: { groups: object } },
 ): string | undefined {
   const known = [...Object.keys(groups), ...Object.keys(cluster.groups)];
   return known.includes(group) ? undefined : suggest(group, known);

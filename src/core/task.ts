@@ -24,13 +24,13 @@
  * - agent: what runs a task: a program, or a function of a module. worker: a process with slots in which agents run.
  */
 import type { BatchCounts } from "./batch.ts";
+import type { TaskBudget } from "./budget.ts";
 import type { CallbackFields } from "./callback.ts";
 import type { DependencyField } from "./dependencies.ts";
 import type { KeptWork, LandMode, WorkFacts } from "./landing.ts";
 import type { OwnedPaths } from "./owned-paths.ts";
 import type { LimitKind, RunLimits } from "./run-limits.ts";
 import type { RunUsage } from "./run-usage.ts";
-import type { TaskBudget } from "./settings.ts";
 
 export interface TaskMetadata {
   worktree?: string;

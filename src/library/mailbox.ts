@@ -29,7 +29,7 @@ import {
   renewClaim,
 } from "../mailbox/claim/claim.ts";
 import { type SweepCounts, sweepAll } from "../mailbox/clean/sweep.ts";
-import type { FollowPlace, MakeFollow } from "../mailbox/files/follow.ts";
+import type { FollowPlace, MakeFollow } from "../mailbox/files/trays.ts";
 import { type OpenOptions, openTrays, type Trays } from "../mailbox/files/trays.ts";
 import { checkFormat } from "../mailbox/files/tree-format.ts";
 import { findClaimable } from "../mailbox/find/claimable.ts";

@@ -6,7 +6,7 @@ import { messageOf } from "../core/errors.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { systemClock } from "../host/system-clock.ts";
-import type { MakeFollow } from "../mailbox/files/follow.ts";
+import type { MakeFollow } from "../mailbox/files/trays.ts";
 import { assemble, type Services } from "./assemble.ts";
 import { type Environment, openEnvironment } from "./environment/environment.ts";
 import { Lifecycle } from "./environment/lifecycle.ts";

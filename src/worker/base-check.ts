@@ -21,7 +21,7 @@ import { systemClock } from "../host/system-clock.ts";
 import { Alerts } from "../journal/alerts.ts";
 import { holdOf } from "../questions/question-file.ts";
 import { QuestionStore } from "../questions/question-store.ts";
-import type { AssignedAgent } from "./runner.ts";
+import type { AssignedAgent, Base } from "./runner.ts";
 import { runSetup } from "./setup.ts";
 import { runVerify } from "./verify.ts";
 
@@ -32,21 +32,6 @@ const SHOWN_BYTES_MAX = 4 * 1024;
 export const RED_AGAIN_MS = 10 * 60_000;
 /** The longest time until a task that waits looks whether the base has moved (ms). */
 const LOOK_AGAIN_MS = 60_000;
-
-/** The commit at which the work of a task began. */
-export interface Base {
-  commit: string;
-  /** The repository and the folder in it, for people. */
-  where: string;
-  /** The same for bases with the same files. */
-  key: string;
-  /** Where the work is. */
-  workRoot: string;
-  /** Whether the work has the same files: then a check that is green here is flaky. @throws ErrGit */
-  hasSameFiles(): Promise<boolean>;
-  /** Makes a clean checkout, and removes it when `use` has ended. @throws ErrGit, system errors */
-  checkOut<T>(use: (there: { root: string; cwd: string }) => Promise<T>): Promise<T>;
-}
 
 /** What a check said on a base: `bases/<hash>.json`. */
 export interface TriedBase {

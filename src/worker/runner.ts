@@ -1,5 +1,6 @@
-/** Types only: one attempt, the tools it works with, and the port for code that runs attempts in a special way. */
+/** Types only: one attempt, the tools it works with, and the ports of parts: special runners, directories of runs, briefings. */
 import type { Agent, Assignment, StopSignal } from "../agents/agent.ts";
+import type { Briefing } from "../agents/briefing.ts";
 import type { AgentKindEntry } from "../agents/coding-kind.ts";
 import type { Handler } from "../agents/handler.ts";
 import type { AgentRegistry } from "../agents/registry.ts";
@@ -13,13 +14,10 @@ import type { RunUsage } from "../core/run-usage.ts";
 import type { Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { Claim } from "../mailbox/claim/claim.ts";
-import type { MakeFollow } from "../mailbox/files/follow.ts";
-import type { Trays } from "../mailbox/files/trays.ts";
+import type { MakeFollow, Trays } from "../mailbox/files/trays.ts";
 import type { Settlement } from "../mailbox/settle/settle.ts";
-import type { Base } from "./base-check.ts";
-import type { MakeBriefing } from "./briefing.ts";
+import type { LandingOrder } from "./landing-files.ts";
 import type { RequestTaker } from "./request-taker.ts";
-import type { LoadWorkspaces } from "./workspace.ts";
 
 export interface Attempt {
   claim: Claim;
@@ -124,3 +122,59 @@ export interface AssignedAgent {
   /** The commit at which its work began: see `Workspace`. */
   base?: (() => Promise<Base | undefined>) | undefined;
 }
+
+/** The commit at which the work of a task began. */
+export interface Base {
+  commit: string;
+  /** The repository and the folder in it, for people. */
+  where: string;
+  /** The same for bases with the same files. */
+  key: string;
+  /** Where the work is. */
+  workRoot: string;
+  /** Whether the work has the same files: then a check that is green here is flaky. @throws ErrGit */
+  hasSameFiles(): Promise<boolean>;
+  /** Makes a clean checkout, and removes it when `use` has ended. @throws ErrGit, system errors */
+  checkOut<T>(use: (there: { root: string; cwd: string }) => Promise<T>): Promise<T>;
+}
+
+/** The directory of a run, and the environment that belongs to it. */
+export interface Workspace {
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** The commit at which its work began, for a check that is red; undefined: the check alone counts. */
+  readonly base?: (() => Promise<Base | undefined>) | undefined;
+  /** Called when no process of the run is left. Never rejects. @param isLast the task ends with this outcome */
+  finish(outcome: AttemptOutcome, isLast: boolean): Promise<Finished>;
+}
+
+export interface Finished {
+  /** The given outcome. If the work of a completed run could not be saved: an outcome that lets the task run again. */
+  outcome: AttemptOutcome;
+  /** The facts about its work for the record of a completed task. */
+  work?: WorkFacts;
+  /** Where its work is that its branch lacks, for the record. */
+  kept?: KeptWork;
+}
+
+export interface Workspaces {
+  /** Makes the directory, or finds that of an earlier run. Never rejects. @returns the outcome of the run if it gets no directory */
+  prepare(assigned: AssignedAgent): Promise<Workspace | AttemptOutcome>;
+  /** What the repository of this directory holds, to tell whether it has changed; undefined when there is none. Never rejects. */
+  stampOf(dir: string): Promise<string | undefined>;
+  /**
+   * Removes the directory of a task whose work is elsewhere now, unless it holds anything else worth keeping.
+   * @param landed the branch is removed, too, if it is at this commit; left out: the branch stays
+   * @returns why it stays; an empty list: it is gone
+   */
+  release(order: LandingOrder, landed?: string): Promise<string[]>;
+}
+
+/** Called for the first run that wants one, so that other workers do not load the code. */
+export type LoadWorkspaces = (tools: AttemptTools) => Promise<Workspaces>;
+
+/** Never rejects. @returns undefined when this run gets no briefing */
+export type MakeBriefing = (
+  tools: Pick<AttemptTools, "tree">,
+  assigned: AssignedAgent,
+) => Promise<Briefing | undefined>;

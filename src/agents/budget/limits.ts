@@ -2,8 +2,9 @@
  * The budgets of a task, a plan, an agent on a day and all coding agents on a day, and whether a limit is reached. Pure. Money is in
  * millionths of a US dollar, time in ms. A day is one of UTC, as in `mailchute cost --by day`.
  */
+
+import type { AgentBudget, DayBudget, TaskBudget } from "../../core/budget.ts";
 import { isId } from "../../core/names.ts";
-import type { AgentBudget, DayBudget, TaskBudget } from "../../core/settings.ts";
 import { dayOf } from "../../journal/daily.ts";
 import { readLimitAnswer } from "../../questions/question-file.ts";
 

@@ -4,12 +4,32 @@
 import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
-import type { AgentSettings } from "../../core/settings.ts";
+import type { AgentKind, AgentSettings } from "../../core/settings.ts";
 import { claudeAgainst, codexAgainst } from "../mock-api/against.ts";
+import type { Scenario } from "../mock-api/script.ts";
 import { type MockApi, type MockRequest, startMockApi } from "../mock-api/server.ts";
+import type { AgentProgram } from "../stream/agent-program.ts";
 import type { Fact } from "../stream/facts.ts";
 import { type Answer, askOnce } from "./ask-once.ts";
-import type { ProgramProbe } from "./program-probe.ts";
+
+/** One thing that a version of the program can or cannot do. */
+export interface Ability {
+  name: string;
+  can: boolean;
+  /** What its runs lack when it cannot do this. */
+  without: string;
+}
+
+export interface ProgramProbe {
+  readonly kind: AgentKind;
+  readonly program: AgentProgram;
+  /** The answers of the mock API for `tryAll` and `trySandbox`. */
+  readonly scenario: Scenario;
+  /** @returns undefined when the program gave no good answer to the simplest question; `bench.fault` says why */
+  tryAll(bench: Bench): Promise<Ability[] | undefined>;
+  /** For a program with a sandbox. @returns why the sandbox does not work on this machine; undefined when it works */
+  readonly trySandbox?: (bench: Bench) => Promise<string | undefined>;
+}
 
 /** On a busy machine, one answer of the mock API takes a few seconds. */
 const ANSWER_MS_MAX = 30_000;

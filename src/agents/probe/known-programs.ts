@@ -8,7 +8,7 @@ import { readDocument, replaceDocument } from "../../host/documents.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import { USER_STATE_DEPTH, userStateDir } from "../../host/user-state.ts";
 import { lastLine, runToItsEnd } from "./ask-once.ts";
-import type { Ability } from "./program-probe.ts";
+import type { Ability } from "./bench.ts";
 
 interface KnownProgram {
   v: 1;

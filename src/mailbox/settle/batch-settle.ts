@@ -13,24 +13,31 @@ import {
   resultsName,
   settledBatchName,
 } from "../../core/names.ts";
+import type { Claim } from "../claim/claim.ts";
 import { moved, unlinkIfThere } from "../files/steps.ts";
 import { type Trays, withTrays } from "../files/trays.ts";
 import { hasLive } from "../find/locate.ts";
 import { listStagedResults, stagedResultsPath } from "./batch-results.ts";
-import type { Settlement } from "./settle.ts";
+
+/** What it needs to know of a settlement. */
+interface BatchEnd {
+  claim: Claim;
+  marker: string;
+  status: "completed" | "failed";
+}
 
 /** Path of the staged results. The marker's token says which lease collected them. */
-export function resultsOf(trays: Trays, { marker }: Settlement): string {
+export function resultsOf(trays: Trays, { marker }: BatchEnd): string {
   return stagedResultsPath(trays, parseName(marker) as ProcessingName);
 }
 
 /** False for a batch that ended before any line ran. */
-export function hasResults(trays: Trays, s: Settlement): boolean {
+export function hasResults(trays: Trays, s: BatchEnd): boolean {
   return trays.storage.look(resultsOf(trays, s)) !== undefined;
 }
 
 /** Publishes the results. A crash after this leaves results without a record, and the marker; recovery then repeats this step. */
-export function publishResults(trays: Trays, s: Settlement, dir: string): void {
+export function publishResults(trays: Trays, s: BatchEnd, dir: string): void {
   const { name } = s.claim;
   const finals = [resultsName(name.id), resultsName(besideId(name))];
   linkBeside(trays, resultsOf(trays, s), dir, finals);
@@ -40,7 +47,7 @@ export function publishResults(trays: Trays, s: Settlement, dir: string): void {
  * Keeps the batch file. This happens before the record is published, so that the batch is there whenever the record is. A crash
  * after this leaves the batch under two names.
  */
-export function keepBatch(trays: Trays, s: Settlement, dir: string): void {
+export function keepBatch(trays: Trays, s: BatchEnd, dir: string): void {
   const marker = join(trays.processing, s.marker);
   if (trays.storage.look(marker)?.kind === "file") linkBeside(trays, marker, dir, [keptName(s)]);
 }
@@ -49,7 +56,7 @@ export function keepBatch(trays: Trays, s: Settlement, dir: string): void {
  * The last step before the marker is deleted. Something that cannot have a second name, such as a directory put in the batch's
  * place, is moved instead.
  */
-export function keepRest(trays: Trays, s: Settlement, dir: string): void {
+export function keepRest(trays: Trays, s: BatchEnd, dir: string): void {
   const marker = join(trays.processing, s.marker);
   const facts = trays.storage.look(marker);
   // An older mailchute may have linked the record only. A file with two names is kept already, or was kept and has been retried.
@@ -58,12 +65,12 @@ export function keepRest(trays: Trays, s: Settlement, dir: string): void {
     withTrays(trays, () => trays.storage.rename(marker, join(dir, keptName(s))));
 }
 
-function keptName({ claim }: Settlement): string {
+function keptName({ claim }: BatchEnd): string {
   return settledBatchName(claim.name.id, claim.name.submission);
 }
 
 /** Deletes the checkpoints of all its leases. */
-export function dropStagedResults(trays: Trays, { claim }: Settlement): void {
+export function dropStagedResults(trays: Trays, { claim }: BatchEnd): void {
   for (const file of listStagedResults(trays, prefixOf(claim.name)))
     unlinkIfThere(trays, join(trays.tmp, file));
 }
@@ -71,7 +78,7 @@ export function dropStagedResults(trays: Trays, { claim }: Settlement): void {
 /** True when the record names results that are no longer on disk. Such a record settles nothing. */
 export function resultsAreLost(
   trays: Trays,
-  s: Settlement,
+  s: BatchEnd,
   counts: BatchCounts | undefined,
 ): boolean {
   return (
@@ -80,7 +87,7 @@ export function resultsAreLost(
 }
 
 /** Takes the commit back: published results become a checkpoint again, and the batch no longer counts as settled. */
-export function reopenResults(trays: Trays, s: Settlement): void {
+export function reopenResults(trays: Trays, s: BatchEnd): void {
   const kept = join(s.status === "completed" ? trays.outbox : trays.failed, keptName(s));
   const facts = trays.storage.look(kept);
   if (facts?.ino === trays.storage.look(join(trays.processing, s.marker))?.ino)
@@ -95,7 +102,7 @@ export function reopenResults(trays: Trays, s: Settlement): void {
  * The path of this settlement's published results; undefined when there are none. If its staged results are gone, the published
  * ones count as its own.
  */
-function publishedResults(trays: Trays, s: Settlement): string | undefined {
+function publishedResults(trays: Trays, s: BatchEnd): string | undefined {
   const path = join(
     s.status === "completed" ? trays.outbox : trays.failed,
     resultsName(s.claim.name.id),

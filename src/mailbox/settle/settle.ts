@@ -24,8 +24,8 @@ import {
 } from "../../core/names.ts";
 import type { Task } from "../../core/task.ts";
 import type { Claim } from "../claim/claim.ts";
-import type { Follow } from "../files/follow.ts";
 import { createAnew, moved, unlinkIfThere } from "../files/steps.ts";
+import type { Follow } from "../files/trays.ts";
 import { makeTrays, pathIn, type Trays } from "../files/trays.ts";
 import {
   dropOwnResults,

@@ -9,7 +9,7 @@ import { headlineOf } from "../../core/outcome.ts";
 import { PRIORITY_MAX, priorityNumber } from "../../core/priority.ts";
 import type { Task } from "../../core/task.ts";
 import { visible } from "../../core/visible.ts";
-import type { Ended } from "../../mailbox/files/follow.ts";
+import type { Ended } from "../../mailbox/files/trays.ts";
 
 /** Longest text in the environment (characters). Longer ones are cut. */
 const TEXT_MAX = 1000;

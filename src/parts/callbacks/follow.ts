@@ -9,7 +9,7 @@ import { eventsOf, WAKE_TYPE } from "../../core/callback.ts";
 import { ErrInvalidTask, ErrTaskExists } from "../../core/errors.ts";
 import { isSkippedKind } from "../../core/skipped.ts";
 import type { Task } from "../../core/task.ts";
-import type { Ended, FollowPlace, MakeFollow } from "../../mailbox/files/follow.ts";
+import type { Ended, FollowPlace, MakeFollow } from "../../mailbox/files/trays.ts";
 import type { Call } from "./callback-task.ts";
 
 export const callbacks: MakeFollow = (place) => (ended) => {

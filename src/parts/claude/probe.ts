@@ -1,6 +1,7 @@
 /** Tries out what a version of Claude Code can do: sends it up to four requests, and reads in its stream what it did with them. */
+
+import type { Ability, ProgramProbe } from "../../agents/probe/bench.ts";
 import { type Bench, factOf } from "../../agents/probe/bench.ts";
-import type { Ability, ProgramProbe } from "../../agents/probe/program-probe.ts";
 import { claudeProgram } from "./kind.ts";
 
 const FIRST = "Say ok.";

@@ -3,8 +3,8 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
+import type { Ability, ProgramProbe } from "../../agents/probe/bench.ts";
 import { type Bench, factOf } from "../../agents/probe/bench.ts";
-import type { Ability, ProgramProbe } from "../../agents/probe/program-probe.ts";
 import { findRollout } from "./find-rollout.ts";
 import { appServerProgram, codexProgram } from "./kind.ts";
 

@@ -3,13 +3,13 @@ import fs from "node:fs";
 import { dirname, sep } from "node:path";
 import { accountsOf, reserveOf, withAccount } from "../../agents/accounts/account-settings.ts";
 import { accountsDir, GateFile } from "../../agents/accounts/gate-file.ts";
+import type { Ability, ProgramProbe } from "../../agents/probe/bench.ts";
 import { Bench } from "../../agents/probe/bench.ts";
 import {
   askVersion,
   recallAbilities,
   rememberAbilities,
 } from "../../agents/probe/known-programs.ts";
-import type { Ability, ProgramProbe } from "../../agents/probe/program-probe.ts";
 import { PROBES } from "../../app/program-probes.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { AgentSettings, Settings } from "../../core/settings.ts";

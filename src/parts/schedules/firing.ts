@@ -2,7 +2,14 @@
 import { createHash } from "node:crypto";
 import { derivedId } from "../../core/derived-id.ts";
 import { isObject } from "../../core/json-object.ts";
-import type { Schedule } from "./schedule.ts";
+
+interface FiredSchedule {
+  name: string;
+  /** Each task starts up to this much later (ms). */
+  jitterMs: number;
+  /** The fields of its tasks. */
+  task: Readonly<Record<string, unknown>>;
+}
 
 /** `nightly.20260301T023000Z`: one time always has the same id, even if it is decided twice. */
 export function firingId(name: string, nominalMs: number): string {
@@ -12,7 +19,7 @@ export function firingId(name: string, nominalMs: number): string {
 
 /** The text of the task of this time; always the same bytes for the same schedule. */
 export function firingText(
-  { name, jitterMs, task }: Schedule,
+  { name, jitterMs, task }: FiredSchedule,
   nominalMs: number,
   id = firingId(name, nominalMs),
 ): string {

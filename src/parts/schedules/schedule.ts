@@ -11,25 +11,10 @@ import { isId } from "../../core/names.ts";
 import { suggest } from "../../core/suggest.ts";
 import { FIELD_JUDGE, fieldsIn } from "../../core/task-fields.ts";
 import { firingId } from "./firing.ts";
-import { findNever, instantOf, isZone } from "./times.ts";
+import { findNever, instantOf, isZone, type Rhythm } from "./times.ts";
 
 export const MISSED = ["one", "all", "none"] as const;
 export const OVERLAP = ["skip", "wait", "replace", "allow"] as const;
-
-/** When a schedule fires: exactly one of `cron`, `everyMs` and `atMs`. */
-export interface Rhythm {
-  /** Five fields, or six with the seconds first. */
-  cron?: string;
-  everyMs?: number;
-  /** Epoch ms, in order. */
-  atMs?: readonly number[];
-  /** An IANA time zone. */
-  timezone: string;
-  /** It never fires before this time (epoch ms). `everyMs` counts from here. */
-  startMs: number;
-  /** It never fires after this time (epoch ms). */
-  endMs: number;
-}
 
 export interface Schedule extends Rhythm {
   name: string;

@@ -3,8 +3,22 @@
  * in Debian's cron. Times are epoch ms.
  */
 import { Cron, CronDate } from "croner";
-import type { Rhythm } from "./schedule.ts";
 import { firstInstantAt, wallMsOf } from "./wall-time.ts";
+
+/** When a schedule fires: exactly one of `cron`, `everyMs` and `atMs`. */
+export interface Rhythm {
+  /** Five fields, or six with the seconds first. */
+  cron?: string;
+  everyMs?: number;
+  /** Epoch ms, in order. */
+  atMs?: readonly number[];
+  /** An IANA time zone. */
+  timezone: string;
+  /** It never fires before this time (epoch ms). `everyMs` counts from here. */
+  startMs: number;
+  /** It never fires after this time (epoch ms). */
+  endMs: number;
+}
 
 /** A pattern that has no time within this span never fires. */
 const NEVER_MS = 10 * 366 * 86_400_000;

@@ -29,14 +29,15 @@ import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
 import { say } from "../../host/say.ts";
 import { Alerts } from "../../journal/alerts.ts";
 import type { LandingOrder } from "../../worker/landing-files.ts";
-import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
+import type {
+  AssignedAgent,
+  AttemptTools,
+  Finished,
+  Workspace,
+  Workspaces,
+} from "../../worker/runner.ts";
 import { runSetup } from "../../worker/setup.ts";
-import {
-  type Finished,
-  type Workspace,
-  type Workspaces,
-  worktreeIdOf,
-} from "../../worker/workspace.ts";
+import { worktreeIdOf } from "../../worker/workspace.ts";
 import { enterBase, findBase } from "./base.ts";
 import { commitWork } from "./commit-work.ts";
 import { type Holdings, lookAt, reasonsToStay } from "./holdings.ts";

@@ -4,7 +4,7 @@ import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { Alerts, SpokenAlerts } from "../../journal/alerts.ts";
 import { SilentTelemetry, Telemetry } from "../../journal/telemetry.ts";
-import type { MakeFollow } from "../../mailbox/files/follow.ts";
+import type { MakeFollow } from "../../mailbox/files/trays.ts";
 import {
   checkStateDir,
   makeStateDir,

@@ -1,5 +1,5 @@
 /** Tells the coding agents of a tree with mail who they are, which other agents exist, and what is new. Loads its code for the first run. */
-import type { MakeBriefing } from "../../../worker/briefing.ts";
+import type { MakeBriefing } from "../../../worker/runner.ts";
 
 export const mailBriefing: MakeBriefing = async (tools, assigned) => {
   if (!assigned.assignment.settings.mail_enabled) return undefined;

@@ -1,7 +1,7 @@
 /** Briefs one run of an agent: its standing instructions, and the news if it was woken or is the orchestrator. */
 import type { Briefing, BriefingNote } from "../../../agents/briefing.ts";
 import { isoTime } from "../../../core/iso-time.ts";
-import type { MakeBriefing } from "../../../worker/briefing.ts";
+import type { MakeBriefing } from "../../../worker/runner.ts";
 import {
   type AgentChange,
   type AgentRecord,

@@ -17,6 +17,7 @@ import {
 import { explainBadBudget } from "../../../codec/task-codec.ts";
 import { parseYaml } from "../../../codec/yaml.ts";
 import { findRepeatedKeys } from "../../../codec/yaml-keys.ts";
+import type { TaskBudget } from "../../../core/budget.ts";
 import { YAML_PARTS_MAX } from "../../../core/limits.ts";
 import { explainBadId, foldId } from "../../../core/names.ts";
 import {
@@ -25,7 +26,6 @@ import {
   type RoadmapNode,
   UNNAMED_PLAN,
 } from "../../../core/roadmap.ts";
-import type { TaskBudget } from "../../../core/settings.ts";
 import { suggest } from "../../../core/suggest.ts";
 import { visibleMessage } from "../../../core/visible.ts";
 import { type FindNode, ordersOf, placeInContainers } from "../rules/belonging.ts";

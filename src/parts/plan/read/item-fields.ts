@@ -1,9 +1,9 @@
 /** Reads the keys of an item whose values have a special form, such as dependencies, inputs and programs. */
 import { isMap, isScalar, isSeq, type Node, type Scalar, visit } from "yaml";
+import type { TaskBudget } from "../../../core/budget.ts";
 import { JSON_DEPTH_MAX, JSON_MEMBERS_MAX, MAX_ATTEMPTS_MAX } from "../../../core/limits.ts";
 import { isDeeperThan, isWiderThan } from "../../../core/nesting.ts";
 import type { NodeDependency, NodeInput } from "../../../core/roadmap.ts";
-import type { TaskBudget } from "../../../core/settings.ts";
 import { FIELD_JUDGE } from "../../../core/task-fields.ts";
 import type { Entry, ItemValues } from "./item-values.ts";
 import { isEmpty, keyOf, offsetOf, textOf } from "./yaml-text.ts";
