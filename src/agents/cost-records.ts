@@ -1,33 +1,50 @@
 /** The costs of runs of coding agents: the lines of `analytics/costs.<day>.jsonl`, and how they are read. Pure. */
+
 import type { Price } from "../core/settings.ts";
+import {
+  having,
+  type Is,
+  isNumber,
+  isText,
+  type Of,
+  optional,
+  orElse,
+  orNull,
+  shape,
+} from "../core/shape.ts";
 import type { Usage } from "./stream/facts.ts";
 
 /** What one run used in one session. A reader counts a run of a session once. */
-export interface CostRecord {
+const isWhole: Is<number> = (value): value is number => Number.isSafeInteger(value);
+const COST = {
   /** Unix seconds. */
-  at: number;
-  task_id: string;
-  run: string;
+  at: isWhole,
+  task_id: isText,
+  run: isText,
   /** The lease of the run, because runs of different processes may have had the same folder. Missing in records of earlier versions. */
-  lease?: string;
+  lease: optional(isText),
   /** The plan whose node it worked on, by name. */
-  plan?: string;
-  agent: string;
-  kind: string;
-  account: string;
-  model: string | null;
-  session_id: string | null;
-  input_tokens: number;
-  cached_input_tokens: number;
-  output_tokens: number;
+  plan: optional(isText),
+  agent: isText,
+  kind: orElse(isText, ""),
+  account: isText,
+  model: orElse(orNull(isText), null),
+  session_id: orElse(orNull(isText), null),
+  input_tokens: isWhole,
+  cached_input_tokens: isWhole,
+  output_tokens: isWhole,
   /** Millionths of a US dollar; null when the program gives no price. */
-  cost_usd_micro: number | null;
+  cost_usd_micro: orElse(orNull(isNumber), null),
   /** Turns of the model that ended, and how long the run took. Missing in records of earlier versions. */
-  turns?: number;
-  duration_ms?: number;
+  turns: optional(isNumber),
+  duration_ms: optional(isNumber),
   /** completed, failed, deferred, released, lost_session, or killed. */
-  outcome: string;
-}
+  outcome: isText,
+};
+export const isCostRecord = having(COST);
+export type CostRecord = Of<typeof isCostRecord>;
+/** Undefined when the line is no record of costs. */
+export const readCostRecord = shape(COST);
 
 /** Whether it has used anything. A run that used nothing and has not completed is not booked. */
 export function hasUsed(record: CostRecord): boolean {
@@ -68,21 +85,4 @@ export function priceOfRecord(
     costUsdMicro: null,
   };
   return record.cost_usd_micro ?? priceOf(record.model, used, prices);
-}
-
-/** Decodes a line of the journal; undefined when it is no such record. */
-export function readCostRecord(record: Readonly<Record<string, unknown>>): CostRecord | undefined {
-  const numbers = ["at", "input_tokens", "cached_input_tokens", "output_tokens"];
-  const texts = ["task_id", "run", "agent", "account", "outcome"];
-  const isCost =
-    numbers.every((name) => Number.isSafeInteger(record[name])) &&
-    texts.every((name) => typeof record[name] === "string");
-  if (!isCost) return undefined;
-  const { model, session_id: session, cost_usd_micro: cost } = record;
-  return {
-    ...(record as unknown as CostRecord),
-    model: typeof model === "string" ? model : null,
-    session_id: typeof session === "string" ? session : null,
-    cost_usd_micro: typeof cost === "number" && Number.isFinite(cost) ? cost : null,
-  };
 }

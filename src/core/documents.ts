@@ -1,9 +1,7 @@
 /** The shapes of the small JSON documents of a state tree. A writer always replaces a whole document. */
 
-import type { LastWord } from "./command.ts";
 import type { Shortage } from "./free-space.ts";
 import type { NodeStatus } from "./roadmap.ts";
-import type { LimitChanges } from "./task-limits.ts";
 
 /** `supervisor.json`: the supervisor of this state tree, and its state. */
 export interface SupervisorDocument {
@@ -166,42 +164,3 @@ export interface WorkerDocument {
   settings: string;
   started_at: string;
 }
-
-/** `control.json`: what commands have set. A new supervisor reads it. Workers read `paused` and `slots` before each claim. */
-export interface ControlDocument {
-  paused: boolean;
-  /** When the pool was paused (ISO 8601), and the id of the command; null when it is not paused. */
-  paused_at: string | null;
-  paused_by: string | null;
-  /** Nodes that were in progress at the pause and whose run had not begun. These runs still begin. */
-  launched: string[];
-  replan_paused: boolean;
-  /** Overrides the setting `workers`; null = the setting is used. */
-  max_workers: number | null;
-  max_workers_by: string | null;
-  /** The setting `workers` at the time of the command; null without an override, or when an earlier version wrote it. */
-  max_workers_over: number | null;
-  /** Slots of each worker process, by worker id. A worker that is not listed uses the number it was started with. */
-  slots: Record<string, number>;
-  /** Nonces of commands that this document already contains, but that were not acknowledged yet. */
-  applied: string[];
-  /** For each subject, the last command that ran before older ones did: see `LastWord`. */
-  last_words: Record<string, LastWord>;
-  /** The changes that commands made to groups and limits: see `task-limits.ts`. */
-  limit_changes: LimitChanges;
-}
-
-export const INITIAL_CONTROL: ControlDocument = {
-  paused: false,
-  paused_at: null,
-  paused_by: null,
-  launched: [],
-  replan_paused: false,
-  max_workers: null,
-  max_workers_by: null,
-  max_workers_over: null,
-  slots: {},
-  applied: [],
-  last_words: {},
-  limit_changes: {},
-};

@@ -1,102 +1,101 @@
-/** Checks the documents of a state tree when they are read, because people and other programs can change them, too. */
-import {
-  type ControlDocument,
-  INITIAL_CONTROL,
-  type SupervisorDocument,
-  type WorkerDocument,
-} from "./documents.ts";
+/** Reads the documents of a state tree: people and other programs can change them, too. */
+import type { LastWord } from "./command.ts";
+import type { SupervisorDocument, WorkerDocument } from "./documents.ts";
 import { isObject } from "./json-object.ts";
 import { WORKERS_MAX } from "./limits.ts";
 import { parseRate } from "./rate.ts";
+import {
+  goodOf,
+  having,
+  type Is,
+  ifThere,
+  isCount,
+  isFlag,
+  isNumber,
+  isText,
+  listOf,
+  type Of,
+  optional,
+  orElse,
+  orNull,
+  recordOf,
+  type Shape,
+  shape,
+} from "./shape.ts";
+import type { LimitChange } from "./task-limits.ts";
 
-type Saved = Record<string, unknown> | undefined;
-type Check = (value: unknown) => boolean;
+const isWorkers: Is<number> = (value): value is number => isCount(value) && value <= WORKERS_MAX;
+const isPositive: Is<number> = (value): value is number => isCount(value) && value > 0;
+const isRate: Is<string> = (value): value is string =>
+  isText(value) && parseRate(value) !== undefined;
+const isLastWord: Is<LastWord> = having({ arrivedMs: isNumber, name: isText, id: isText });
+const isLimitChange: Is<LimitChange> = having({
+  slots: optional(isWorkers),
+  paused: optional(isFlag),
+  rate: optional(isRate),
+  burst: optional(isPositive),
+});
 
-/** Reads `control.json`. A member without a valid value gets the value of a new tree. */
-export function controlOf(saved: Saved): ControlDocument {
-  const control: Record<string, unknown> = { ...INITIAL_CONTROL };
-  for (const [key, isGood] of Object.entries(CONTROL_MEMBERS))
-    if (isGood(saved?.[key])) control[key] = saved?.[key];
-  return control as unknown as ControlDocument;
-}
+/**
+ * `control.json`: what commands have set. A new supervisor reads it. Workers read `paused` and `slots` before each claim. A member without a
+ * valid value has the value of a new tree.
+ */
+const control = shape({
+  paused: orElse(isFlag, false),
+  /** When the pool was paused (ISO 8601), and the id of the command; null when it is not paused. */
+  paused_at: orElse(orNull(isText), null),
+  paused_by: orElse(orNull(isText), null),
+  /** Nodes that were in progress at the pause and whose run had not begun. These runs still begin. */
+  launched: orElse(listOf(isText), []),
+  replan_paused: orElse(isFlag, false),
+  /** Overrides the setting `workers`; null = the setting is used. */
+  max_workers: orElse(orNull(isWorkers), null),
+  max_workers_by: orElse(orNull(isText), null),
+  /** The setting `workers` at the time of the command; null without an override, or when an earlier version wrote it. */
+  max_workers_over: orElse(orNull(isWorkers), null),
+  /** Slots of each worker process, by worker id. A worker that is not listed uses the number it was started with. */
+  slots: orElse(recordOf(isCount), {}),
+  /** Nonces of commands that this document already contains, but that were not acknowledged yet. */
+  applied: orElse(listOf(isText), []),
+  /** For each subject, the last command that ran before older ones did: see `LastWord`. */
+  last_words: orElse(recordOf(isLastWord), {}),
+  /** The changes that commands made to groups and limits: see `task-limits.ts`. */
+  limit_changes: orElse(recordOf(isLimitChange), {}),
+});
+export type ControlDocument = Of<typeof control>;
+
+export const controlOf = (saved: Record<string, unknown> | undefined): ControlDocument =>
+  control(saved ?? {}) as ControlDocument;
+export const INITIAL_CONTROL = controlOf(undefined);
+
+/** The process that a document names. */
+const RESIDENT = { pid: isPositive, place: isText, start_ticks: isNumber };
+const isTroubles = listOf(having({ what: isText, do: isText }));
+const isHolds = having({
+  asking: listOf(having({ id: isText })),
+  held: listOf(having({ id: isText, why: isText })),
+});
+const GATE = { gate: isText, agents: listOf(isText), until_ms: isNumber, why: isText, do: isText };
+const isAnObject: Is<object> = (value): value is object => isObject(value);
 
 /** Reads `supervisor.json`. Undefined when it names no process; then no supervisor is known. An invalid report is left out. */
-export function supervisorOf(saved: Saved): SupervisorDocument | undefined {
-  if (!isResident(saved)) return undefined;
-  const { nonce = "", status = "", waiting = {} } = saved;
-  if (!isText(nonce) || !isText(status) || !isObject(waiting)) return undefined;
-  const document = { ...saved };
-  for (const [key, isGood] of Object.entries(REPORTS))
-    if (!isGood(saved[key])) delete document[key];
-  return document as unknown as SupervisorDocument;
-}
+export const supervisorOf = shape({
+  ...RESIDENT,
+  nonce: ifThere(isText),
+  status: ifThere(isText),
+  waiting: ifThere(isAnObject),
+  intake_stopped: optional(orNull(isAnObject)),
+  roadmap: optional(orNull(recordOf(isCount))),
+  plan_holds: optional(orNull(isHolds)),
+  troubles: optional(isTroubles),
+  field_warnings: optional(isTroubles),
+  gates: goodOf(having(GATE)),
+  handlers: optional(listOf(isText)),
+}) as Shape<SupervisorDocument>;
 
 /** Reads `workers/<id>.json`. Undefined when it names no worker process. */
-export function workerOf(saved: Saved): WorkerDocument | undefined {
-  if (!isResident(saved)) return undefined;
-  if (typeof saved["id"] !== "string" || !isCount(saved["slots"])) return undefined;
-  return saved as unknown as WorkerDocument;
-}
-
-function isResident(saved: Saved): saved is Record<string, unknown> {
-  const pid = saved?.["pid"];
-  return (
-    Number.isInteger(pid) &&
-    (pid as number) > 0 &&
-    typeof saved?.["place"] === "string" &&
-    typeof saved["start_ticks"] === "number"
-  );
-}
-
-const isBoolean: Check = (value) => typeof value === "boolean";
-const isText: Check = (value) => typeof value === "string";
-const isTexts: Check = (value) => Array.isArray(value) && value.every(isText);
-const isCount: Check = (value) => Number.isInteger(value) && (value as number) >= 0;
-const isWorkers: Check = (value) => isCount(value) && (value as number) <= WORKERS_MAX;
-const isLastWord: Check = (value) =>
-  isObject(value) &&
-  Number.isFinite(value["arrivedMs"]) &&
-  isText(value["name"]) &&
-  isText(value["id"]);
-const isLimitChange: Check = (value) =>
-  isObject(value) &&
-  (value["slots"] === undefined || isWorkers(value["slots"])) &&
-  (value["paused"] === undefined || isBoolean(value["paused"])) &&
-  (value["rate"] === undefined || isRate(value["rate"])) &&
-  (value["burst"] === undefined || (isCount(value["burst"]) && value["burst"] !== 0));
-const isRate: Check = (value) => isText(value) && parseRate(value as string) !== undefined;
-const orNull =
-  (isGood: Check): Check =>
-  (value) =>
-    value === null || isGood(value);
-
-const isListOf =
-  (...members: string[]): Check =>
-  (value) =>
-    Array.isArray(value) &&
-    value.every((one) => isObject(one) && members.every((member) => isText(one[member])));
-const isHolds: Check = (value) =>
-  isObject(value) && isListOf("id")(value["asking"]) && isListOf("id", "why")(value["held"]);
-
-const REPORTS: Record<string, Check> = {
-  plan_holds: orNull(isHolds),
-  roadmap: orNull((value) => isObject(value) && Object.values(value).every(isCount)),
-  troubles: isListOf("what", "do"),
-  field_warnings: isListOf("what", "do"),
-  handlers: isTexts,
-};
-
-const CONTROL_MEMBERS: Record<keyof ControlDocument, Check> = {
-  paused: isBoolean,
-  paused_at: orNull(isText),
-  paused_by: orNull(isText),
-  launched: isTexts,
-  replan_paused: isBoolean,
-  max_workers: orNull(isWorkers),
-  max_workers_by: orNull(isText),
-  max_workers_over: orNull(isWorkers),
-  slots: (value) => isObject(value) && Object.values(value).every(isCount),
-  applied: isTexts,
-  last_words: (value) => isObject(value) && Object.values(value).every(isLastWord),
-  limit_changes: (value) => isObject(value) && Object.values(value).every(isLimitChange),
-};
+export const workerOf = shape({
+  ...RESIDENT,
+  id: isText,
+  slots: isCount,
+}) as Shape<WorkerDocument>;

@@ -49,16 +49,6 @@ export function costsOf({ dir }: Pick<StateTree, "dir">): string {
   return join(dir, "analytics", "costs.jsonl");
 }
 
-/** The sums of the days before: see `agents/budget/spent-sums`. */
-export function costSumsOf({ dir }: Pick<StateTree, "dir">): string {
-  return join(dir, "analytics", "costs-sums.json");
-}
-
-/** How much the nodes of the current plan may spend, for their runs; missing when the plan does not say. */
-export function planBudgetOf({ dir }: Pick<StateTree, "dir">): string {
-  return join(dir, "analytics", "plan-budget.json");
-}
-
 /** What is known of landings: see `worker/landing-files`. */
 export function landingsDir(stateDir: string): string {
   return join(stateDir, "landings");

@@ -4,8 +4,9 @@ import { basename, dirname, join, relative, sep } from "node:path";
 import writeFileAtomic from "write-file-atomic";
 import { systemCode } from "../core/errors.ts";
 import { parseObject } from "../core/json-object.ts";
+import type { Shape } from "../core/shape.ts";
 import { makeDirs } from "./make-dirs.ts";
-import { readRegularText } from "./regular-file.ts";
+import { readRegularText, writeNew } from "./regular-file.ts";
 
 export interface ReplaceOptions {
   /** Where the file is staged, on the same file system. Default: `.tmp` beside it. */
@@ -66,6 +67,33 @@ export function replaceText(path: string, text: string, options: ReplaceOptions 
   }
 }
 
+/** Creates a file with this text, whole or not at all. @returns false when the name is taken. @throws a system error */
+export function createText(
+  path: string,
+  text: string | Buffer,
+  options: ReplaceOptions = {},
+): boolean {
+  const isDurable = options.isDurable === true;
+  const stagingDir = options.stagingDir ?? join(dirname(path), ".tmp");
+  makeDirs(stagingDir, options.missingMax);
+  // Processes of two containers may have the same number.
+  const staged = join(
+    stagingDir,
+    `${basename(path)}.${process.pid}.${Math.floor(Math.random() * 1e9)}`,
+  );
+  try {
+    writeNew(staged, text, { isDurable });
+    fs.linkSync(staged, path);
+    if (isDurable) syncDir(dirname(path));
+    return true;
+  } catch (error) {
+    if (systemCode(error) !== "EEXIST") throw error;
+    return false;
+  } finally {
+    fs.rmSync(staged, { force: true });
+  }
+}
+
 function rightsLike(stats: fs.Stats | undefined): writeFileAtomic.Options {
   if (stats === undefined) return { mode: 0o600 };
   return { mode: stats.mode & 0o7777, chown: { uid: stats.uid, gid: stats.gid } };
@@ -119,24 +147,23 @@ const NO_DOCUMENT: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The document, or undefined when it is missing or not a JSON object.
+ * The document, or undefined when it is missing, not a JSON object, or not of this shape.
  * @throws a system error when it cannot be read: its content is then unknown
  */
-export function loadDocument<T extends object>(path: string): T | undefined {
-  let text: string;
+export function loadDocument<T extends object>(path: string, shape?: Shape<T>): T | undefined {
   try {
-    text = readRegularText(path);
+    const found = parseObject(readRegularText(path));
+    return found === undefined || shape === undefined ? (found as T | undefined) : shape(found);
   } catch (error) {
     if (NO_DOCUMENT.has(systemCode(error))) return undefined;
     throw error;
   }
-  return parseObject(text) as T | undefined;
 }
 
-/** Like `loadDocument`, but returns undefined also when the document cannot be read. */
-export function readDocument<T extends object>(path: string): T | undefined {
+/** Like `loadDocument`; one that cannot be read counts as missing. */
+export function readDocument<T extends object>(path: string, shape?: Shape<T>): T | undefined {
   try {
-    return loadDocument(path);
+    return loadDocument(path, shape);
   } catch {
     return undefined;
   }

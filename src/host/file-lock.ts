@@ -69,6 +69,16 @@ export async function lockFile(path: string): Promise<(() => Promise<void>) | un
   }
 }
 
+/** Calls `work` under the lock, or without it if the lock stays taken for too long. @param path as for `lockFile` */
+export async function underLock<T>(path: string, work: () => T | Promise<T>): Promise<T> {
+  const release = await lockFile(path);
+  try {
+    return await work();
+  } finally {
+    await release?.();
+  }
+}
+
 /** Whether the owner is dead. False for a young lock: its new owner may not have written its name yet. */
 function isAbandoned(path: string): boolean {
   try {

@@ -7,6 +7,7 @@ import { systemCode } from "../core/errors.ts";
 import { isMisnamed, readInboxName } from "../core/names.ts";
 import { controlOf, workerOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
+import { readDocument } from "../host/documents.ts";
 import { judge } from "../host/identity.ts";
 import { NAMED, openToRead, tryStatOf } from "../host/regular-file.ts";
 import { livesElsewhere } from "../host/tree-id.ts";
@@ -239,7 +240,7 @@ function readWorkers(tree: StateTree, nowMs: number): WorkerView[] {
     RECORDS_LOOKED_AT_MAX,
   );
   return files.flatMap((file): WorkerView[] => {
-    const worker = workerOf(readJsonObject(file.path));
+    const worker = readDocument(file.path, workerOf);
     if (worker === undefined || livesElsewhere(worker, tree.dir)) return [];
     return [
       {

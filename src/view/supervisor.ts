@@ -4,11 +4,10 @@ import { isObject } from "../core/json-object.ts";
 import { ownsKeyOf } from "../core/owned-paths.ts";
 import { supervisorOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import { mtimeOfDocument } from "../host/documents.ts";
+import { mtimeOfDocument, readDocument } from "../host/documents.ts";
 import { thisPlace } from "../host/identity.ts";
 import { machineMs } from "../host/system-clock.ts";
 import { judgeIn, livesElsewhere } from "../host/tree-id.ts";
-import { readJsonObject } from "./scan.ts";
 import type { SupervisorView } from "./snapshot.ts";
 
 /** What to do about a supervisor whose heartbeat is late. Commands would wait for it. */
@@ -24,7 +23,7 @@ export function readSupervisor(
   nowMs: number,
   monoMs = machineMs(),
 ): SupervisorView {
-  const document = supervisorOf(readJsonObject(tree.supervisor));
+  const document = readDocument(tree.supervisor, supervisorOf);
   if (document === undefined) return { state: "none", document: null, heartbeat_age_ms: null };
   const heartbeatAgeMs = heartbeatAgeOf(
     document,
@@ -75,8 +74,7 @@ export function nodeQuestions(view: SupervisorView): Map<string, string> {
 export function intakeStopped(
   view: SupervisorView,
 ): NonNullable<SupervisorDocument["intake_stopped"]> | undefined {
-  const stopped = isAttended(view) ? view.document?.intake_stopped : undefined;
-  return isObject(stopped) ? stopped : undefined;
+  return isAttended(view) ? (view.document?.intake_stopped ?? undefined) : undefined;
 }
 
 /** Says whether a gate holds this task back because of its group, its limits, or the files that it owns. Its file may be invalid. */
@@ -98,18 +96,11 @@ export function gateTest(task: Record<string, unknown>): (gate: ClosedGate) => b
 
 /** Closed gates, as the tree's supervisor reports them: the tasks of some agents wait there together. */
 export function closedGates(view: SupervisorView): ClosedGate[] {
-  const gates: unknown = isAttended(view) ? view.document?.gates : undefined;
-  return Array.isArray(gates) ? gates.filter(isClosedGate) : [];
+  return isAttended(view) ? (view.document?.gates ?? []) : [];
 }
 
 /** Why a task that is held at this gate waits. */
 export function whyAt({ why, tasks }: ClosedGate, id: string): string {
   const own: unknown = isObject(tasks) && Object.hasOwn(tasks, id) ? tasks[id] : undefined;
   return typeof own === "string" ? own : why;
-}
-
-function isClosedGate(gate: unknown): gate is ClosedGate {
-  if (!isObject(gate) || !Array.isArray(gate["agents"])) return false;
-  const texts = [gate["gate"], gate["why"], gate["do"]];
-  return texts.every((text) => typeof text === "string") && typeof gate["until_ms"] === "number";
 }

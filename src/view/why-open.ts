@@ -1,9 +1,9 @@
 /** Explains why a task or node has not ended, from the trays, the id readers, the settings, and obstacles for all tasks. Reads only. */
-import type { ClosedGate, ControlDocument } from "../core/documents.ts";
+import type { ClosedGate } from "../core/documents.ts";
 import { isoTime } from "../core/iso-time.ts";
 import { matchAgent } from "../core/matching.ts";
 import { foldId, isUnclaimed } from "../core/names.ts";
-import { controlOf } from "../core/saved-documents.ts";
+import { type ControlDocument, controlOf } from "../core/saved-documents.ts";
 import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";

@@ -1,7 +1,6 @@
 /** Reads control.json before each claim. An unchanged file costs one stat call. */
-import { type ControlDocument, INITIAL_CONTROL } from "../core/documents.ts";
 import { parseName } from "../core/names.ts";
-import { controlOf } from "../core/saved-documents.ts";
+import { type ControlDocument, controlOf, INITIAL_CONTROL } from "../core/saved-documents.ts";
 import type { LimitChanges } from "../core/task-limits.ts";
 import { readDocument } from "../host/documents.ts";
 import { statOf } from "../host/regular-file.ts";

@@ -249,7 +249,7 @@ function leaveDeletedDir(to: string): void {
 }
 
 function isSupervised(tree: StateTree): boolean {
-  const document = supervisorOf(readDocument(tree.supervisor));
+  const document = readDocument(tree.supervisor, supervisorOf);
   if (document === undefined || document.status === "stopped") return false;
   return judgeIn(tree.dir, document) === "alive";
 }

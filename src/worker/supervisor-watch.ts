@@ -60,7 +60,7 @@ export class SupervisorWatch {
   }
 
   private livingPid(): number | undefined {
-    const document = supervisorOf(readDocument(this.tree.supervisor));
+    const document = readDocument(this.tree.supervisor, supervisorOf);
     if (document === undefined || document.status === "stopped") return undefined;
     return judgeIn(this.tree.dir, document) === "alive" ? document.pid : undefined;
   }

@@ -4,17 +4,15 @@
  * the file.
  */
 import { join } from "node:path";
-import { isObject } from "../../core/json-object.ts";
-import { readDocument, replaceDocument } from "../../host/documents.ts";
-import { lockFile } from "../../host/file-lock.ts";
+import { Documents } from "../../host/document-store.ts";
 import { judgeOwner } from "../../host/identity.ts";
-import { makeDirs } from "../../host/make-dirs.ts";
 import { USER_STATE_DEPTH, userStateDir } from "../../host/user-state.ts";
 import {
   closeGate,
   type Entry,
   enterGate,
   type GateDocument,
+  gate,
   leaveGate,
   noteWindow,
   openGate,
@@ -29,22 +27,24 @@ export function accountsDir(env: NodeJS.ProcessEnv = process.env): string {
 }
 
 export class GateFile {
-  readonly path: string;
+  private readonly all: Documents<GateDocument>;
 
   /** @param reservePct this much of each window is left to the owner of the account */
   constructor(
-    private readonly dir: string,
+    dir: string,
     private readonly account: string,
     private readonly reservePct = 0,
   ) {
-    this.path = join(dir, `${account}.json`);
+    this.all = new Documents(dir, "", gate, { depth: USER_STATE_DEPTH });
+  }
+
+  get path(): string {
+    return this.all.path(this.account);
   }
 
   /** Reads the gate without a lock. A missing or broken file means that the gate is open. */
   read(): GateDocument {
-    const open = openGate(this.account);
-    const found = { ...open, ...readDocument<object>(this.path) };
-    return isGate(found) ? found : open;
+    return this.all.read(this.account) ?? openGate(this.account);
   }
 
   /** Whether a run could start now. Changes nothing. */
@@ -85,36 +85,13 @@ export class GateFile {
   }
 
   private async change(change: (gate: GateDocument) => GateDocument): Promise<GateDocument> {
-    makeDirs(this.dir, USER_STATE_DEPTH);
-    const release = await lockFile(`${this.path}.lock`);
-    try {
-      const before = this.read();
+    const open = openGate(this.account);
+    const after = await this.all.update(this.account, (before = open) => {
       const after = change(before);
-      if (after !== before) replaceDocument(this.path, after);
-      return after;
-    } finally {
-      await release?.();
-    }
+      return after === open ? undefined : after;
+    });
+    return after ?? open;
   }
-}
-
-const STATUSES: ReadonlySet<unknown> = new Set(["open", "closed", "opening"]);
-const NUMBERS = ["until_ms", "closed_at_ms", "closings", "answers"] as const;
-
-function isGate(found: GateDocument): boolean {
-  if (found.v !== 1 || !STATUSES.has(found.status)) return false;
-  const { probe, windows = {} } = found;
-  return (
-    NUMBERS.every((name) => Number.isFinite(found[name])) &&
-    typeof found.reason === "string" &&
-    isObject(windows) &&
-    Object.values(windows).every(isWindow) &&
-    (probe === null || (typeof probe?.owner === "string" && Number.isFinite(probe.since_ms)))
-  );
-}
-
-function isWindow(window: unknown): boolean {
-  return isObject(window) && ["used_pct", "resets_at_ms"].every((n) => Number.isFinite(window[n]));
 }
 
 /** An owner that cannot be judged, such as one in another container, counts as alive until the time of its probe is over. */

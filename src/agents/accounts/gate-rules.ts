@@ -4,32 +4,47 @@
  * once would hit the limit again at the reset. Pure.
  */
 import { compact } from "../../core/compact.ts";
+import {
+  having,
+  isNumber,
+  isText,
+  type Of,
+  oneOf,
+  optional,
+  orElse,
+  orNull,
+  recordOf,
+  shape,
+} from "../../core/shape.ts";
 
-export interface GateDocument {
-  v: 1;
-  account: string;
-  status: "open" | "closed" | "opening";
-  /** Until when it is closed (epoch ms). */
-  until_ms: number;
-  /** The window of the quota that is used up, as the service calls it. */
-  window: string | null;
-  reason: string;
-  closed_at_ms: number;
-  /** How many times in a row it was closed while the service gave no time. */
-  closings: number;
-  /** The one run that may start before the others. */
-  probe: { owner: string; since_ms: number } | null;
-  /** Runs that got an answer since it began to open. */
-  answers: number;
-  /** How full the windows of its quota are, as the service told runs. Left out when nothing is known. */
-  windows?: Record<string, QuotaWindow>;
-}
-
-export interface QuotaWindow {
-  used_pct: number;
+const isWindow = having({
+  used_pct: isNumber,
   /** Epoch ms. */
-  resets_at_ms: number;
-}
+  resets_at_ms: isNumber,
+});
+export type QuotaWindow = Of<typeof isWindow>;
+
+/** A gate; open where the file says nothing. */
+export const gate = shape({
+  v: oneOf(1),
+  account: isText,
+  status: orElse(oneOf("open", "closed", "opening"), "open"),
+  /** Until when it is closed (epoch ms). */
+  until_ms: orElse(isNumber, 0),
+  /** The window of the quota that is used up, as the service calls it. */
+  window: orElse(orNull(isText), null),
+  reason: orElse(isText, ""),
+  closed_at_ms: orElse(isNumber, 0),
+  /** How many times in a row it was closed while the service gave no time. */
+  closings: orElse(isNumber, 0),
+  /** The one run that may start before the others. */
+  probe: orElse(orNull(having({ owner: isText, since_ms: isNumber })), null),
+  /** Runs that got an answer since it began to open. */
+  answers: orElse(isNumber, 0),
+  /** How full the windows of its quota are, as the service told runs. Left out when nothing is known. */
+  windows: optional(recordOf(isWindow)),
+});
+export type GateDocument = Of<typeof gate>;
 
 export type Entry =
   | { may: true; gate: GateDocument }
@@ -63,20 +78,7 @@ export function quotaHold(account: string): string {
   return `quota-${account}`;
 }
 
-export function openGate(account: string): GateDocument {
-  return {
-    v: 1,
-    account,
-    status: "open",
-    until_ms: 0,
-    window: null,
-    reason: "",
-    closed_at_ms: 0,
-    closings: 0,
-    probe: null,
-    answers: 0,
-  };
-}
+export const openGate = (account: string): GateDocument => gate({ v: 1, account }) as GateDocument;
 
 /**
  * Whether a run may start now.

@@ -3,17 +3,14 @@
  * the runs of all workers, and it survives the supervisor. Removing the file ends the pause, as `mailchute resume --agent` does.
  */
 import { createHash } from "node:crypto";
-import { join } from "node:path";
 import type { Failed } from "../../core/outcome.ts";
-import { readDocument, removeDocument, replaceDocument } from "../../host/documents.ts";
-import { lockFile } from "../../host/file-lock.ts";
-import { listDir } from "../../host/list-dir.ts";
-import { makeDirs } from "../../host/make-dirs.ts";
-import { type BreakerDocument, noteFailure } from "./breaker-rules.ts";
+import { Documents } from "../../host/document-store.ts";
+import { type BreakerDocument, breaker, noteFailure } from "./breaker-rules.ts";
 
 const PLAIN = /^[A-Za-z0-9-]{1,60}$/;
 
-const breakersDir = (stateDir: string): string => join(stateDir, "breakers");
+const breakersOf = (stateDir: string): Documents<BreakerDocument> =>
+  new Documents(stateDir, "breakers", breaker);
 
 /** The gate in the file names of tasks that wait for this agent: see stage "hold" in `names.ts`. */
 export function pausedHold(agent: string): string {
@@ -22,29 +19,27 @@ export function pausedHold(agent: string): string {
 
 /** The agents that are paused now. */
 export function pausedAgents(stateDir: string): BreakerDocument[] {
-  const dir = breakersDir(stateDir);
-  return listDir(dir).flatMap((name) => {
-    const found = name.endsWith(".json") ? readBreaker(join(dir, name)) : undefined;
-    return found === undefined || found.paused_at === null ? [] : [found];
-  });
+  return breakersOf(stateDir)
+    .readAll()
+    .flatMap(([, one]) => (one.paused_at === null ? [] : [one]));
 }
 
 export class BreakerFile {
-  private readonly dir: string;
-  private readonly path: string;
+  private readonly all: Documents<BreakerDocument>;
+  private readonly key: string;
 
   constructor(
     stateDir: string,
     private readonly agent: string,
   ) {
-    this.dir = breakersDir(stateDir);
-    this.path = join(this.dir, `${keyOf(agent)}.json`);
+    this.all = breakersOf(stateDir);
+    this.key = keyOf(agent);
   }
 
   /** Undefined when it is not paused. */
   paused(): BreakerDocument | undefined {
-    const found = readBreaker(this.path);
-    return found === undefined || found.paused_at === null ? undefined : found;
+    const found = this.all.read(this.key);
+    return found?.paused_at == null ? undefined : found;
   }
 
   /**
@@ -54,41 +49,23 @@ export class BreakerFile {
    */
   async note(taskId: string, failed: Failed | undefined): Promise<BreakerDocument | undefined> {
     // Most runs succeed, and no failure came before them. Then there is nothing to write.
-    if (failed === undefined && readBreaker(this.path) === undefined) return undefined;
-    makeDirs(this.dir, 1);
-    const release = await lockFile(`${this.path}.lock`);
-    try {
-      const before = readBreaker(this.path);
-      if (before !== undefined && before.paused_at !== null) return undefined;
-      if (failed === undefined) {
-        removeDocument(this.path);
-        return undefined;
-      }
-      const after = noteFailure(before, this.agent, taskId, failed, Date.now());
-      replaceDocument(this.path, after);
-      return after.paused_at === null ? undefined : after;
-    } finally {
-      await release?.();
-    }
+    if (failed === undefined && this.all.read(this.key) === undefined) return undefined;
+    let pause: BreakerDocument | undefined;
+    await this.all.update(this.key, (before) => {
+      if (before?.paused_at != null) return before;
+      const after = failed && noteFailure(before, this.agent, taskId, failed, Date.now());
+      if (after?.paused_at != null) pause = after;
+      return after;
+    });
+    return pause;
   }
 
   /** Forgets the failures. @returns the pause that this ends */
   resume(): BreakerDocument | undefined {
     const found = this.paused();
-    removeDocument(this.path);
+    this.all.remove(this.key);
     return found;
   }
-}
-
-/** A missing or broken file means that there is no pause. */
-function readBreaker(path: string): BreakerDocument | undefined {
-  const found = readDocument<BreakerDocument>(path);
-  if (found?.v !== 1 || !Number.isInteger(found.count)) return undefined;
-  const texts = [found.agent, found.failure, found.task_id, found.message];
-  const isGood =
-    texts.every((text) => typeof text === "string") &&
-    (found.paused_at === null || typeof found.paused_at === "string");
-  return isGood ? found : undefined;
 }
 
 /** The file name for an agent. An agent's name may hold any character, so some names are hashed. */

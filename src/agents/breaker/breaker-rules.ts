@@ -1,20 +1,23 @@
 /** Decides when to pause an agent: its runs keep failing in the same way, or in a way that no other run can mend. Pure. */
+
 import type { Failed } from "../../core/outcome.ts";
+import { isCount, isText, type Of, oneOf, orNull, shape } from "../../core/shape.ts";
 
 /** `breakers/<agent>.json`. */
-export interface BreakerDocument {
-  v: 1;
-  agent: string;
+export const breaker = shape({
+  v: oneOf(1),
+  agent: isText,
   /** How its last run failed: kind and code. */
-  failure: string;
+  failure: isText,
   /** How many runs in a row failed like this. */
-  count: number;
+  count: isCount,
   /** The task of the last of these runs, and its message. */
-  task_id: string;
-  message: string;
+  task_id: isText,
+  message: isText,
   /** ISO 8601; null: it is not paused. */
-  paused_at: string | null;
-}
+  paused_at: orNull(isText),
+});
+export type BreakerDocument = Of<typeof breaker>;
 
 /** The agent is paused after the same failure this many times in a row. */
 const SAME_MAX = 5;

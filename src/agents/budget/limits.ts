@@ -5,16 +5,19 @@
 
 import type { AgentBudget, DayBudget, TaskBudget } from "../../core/budget.ts";
 import { isId } from "../../core/names.ts";
+import { having, isNumber, type Of } from "../../core/shape.ts";
 import { dayOf } from "../../journal/daily.ts";
 import { readLimitAnswer } from "../../questions/question-file.ts";
 
-export interface Spent {
-  usd: number;
-  tokens: number;
-  turns: number;
-  time: number;
-  runs: number;
-}
+export const SPENT = {
+  usd: isNumber,
+  tokens: isNumber,
+  turns: isNumber,
+  time: isNumber,
+  runs: isNumber,
+};
+const isSpent = having(SPENT);
+export type Spent = Of<typeof isSpent>;
 
 export type Measure = "usd" | "tokens" | "turns" | "time";
 

@@ -2,44 +2,43 @@
  * The costs so far of each running run: `analytics/running-costs/<lease>.json`. Runs see each other's costs in these files. For a run
  * whose process was killed, the file is the only trace of what it used. The next run books it.
  */
-import fs from "node:fs";
 import { join } from "node:path";
-import { readDocument, removeDocument, replaceDocument } from "../../host/documents.ts";
+import { isText, type Of, oneOf, shape } from "../../core/shape.ts";
+import { Documents } from "../../host/document-store.ts";
+import { removeDocument } from "../../host/documents.ts";
 import { judgeOwner } from "../../host/identity.ts";
-import { makeDirs } from "../../host/make-dirs.ts";
-import { type CostRecord, hasUsed } from "../cost-records.ts";
-import type { Usage } from "../stream/facts.ts";
+import { type CostRecord, hasUsed, isCostRecord } from "../cost-records.ts";
+import { isUsage } from "../stream/run-state.ts";
 
-export interface RunningCost {
-  v: 1;
+const runningCost = shape({
+  v: oneOf(1),
   /** The owner of the run's lease. */
-  owner: string;
-  record: CostRecord;
+  owner: isText,
+  record: isCostRecord,
   /** The name of its session's document, and what will be booked for the session, including this run. */
-  session_key: string;
-  booked: Usage;
-}
-
-const ENDING = ".json";
+  session_key: isText,
+  booked: isUsage,
+});
+export type RunningCost = Of<typeof runningCost>;
 
 export class RunningCosts {
-  private readonly dir: string;
-  private readonly stagingDir: string;
+  private readonly costs: Documents<RunningCost>;
 
   constructor(stateDir: string) {
-    const analytics = join(stateDir, "analytics");
-    this.dir = join(analytics, "running-costs");
-    this.stagingDir = join(analytics, ".tmp");
+    // The sweep finds staged files there.
+    const stagingDir = join(stateDir, "analytics", ".tmp");
+    this.costs = new Documents(stateDir, join("analytics", "running-costs"), runningCost, {
+      stagingDir,
+    });
   }
 
   /** @throws a system error */
   write(lease: string, cost: RunningCost): void {
-    makeDirs(this.dir, 2);
-    replaceDocument(this.pathOf(lease), cost, { stagingDir: this.stagingDir });
+    this.costs.replace(lease, cost);
   }
 
   remove(lease: string): void {
-    removeDocument(this.pathOf(lease));
+    removeDocument(this.costs.path(lease));
   }
 
   /** The costs of the other running runs. An owner that cannot be checked counts as alive. */
@@ -67,23 +66,7 @@ export class RunningCosts {
   }
 
   private list(): { lease: string; cost: RunningCost }[] {
-    let names: string[];
-    try {
-      names = fs.readdirSync(this.dir);
-    } catch {
-      return [];
-    }
-    return names
-      .filter((name) => name.endsWith(ENDING))
-      .flatMap((name) => {
-        const cost = readDocument<RunningCost>(join(this.dir, name));
-        const isOne = cost?.v === 1 && typeof cost.record?.task_id === "string";
-        return isOne ? [{ lease: name.slice(0, -ENDING.length), cost }] : [];
-      });
-  }
-
-  private pathOf(lease: string): string {
-    return join(this.dir, `${lease}${ENDING}`);
+    return this.costs.readAll().map(([lease, cost]) => ({ lease, cost }));
   }
 }
 

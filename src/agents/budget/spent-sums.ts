@@ -5,26 +5,27 @@
 import { basename } from "node:path";
 import { compact } from "../../core/compact.ts";
 import type { Settings } from "../../core/settings.ts";
-import { costSumsOf, costsOf, stateTree } from "../../core/state-tree.ts";
-import { loadDocument, replaceDocument } from "../../host/documents.ts";
+import { having, isNumber, type Of, oneOf, recordOf, shape } from "../../core/shape.ts";
+import { costsOf, stateTree } from "../../core/state-tree.ts";
+import { Documents } from "../../host/document-store.ts";
 import { statOf } from "../../host/regular-file.ts";
 import { filesOfDays } from "../../journal/daily.ts";
 import { JournalTail } from "../../journal/tail.ts";
 import { type CostRecord, costKeyOf, priceOfRecord, readCostRecord } from "../cost-records.ts";
-import { addSpent, keysOf, NOTHING_SPENT, type RunOwner, type Spent } from "./limits.ts";
+import { addSpent, keysOf, NOTHING_SPENT, type RunOwner, SPENT, type Spent } from "./limits.ts";
 
 type Prices = Settings["prices"];
 
-/** A sum, with the time of the last run in it (unix seconds). */
-type Sum = Spent & { at: number };
-
-/** The sums of earlier days. It is always written as a whole, so its members match. */
-interface CostSumsDocument {
-  v: 1;
+/** The sums of earlier days. */
+const costSums = shape({
+  v: oneOf(1),
   /** How much of each file is in the sums (bytes), by its name. */
-  files: Record<string, number>;
-  sums: Record<string, Sum>;
-}
+  files: recordOf(isNumber),
+  /** With the time of the last run in each (unix seconds). */
+  sums: recordOf(having({ at: isNumber, ...SPENT })),
+});
+type CostSums = Of<typeof costSums>;
+const COST_SUMS = "costs-sums";
 
 /** It searches for a run in this many files: a run that was just booked is in one of the last two. */
 const SEEN_FILES = 2;
@@ -32,9 +33,9 @@ const DAY_S = 24 * 60 * 60;
 
 export class SpentSums {
   private readonly costs: string;
-  private readonly document: string;
+  private readonly kept: Documents<CostSums>;
   private hasBegun = false;
-  private sums = new Map<string, Sum>();
+  private sums = new Map<string, CostSums["sums"][string]>();
   /** How much of each file was read (bytes). */
   private readonly offsets = new Map<string, number>();
   /** Runs that are booked, by file. */
@@ -43,7 +44,7 @@ export class SpentSums {
   constructor(stateDir: string) {
     const tree = stateTree(stateDir);
     this.costs = costsOf(tree);
-    this.document = costSumsOf(tree);
+    this.kept = new Documents(stateDir, "analytics", costSums);
   }
 
   /** Reads the runs that were booked since the last call. @throws a system error */
@@ -73,7 +74,7 @@ export class SpentSums {
     files: readonly string[],
     { prices, retention }: Pick<Settings, "prices" | "retention">,
   ): void {
-    const kept = loadDocument<CostSumsDocument>(this.document);
+    const kept = this.kept.load(COST_SUMS);
     if (kept !== undefined && isUsable(kept, files)) {
       this.sums = new Map(Object.entries(kept.sums));
       for (const file of files) this.offsets.set(file, kept.files[basename(file)] ?? 0);
@@ -87,13 +88,13 @@ export class SpentSums {
   /** Two processes may write it at once. Each writes a consistent document. */
   private keep(files: readonly string[], days: number): void {
     const sinceS = Date.now() / 1000 - days * DAY_S;
-    const document: CostSumsDocument = {
+    const document: CostSums = {
       v: 1,
       files: Object.fromEntries(files.map((file) => [basename(file), this.offsets.get(file) ?? 0])),
       sums: Object.fromEntries([...this.sums].filter(([, { at }]) => at >= sinceS)),
     };
     try {
-      replaceDocument(this.document, document);
+      this.kept.replace(COST_SUMS, document);
     } catch {
       // The disk is full. The next process reads these files again.
     }
@@ -131,9 +132,8 @@ export class SpentSums {
   }
 }
 
-/** Ignores a document of an unknown version, and one whose files were cut since. */
-function isUsable({ v, files, sums }: CostSumsDocument, paths: readonly string[]): boolean {
-  if (v !== 1 || typeof files !== "object" || typeof sums !== "object") return false;
+/** False when its files were cut since. */
+function isUsable({ files }: CostSums, paths: readonly string[]): boolean {
   return paths.every((path) => {
     const size = statOf(path)?.size ?? 0;
     return (files[basename(path)] ?? 0) <= size;

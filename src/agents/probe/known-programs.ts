@@ -3,20 +3,20 @@
  * file is missing or broken, mailchute tries the program out again.
  */
 import { createHash } from "node:crypto";
-import { join } from "node:path";
-import { readDocument, replaceDocument } from "../../host/documents.ts";
-import { makeDirs } from "../../host/make-dirs.ts";
+import {
+  having,
+  type Is,
+  isNumber,
+  isText,
+  listOf,
+  type Of,
+  oneOf,
+  shape,
+} from "../../core/shape.ts";
+import { Documents } from "../../host/document-store.ts";
 import { USER_STATE_DEPTH, userStateDir } from "../../host/user-state.ts";
 import { lastLine, runToItsEnd } from "./ask-once.ts";
 import type { Ability } from "./bench.ts";
-
-interface KnownProgram {
-  v: 1;
-  program: string;
-  version: string;
-  probed_at_ms: number;
-  abilities: Ability[];
-}
 
 const VERSION_MS_MAX = 10_000;
 const HASH_LENGTH = 16;
@@ -39,9 +39,8 @@ export function recallAbilities(
   program: string,
   version: string,
 ): Ability[] | undefined {
-  const found = readDocument<KnownProgram>(pathOf(env, program));
-  const isIt = found?.v === 1 && found.program === program && found.version === version;
-  return isIt && Array.isArray(found.abilities) ? found.abilities : undefined;
+  const found = knownPrograms(env).read(nameOf(program));
+  return found?.program === program && found.version === version ? found.abilities : undefined;
 }
 
 /** @throws a system error when it cannot be written */
@@ -51,12 +50,20 @@ export function rememberAbilities(
   version: string,
   abilities: Ability[],
 ): void {
-  makeDirs(join(userStateDir(env), "programs"), USER_STATE_DEPTH);
-  const known: KnownProgram = { v: 1, program, version, probed_at_ms: Date.now(), abilities };
-  replaceDocument(pathOf(env, program), known);
+  const known = { program, version, probed_at_ms: Date.now(), abilities };
+  knownPrograms(env).replace(nameOf(program), { v: 1, ...known });
 }
 
-function pathOf(env: NodeJS.ProcessEnv, program: string): string {
-  const hash = createHash("sha256").update(program).digest("hex").slice(0, HASH_LENGTH);
-  return join(userStateDir(env), "programs", `${hash}.json`);
+function nameOf(program: string): string {
+  return createHash("sha256").update(program).digest("hex").slice(0, HASH_LENGTH);
 }
+
+const known = shape({
+  v: oneOf(1),
+  program: isText,
+  version: isText,
+  probed_at_ms: isNumber,
+  abilities: listOf(having({ name: isText }) as Is<Ability>),
+});
+const knownPrograms = (env: NodeJS.ProcessEnv): Documents<Of<typeof known>> =>
+  new Documents(userStateDir(env), "programs", known, { depth: USER_STATE_DEPTH });

@@ -4,16 +4,15 @@
  * one writer.
  */
 import { createHash } from "node:crypto";
-import fs from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { systemCode } from "../../core/errors.ts";
 import { type AttemptOutcome, failed } from "../../core/outcome.ts";
-import { readDocument, removeDocument, replaceDocument, syncDir } from "../../host/documents.ts";
+import { isText, oneOf, orElse, type Shape, shape } from "../../core/shape.ts";
+import { Documents } from "../../host/document-store.ts";
+import { removeDocument } from "../../host/documents.ts";
 import { listDir } from "../../host/list-dir.ts";
-import { makeDirs } from "../../host/make-dirs.ts";
-import { writeAnew } from "../../host/regular-file.ts";
 import type { Usage } from "./facts.ts";
+import { isUsage, NO_USAGE } from "./run-state.ts";
 import type { SessionDocument } from "./session-file.ts";
 
 export interface ContinuedSession extends SessionDocument {
@@ -24,12 +23,19 @@ export interface ContinuedSession extends SessionDocument {
 const PLAIN_ID = /^[A-Za-z0-9-]{1,64}$/;
 const NAME = /^([A-Za-z0-9-]{1,64})\.([1-9]\d{0,8})$/;
 
-const continuedDir = (stateDir: string): string => join(stateDir, "sessions", "continued");
+const continued = shape({
+  v: oneOf(1),
+  task_id: isText,
+  session_id: isText,
+  booked: orElse(isUsage, NO_USAGE),
+}) as Shape<ContinuedSession>;
+const continuedIn = (stateDir: string, isDurable = false): Documents<ContinuedSession> =>
+  new Documents(stateDir, join("sessions", "continued"), continued, { isDurable });
 
 /** The name of the file with the highest n; undefined when no task has continued the session. */
 export function lastName(stateDir: string, sessionId: string): string | undefined {
   const key = keyOf(sessionId);
-  const numbers = listDir(continuedDir(stateDir)).flatMap((file) => {
+  const numbers = listDir(continuedIn(stateDir).dir).flatMap((file) => {
     const [, of, n] = NAME.exec(file.replace(/\.json$/, "")) ?? [];
     return of === key ? [Number(n)] : [];
   });
@@ -37,9 +43,7 @@ export function lastName(stateDir: string, sessionId: string): string | undefine
 }
 
 export function readContinued(stateDir: string, name: string): ContinuedSession | undefined {
-  if (!NAME.test(name)) return undefined;
-  const found = readDocument<ContinuedSession>(pathOf(stateDir, name));
-  return found?.v === 1 && typeof found.session_id === "string" ? found : undefined;
+  return NAME.test(name) ? continuedIn(stateDir).read(name) : undefined;
 }
 
 /**
@@ -54,26 +58,13 @@ export function giveSession(
   after: string | undefined,
   isDurable: boolean,
 ): string | undefined {
-  const dir = continuedDir(stateDir);
   const name = `${keyOf(session.session_id)}.${numberOf(after) + 1}`;
-  const staged = join(dir, ".tmp", `${name}.${process.pid}`);
-  makeDirs(join(dir, ".tmp"), 3);
-  try {
-    writeAnew(staged, `${JSON.stringify(session, null, 2)}\n`, { isDurable });
-    fs.linkSync(staged, pathOf(stateDir, name));
-    if (isDurable) syncDir(dir);
-    return name;
-  } catch (error) {
-    if (systemCode(error) === "EEXIST") return undefined;
-    throw error;
-  } finally {
-    fs.rmSync(staged, { force: true });
-  }
+  return continuedIn(stateDir, isDurable).create(name, session) ? name : undefined;
 }
 
 /** Undoes `giveSession`, when the task could not be submitted. */
 export function takeBackSession(stateDir: string, name: string): void {
-  removeDocument(pathOf(stateDir, name));
+  removeDocument(continuedIn(stateDir).path(name));
 }
 
 /**
@@ -120,11 +111,7 @@ export function noteContinuedBooked(stateDir: string, sessionId: string, booked:
   const found = name === undefined ? undefined : readContinued(stateDir, name);
   if (name === undefined || found?.session_id !== sessionId) return;
   if (isDeepStrictEqual(found.booked, booked)) return;
-  replaceDocument(pathOf(stateDir, name), { ...found, booked });
-}
-
-function pathOf(stateDir: string, name: string): string {
-  return join(continuedDir(stateDir), `${name}.json`);
+  continuedIn(stateDir).replace(name, { ...found, booked });
 }
 
 function numberOf(name: string | undefined): number {

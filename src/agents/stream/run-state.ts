@@ -1,7 +1,15 @@
 /** The state of a run of a coding agent, from the facts of its stream: whether it is over, and whether it succeeded. Pure. */
+
 import { isDeepStrictEqual } from "node:util";
+import { having, type Is, isNumber, orNull } from "../../core/shape.ts";
 import { type Fact, isAnswer, type TurnEnd, type Usage } from "./facts.ts";
 
+export const isUsage: Is<Usage> = having({
+  inputTokens: isNumber,
+  cachedInputTokens: isNumber,
+  outputTokens: isNumber,
+  costUsdMicro: orNull(isNumber),
+});
 export const NO_USAGE: Usage = {
   inputTokens: 0,
   cachedInputTokens: 0,

@@ -4,11 +4,10 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { systemCode } from "../../core/errors.ts";
-import { readDocument, replaceDocument, syncDir } from "../../host/documents.ts";
+import { isNumber, isText, type Of, oneOf, optional, shape } from "../../core/shape.ts";
+import { Documents } from "../../host/document-store.ts";
 import { listDir } from "../../host/list-dir.ts";
-import { makeDirs } from "../../host/make-dirs.ts";
-import { statOf, writeAnew } from "../../host/regular-file.ts";
+import { statOf } from "../../host/regular-file.ts";
 
 export interface Message {
   n: number;
@@ -18,19 +17,29 @@ export interface Message {
 }
 
 /** How a message or a task was offered, and where to find the proof that it was read. */
-export interface Offer {
-  v: 1;
+const offered = shape({
+  v: oneOf(1),
   /** The uuid of the message, or of the packet with which it was sent. */
-  uuid: string;
-  via: "packet" | "message";
+  uuid: isText,
+  via: oneOf("packet", "message"),
   /** The path of the run's stream, relative to the state tree, and where the part of this program begins (bytes). */
-  events: string;
-  from: number;
+  events: isText,
+  from: isNumber,
   /** Unix seconds. */
-  at: number;
+  at: isNumber,
   /** The whole text that the program was given: see `hashOfText`. Older versions wrote none, and then only the stream can prove it. */
-  sha256?: string;
-}
+  sha256: optional(isText),
+});
+export type Offer = Of<typeof offered>;
+/** A message as it is kept. Times are unix seconds. */
+const kept = shape({
+  v: oneOf(1),
+  text: isText,
+  from: optional(isText),
+  when: optional(oneOf("now")),
+  created_at: optional(isNumber),
+});
+const receipt = shape({ v: oneOf(1), run: isText, at: isNumber });
 
 export const MESSAGE_STATES = ["recorded", "offered", "read"] as const;
 export type MessageState = (typeof MESSAGE_STATES)[number];
@@ -40,13 +49,16 @@ export const MESSAGE_BYTES_MAX = 32 * 1024;
 
 export class SayBox {
   readonly dir: string;
+  private readonly messages: Documents<Of<typeof kept>>;
+  private readonly offers: Documents<Offer>;
+  private readonly receipts: Documents<Of<typeof receipt>>;
 
-  constructor(
-    stateDir: string,
-    id: string,
-    private readonly isDurable: boolean,
-  ) {
-    this.dir = join(stateDir, "say", id);
+  constructor(stateDir: string, id: string, isDurable: boolean) {
+    const folder = join("say", id);
+    this.messages = new Documents(stateDir, folder, kept, { isDurable });
+    this.offers = new Documents(stateDir, folder, offered, { isDurable });
+    this.receipts = new Documents(stateDir, folder, receipt, { isDurable });
+    this.dir = this.messages.dir;
   }
 
   /**
@@ -56,43 +68,26 @@ export class SayBox {
    * @throws a system error
    */
   post(text: string, from: string, isUrgent = false): number {
-    const tmp = join(this.dir, ".tmp");
-    makeDirs(tmp, 3);
-    const staged = join(tmp, `message.${process.pid}`);
-    const when = isUrgent ? { when: "now" } : {};
-    const message = { v: 1, text, from, ...when, created_at: Math.floor(Date.now() / 1000) };
-    const { isDurable } = this;
-    writeAnew(staged, `${JSON.stringify(message)}\n`, { isDurable });
-    try {
-      for (let n = Math.max(0, ...this.list().messages) + 1; ; n++) {
-        try {
-          fs.linkSync(staged, this.path(n));
-          if (this.isDurable) syncDir(this.dir);
-          return n;
-        } catch (error) {
-          // Another process has just written a message.
-          if (systemCode(error) !== "EEXIST") throw error;
-        }
-      }
-    } finally {
-      fs.rmSync(staged, { force: true });
-    }
+    const created = Math.floor(Date.now() / 1000);
+    const when = isUrgent ? { when: "now" as const } : {};
+    const message = { v: 1 as const, text, from, ...when, created_at: created };
+    // When the number is taken, another process has just written a message.
+    for (let n = Math.max(0, ...this.list().messages) + 1; ; n++)
+      if (this.messages.create(String(n), message)) return n;
   }
 
   /** The number of the last message of this sender; undefined when there is none. */
   find(from: string): number | undefined {
-    const isOf = (n: number): boolean =>
-      readDocument<{ from?: unknown }>(this.path(n))?.from === from;
     return this.list()
       .messages.sort((a, b) => b - a)
-      .find(isOf);
+      .find((n) => this.messages.read(String(n))?.from === from);
   }
 
   /** Whether all its messages come from such senders, and none was ever offered to a program. */
   isUntouched(isOf: (sender: string) => boolean): boolean {
     return this.list().messages.every((n) => {
-      const { from } = readDocument<{ from?: unknown }>(this.path(n)) ?? {};
-      return typeof from === "string" && isOf(from) && this.stateOf(n) === "recorded";
+      const from = this.messages.read(String(n))?.from;
+      return from !== undefined && isOf(from) && this.stateOf(n) === "recorded";
     });
   }
 
@@ -103,30 +98,30 @@ export class SayBox {
       .filter((n) => !read.has(n))
       .sort((a, b) => a - b)
       .flatMap((n) => {
-        const { text, when } = readDocument<Record<string, unknown>>(this.path(n)) ?? {};
-        return typeof text === "string" ? [{ n, text, isUrgent: when === "now" }] : [];
+        const message = this.messages.read(String(n));
+        return message === undefined
+          ? []
+          : [{ n, text: message.text, isUrgent: message.when === "now" }];
       });
   }
 
   stateOf(n: number): MessageState {
-    if (fs.existsSync(this.path(n, "read"))) return "read";
-    return fs.existsSync(this.path(n, "offer")) ? "offered" : "recorded";
+    if (fs.existsSync(this.receipts.path(`${n}.read`))) return "read";
+    return fs.existsSync(this.offers.path(`${n}.offer`)) ? "offered" : "recorded";
   }
 
   offerOf(n: number): Offer | undefined {
-    const found = readDocument<Offer>(this.path(n, "offer"));
-    return found?.v === 1 && typeof found.events === "string" ? found : undefined;
+    return this.offers.read(`${n}.offer`);
   }
 
   /** @throws a system error; then the message must not be offered */
   noteOffer(n: number, offer: Offer): void {
-    replaceDocument(this.path(n, "offer"), offer, { isDurable: this.isDurable });
+    this.offers.replace(`${n}.offer`, offer);
   }
 
   /** @throws a system error */
   noteRead(n: number, run: string): void {
-    const receipt = { v: 1, run, at: Math.floor(Date.now() / 1000) };
-    replaceDocument(this.path(n, "read"), receipt, { isDurable: this.isDurable });
+    this.receipts.replace(`${n}.read`, { v: 1, run, at: Math.floor(Date.now() / 1000) });
   }
 
   /** Changes with each new file; undefined while there is none. */
@@ -144,9 +139,5 @@ export class SayBox {
       else read.add(Number(n));
     }
     return { messages, read };
-  }
-
-  private path(n: number, what?: "offer" | "read"): string {
-    return join(this.dir, what === undefined ? `${n}.json` : `${n}.${what}.json`);
   }
 }

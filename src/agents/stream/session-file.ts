@@ -3,9 +3,11 @@
  * before anything depends on it. A crash loses at most the last state, and then a run begins a new session.
  */
 import { join } from "node:path";
+import { isText, oneOf, orElse, orNull, type Shape, shape } from "../../core/shape.ts";
+import { Documents } from "../../host/document-store.ts";
 import { readDocument, removeDocument, replaceDocument } from "../../host/documents.ts";
 import type { Usage } from "./facts.ts";
-import { NO_USAGE } from "./run-state.ts";
+import { isUsage, NO_USAGE } from "./run-state.ts";
 import type { Offer } from "./say-box.ts";
 
 export interface SessionDocument {
@@ -40,6 +42,21 @@ export interface SessionDocument {
   updated_at: number;
 }
 
+const session = shape({
+  v: oneOf(1),
+  task_id: isText,
+  agent: isText,
+  kind: isText,
+  account: isText,
+  session_id: orNull(isText),
+  cwd: isText,
+  booked: orElse(isUsage, NO_USAGE),
+  hand_off: orElse(isText, ""),
+}) as Shape<SessionDocument>;
+/** @param dir `sessions/` */
+const sessionsIn = (dir: string): Documents<SessionDocument> =>
+  new Documents(dir, "", session, { depth: 1 });
+
 export function newSession(
   of: Pick<SessionDocument, "task_id" | "agent" | "kind" | "account" | "cwd">,
 ): SessionDocument {
@@ -62,23 +79,26 @@ export function noteBooked(
   sessionId: string | null,
   booked: Usage,
 ): void {
-  const path = join(sessionsDir, `${key}.json`);
-  const found = readDocument<SessionDocument>(path);
-  if (found?.v !== 1 || found.session_id !== sessionId) return;
+  const sessions = sessionsIn(sessionsDir);
+  const found = sessions.read(key);
+  if (found?.session_id !== sessionId) return;
   // A later run may have booked more.
   if (
     found.booked.inputTokens + found.booked.outputTokens <
     booked.inputTokens + booked.outputTokens
   )
-    replaceDocument(path, { ...found, booked });
+    sessions.replace(key, { ...found, booked });
 }
 
 export class SessionFile {
-  private readonly path: string;
+  private readonly sessions: Documents<SessionDocument>;
 
   /** @param key `<id>@<submission>`, and for a phase of a node `.<phase>` after it */
-  constructor(sessionsDir: string, key: string) {
-    this.path = join(sessionsDir, `${key}.json`);
+  constructor(
+    sessionsDir: string,
+    private readonly key: string,
+  ) {
+    this.sessions = sessionsIn(sessionsDir);
   }
 
   /**
@@ -86,8 +106,8 @@ export class SessionFile {
    * session, which is told what the other one left.
    */
   read(fresh: SessionDocument, accounts: readonly string[]): SessionDocument {
-    const found = readDocument<SessionDocument>(this.path);
-    if (found?.v !== 1) return fresh;
+    const found = this.sessions.read(this.key);
+    if (found === undefined) return fresh;
     const isSame =
       found.agent === fresh.agent &&
       found.cwd === fresh.cwd &&
@@ -96,15 +116,11 @@ export class SessionFile {
   }
 
   write(session: SessionDocument): void {
-    replaceDocument(
-      this.path,
-      { ...session, updated_at: Math.floor(Date.now() / 1000) },
-      { missingMax: 2 },
-    );
+    this.sessions.replace(this.key, { ...session, updated_at: Math.floor(Date.now() / 1000) });
   }
 
   remove(): void {
-    removeDocument(this.path);
+    removeDocument(this.sessions.path(this.key));
   }
 }
 
@@ -126,8 +142,7 @@ export function keepInRun(runDir: string, sessionsDir: string, session: SessionD
 
 /** Undefined when it was no run of a coding agent. @param runDir the directory of any run */
 export function sessionOfRun(runDir: string): SessionDocument | undefined {
-  const found = readDocument<SessionDocument>(join(runDir, RUN_COPY));
-  return found?.v === 1 && typeof found.kind === "string" ? found : undefined;
+  return readDocument(join(runDir, RUN_COPY), session);
 }
 
 const RUN_COPY = "session.json";

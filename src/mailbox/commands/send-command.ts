@@ -35,7 +35,7 @@ export async function sendCommand(
 
 /** The live supervisor of a state tree, or undefined. @throws a system error when its document cannot be read */
 export function findSupervisor(stateDir: string): SupervisorDocument | undefined {
-  const document = supervisorOf(loadDocument(stateTree(stateDir).supervisor));
+  const document = loadDocument(stateTree(stateDir).supervisor, supervisorOf);
   if (document === undefined || document.status === "stopped") return undefined;
   return judgeIn(stateDir, document) === "dead" ? undefined : document;
 }

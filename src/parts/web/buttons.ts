@@ -1,5 +1,5 @@
 /** Makes the buttons of the pages: for a task, a list, the pool, a question, a review. Pure. */
-import type { ControlDocument } from "../../core/documents.ts";
+import type { ControlDocument } from "../../core/saved-documents.ts";
 import type { Question } from "../../questions/question-file.ts";
 import { counted, countText } from "../../text/render.ts";
 import type { TaskState } from "../../view/find-task.ts";

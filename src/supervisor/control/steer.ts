@@ -1,6 +1,7 @@
 /** Applies a command to the state of the pool exactly once, even when a crash causes it to be carried out twice. */
-import type { ControlDocument } from "../../core/documents.ts";
+
 import type { LifecycleEventName } from "../../core/events.ts";
+import type { ControlDocument } from "../../core/saved-documents.ts";
 import { hasRecord } from "../../journal/lookup.ts";
 import { NO_SUBJECT } from "../../journal/telemetry.ts";
 import type { CommandContext } from "./command-context.ts";

@@ -1,8 +1,7 @@
 /** The state that commands set: in memory for the supervisor, in `control.json` for workers, people and the next supervisor. */
 import fs from "node:fs";
 import type { LastWord, Subject } from "../../core/command.ts";
-import type { ControlDocument } from "../../core/documents.ts";
-import { controlOf } from "../../core/saved-documents.ts";
+import { type ControlDocument, controlOf } from "../../core/saved-documents.ts";
 import { loadDocument, replaceDocument } from "../../host/documents.ts";
 import { setAside } from "../../host/set-aside.ts";
 

@@ -60,7 +60,7 @@ export class Ownership {
   async take(facts: OwnershipFacts): Promise<void> {
     this.lock = await SupervisorLock.acquire(this.tree.dir, this.tree.supervisor);
     this.treeId = treeIdOf(this.tree.dir);
-    this.predecessor = supervisorOf(readDocument(this.tree.supervisor))?.nonce;
+    this.predecessor = readDocument(this.tree.supervisor, supervisorOf)?.nonce;
     try {
       noteFormat(this.tree.dir);
       this.write(facts);
@@ -82,7 +82,7 @@ export class Ownership {
 
   /** Writes the heartbeat. Writes nothing when another supervisor owns the document by now. @throws a system error */
   write(facts: OwnershipFacts): void {
-    const there = supervisorOf(readDocument(this.tree.supervisor));
+    const there = readDocument(this.tree.supervisor, supervisorOf);
     const isNewer =
       there !== undefined && there.nonce !== this.nonce && there.nonce !== this.predecessor;
     if (isNewer && there.status !== "stopped") {

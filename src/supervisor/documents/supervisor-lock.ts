@@ -135,7 +135,7 @@ async function findHolder(
   const lockMtimeMs = mtimeOf(lockPath);
   for (;;) {
     let limitMs = INTRODUCTION_MS;
-    const document = supervisorOf(readDocument(path));
+    const document = readDocument(path, supervisorOf);
     if (document !== undefined && document.status !== "stopped") {
       if (livesElsewhere(document, stateDir)) {
         // The holder runs the original of this tree, which is a copy. The lock was copied too, and no process renews it.

@@ -57,7 +57,7 @@ function unreadableWorkers({ workers }: StateTree, nowMs: number): string[] {
     .filter((path) => {
       const stats = fs.lstatSync(path, { throwIfNoEntry: false });
       const isOld = stats?.isFile() === true && nowMs - stats.mtimeMs > STAGED_MAX_AGE_MS;
-      return isOld && workerOf(readDocument(path)) === undefined;
+      return isOld && readDocument(path, workerOf) === undefined;
     });
 }
 

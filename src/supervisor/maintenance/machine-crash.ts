@@ -5,16 +5,16 @@
 import { join } from "node:path";
 import { systemCode } from "../../core/errors.ts";
 import type { ProcessingName } from "../../core/names.ts";
-import { readDocument, replaceDocument } from "../../host/documents.ts";
+import { isCount, isText, oneOf, shape } from "../../core/shape.ts";
+import { Documents } from "../../host/document-store.ts";
+import { readDocument } from "../../host/documents.ts";
 import { listDir } from "../../host/list-dir.ts";
 
 /** So many crashes of one submission use up no attempt. */
 const EXCUSED_MAX = 3;
 
-interface Crashes {
-  v: 1;
-  count: number;
-}
+const crashes = shape({ v: oneOf(1), count: isCount });
+const begunSession = shape({ session_id: isText });
 
 /** Counts the crash. @returns true when it uses up no attempt */
 export function excuseCrash(
@@ -26,16 +26,15 @@ export function excuseCrash(
     (name) =>
       name.startsWith(task) &&
       name.endsWith(".json") &&
-      typeof readDocument<{ session_id?: unknown }>(join(sessionsDir, name))?.session_id ===
-        "string",
+      readDocument(join(sessionsDir, name), begunSession) !== undefined,
   );
   if (!isResumed) return false;
-  const path = join(sessionsDir, `${task}crashes.json`);
-  const count = (readDocument<Crashes>(path)?.count ?? 0) + 1;
+  // The next crash may be a power cut, and must not lose the count.
+  const counts = new Documents(sessionsDir, "", crashes, { isDurable: true });
+  const count = (counts.read(`${task}crashes`)?.count ?? 0) + 1;
   if (count > EXCUSED_MAX) return false;
   try {
-    // The next crash may be a power cut, and must not lose the count.
-    replaceDocument(path, { v: 1, count } satisfies Crashes, { isDurable: true });
+    counts.replace(`${task}crashes`, { v: 1, count });
     return true;
   } catch (error) {
     if (systemCode(error) === "") throw error;

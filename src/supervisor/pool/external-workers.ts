@@ -69,7 +69,7 @@ export class ExternalWorkers {
     for (const name of names) {
       if (!name.endsWith(".json") || own.has(name.slice(0, -5))) continue;
       const path = join(workersDir, name);
-      const doc = workerOf(readDocument(path));
+      const doc = readDocument(path, workerOf);
       if (doc === undefined || `${doc.id}.json` !== name) continue;
       if (this.isGone(doc, name, path)) {
         removeDocument(path);

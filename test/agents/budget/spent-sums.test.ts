@@ -9,7 +9,7 @@ import { RunningCosts } from "../../../src/agents/budget/running-costs.ts";
 import { SpentSums } from "../../../src/agents/budget/spent-sums.ts";
 import type { CostRecord } from "../../../src/agents/cost-records.ts";
 import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
-import { costSumsOf, costsOf } from "../../../src/core/state-tree.ts";
+import { costsOf } from "../../../src/core/state-tree.ts";
 import type { Task } from "../../../src/core/task.ts";
 import { ownerSequence, thisProcess } from "../../../src/host/identity.ts";
 import { fileOfDay } from "../../../src/journal/daily.ts";
@@ -97,7 +97,9 @@ it("have the single file of earlier versions in them, once", () => {
   book(state, record(daysAgo(0)));
   expect(sumOf(state)).toBe(300);
   expect(sumOf(state)).toBe(300);
-  expect(JSON.parse(fs.readFileSync(costSumsOf({ dir: state }), "utf8"))).toMatchObject({
+  expect(
+    JSON.parse(fs.readFileSync(join(state, "analytics", "costs-sums.json"), "utf8")),
+  ).toMatchObject({
     files: { "costs.jsonl": fs.statSync(single).size },
   });
 });
@@ -107,7 +109,7 @@ it.each(["{", '{"v": 2}', '{"v": 1, "files": {"costs.jsonl": 1000000}, "sums": {
   (text) => {
     const state = newTree();
     book(state, record(daysAgo(1)), costsOf({ dir: state }));
-    fs.writeFileSync(costSumsOf({ dir: state }), text);
+    fs.writeFileSync(join(state, "analytics", "costs-sums.json"), text);
     expect(sumOf(state)).toBe(100);
   },
 );
@@ -127,7 +129,8 @@ it("are what was booked, in any order of bookings, starts, repeats and lost docu
         // Two processes may book what a killed one had used.
         if (what === 1) book(state, one);
         expected += 100;
-      } else if (what === 2) fs.rmSync(costSumsOf({ dir: state }), { force: true });
+      } else if (what === 2)
+        fs.rmSync(join(state, "analytics", "costs-sums.json"), { force: true });
       else if (what === 3) follower = new SpentSums(state);
       else {
         follower.refresh(DEFAULT_SETTINGS);

@@ -2,8 +2,8 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { withMembers } from "../../../src/codec/json-members.ts";
-import { type ControlDocument, INITIAL_CONTROL } from "../../../src/core/documents.ts";
 import { errorName, resultName } from "../../../src/core/names.ts";
+import { type ControlDocument, INITIAL_CONTROL } from "../../../src/core/saved-documents.ts";
 import { digestOf } from "../../../src/mailbox/submit/edit.ts";
 import {
   dropTask,
