@@ -13,8 +13,8 @@ import { replaceDocument, replaceInTree } from "../../src/host/documents.ts";
 import { RateBucket, systemBucketClock } from "../../src/host/rate-bucket.ts";
 import { bridgeWriter } from "../../src/parts/cluster/tree/bridge-document.ts";
 import { treeName } from "../../src/parts/cluster/tree/tree-name.ts";
-import { writeNote } from "../../src/parts/mail/exits/run-notes.ts";
-import { noteAsked } from "../../src/parts/mail/requests/asked.ts";
+import { runNotes } from "../../src/parts/mail/exits/run-notes.ts";
+import { askedIn } from "../../src/parts/mail/requests/asked.ts";
 import { writeNotifyState } from "../../src/parts/notify/notify-state.ts";
 import { noteReset } from "../../src/parts/plan/resets.ts";
 import { writeControl, writeLog } from "../../src/parts/schedules/schedule-files.ts";
@@ -35,8 +35,8 @@ const WRITES: Readonly<Record<string, Write>> = {
     writeControl(dir, "d", { v: 1, paused: true, at_ms: 0, manual_id: null }),
   "what was told to people": (dir) => writeNotifyState(dir, { v: 1, targets: {} } as never, true),
   "the order of a landing": (dir) => writeLanding(dir, "a", "sent", { v: 1, lease: "x" }),
-  "the end of a run": (dir) => writeNote(dir, { task: "a" } as never, true),
-  "a question of an agent": (dir) => noteAsked(dir, { id: "q" } as never),
+  "the end of a run": (dir) => runNotes(dir, true).replace("a", { task: "a" } as never),
+  "a question of an agent": (dir) => askedIn(dir).replace("q", { id: "q" } as never),
   "a question": (dir) =>
     new QuestionStore(dir).ask({
       id: "q",

@@ -11,7 +11,7 @@ import type { Task } from "../../src/core/task.ts";
 import { accept, claimReady, putBack } from "../../src/mailbox/claim/claim.ts";
 import { closeTickets } from "../../src/mailbox/files/tickets.ts";
 import { runWake } from "../../src/parts/mail/delivery/wake-run.ts";
-import { writeNote } from "../../src/parts/mail/exits/run-notes.ts";
+import { runNotes } from "../../src/parts/mail/exits/run-notes.ts";
 import { OUTSIDE } from "../../src/parts/mail/scope/scope.ts";
 import { send } from "../../src/parts/mail/send/send.ts";
 import { moveCursor } from "../../src/parts/mail/store/cursors.ts";
@@ -207,7 +207,7 @@ export const ACTIONS: readonly Action[] = [
       if (!notes.has(id)) {
         const note = { v: 1, task: id, agent: ANN, run: null } as const;
         notes.set(id, { ...note });
-        writeNote(STATE, note, false);
+        runNotes(STATE).replace(note.task, note);
       }
       const facts = trays.storage.look(`${trays.inbox}/${id}.json`);
       if (facts !== undefined && facts.nlink > 1) closeTickets(trays, id, facts.ino);

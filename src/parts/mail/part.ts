@@ -7,7 +7,7 @@ import type { Part, PartPorts, StartLimit } from "../../supervisor/environment/p
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import type { MailWatch } from "./delivery/mail-watch.ts";
-import { type RunNote, writeNote } from "./exits/run-notes.ts";
+import { type RunNote, runNotes } from "./exits/run-notes.ts";
 
 /** Time between two looks at the files (ms). */
 const LOOK_MS = 300;
@@ -55,7 +55,7 @@ class MailPart implements Part, StartLimit {
     this.notes.set(foldId(id), note);
     this.hasNewNote = true;
     try {
-      writeNote(tree.dir, note, settings.durability === "power");
+      runNotes(tree.dir, settings.durability === "power").replace(id, note);
     } catch (error) {
       alerts.report(`exits:${systemCode(error)}`, `mail: cannot note ${id}: ${messageOf(error)}`);
     }

@@ -3,7 +3,7 @@ import { SayBox } from "../../../src/agents/stream/say-box.ts";
 import { Delivery } from "../../../src/parts/mail/delivery/delivery.ts";
 import type { MailOffer } from "../../../src/parts/mail/delivery/offers.ts";
 import { Exits } from "../../../src/parts/mail/exits/exits.ts";
-import { dropNote, type RunNote } from "../../../src/parts/mail/exits/run-notes.ts";
+import { type RunNote, runNotes } from "../../../src/parts/mail/exits/run-notes.ts";
 import { readCursor } from "../../../src/parts/mail/store/cursors.ts";
 import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import type { Environment } from "../../../src/supervisor/environment/environment.ts";
@@ -73,7 +73,7 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
     of: Exits.prototype,
     method: "tell",
     instead: (own, args, self) => {
-      dropNote(self.env.tree.dir, args[0] as RunNote);
+      runNotes(self.env.tree.dir).remove((args[0] as RunNote).task);
       return own(...args);
     },
   },

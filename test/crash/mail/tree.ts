@@ -9,7 +9,7 @@ import { encodeRecord } from "../../../src/codec/records.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { openTrays } from "../../../src/mailbox/files/trays.ts";
 import { readOffer } from "../../../src/parts/mail/delivery/offers.ts";
-import { writeNote } from "../../../src/parts/mail/exits/run-notes.ts";
+import { runNotes } from "../../../src/parts/mail/exits/run-notes.ts";
 import { OUTSIDE } from "../../../src/parts/mail/scope/scope.ts";
 import { send } from "../../../src/parts/mail/send/send.ts";
 import { readCursor } from "../../../src/parts/mail/store/cursors.ts";
@@ -52,7 +52,7 @@ export function goOn({ state, folder }: MailTree): void {
   new SayBox(state, taskOf("bob"), false).noteRead(1, "runs/x");
   // The run of cid broke. It is not noted: its exit is none of this tree's business.
   take(taskOf("cid"));
-  writeNote(state, { v: 1, task: "work", agent: "ann", run: "s.1" }, false);
+  runNotes(state).replace("work", { v: 1, task: "work", agent: "ann", run: "s.1" });
   const record = { task_id: "work", status: "completed", verdict: "pass", lease: "s.1.o" };
   const bytes = encodeRecord({ ...record, verdict_reason: "", output: "done" } as never, undefined);
   fs.writeFileSync(join(mailbox, "outbox", "work_result.json"), bytes);

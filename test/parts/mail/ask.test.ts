@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { Apart } from "../../../src/core/apart.ts";
 import { ask } from "../../../src/parts/mail/requests/ask.ts";
-import { listAsked, sendAnswers } from "../../../src/parts/mail/requests/asked.ts";
+import { askedIn, sendAnswers } from "../../../src/parts/mail/requests/asked.ts";
 import { OUTSIDE } from "../../../src/parts/mail/scope/scope.ts";
 import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import { MessageReader } from "../../../src/parts/mail/store/read-messages.ts";
@@ -52,7 +52,7 @@ it("an answer is sent once, whatever dies in between", () => {
     { id: "answer.q1", to: ["unknown:main:coder"], from_agent: "human", reply_to: "q1" },
   ]);
   expect(said()[1]?.content).toContain("blue");
-  expect(listAsked(stateDir)).toEqual([]);
+  expect(askedIn(stateDir).readAll()).toEqual([]);
 });
 
 it("a question whose file a person removes gets no answer, and is not asked again", () => {
@@ -60,7 +60,7 @@ it("a question whose file a person removes gets no answer, and is not asked agai
   ask(place, draft("q1"), 1000);
   questions.close("q1");
   sendAnswers(stateDir, store, 2000, newApart());
-  expect(listAsked(stateDir)).toEqual([]);
+  expect(askedIn(stateDir).readAll()).toEqual([]);
   expect(said()).toHaveLength(1);
 });
 

@@ -9,7 +9,7 @@ import { type SpawnRequest, spawnAgent } from "../../../src/parts/mail/agents/sp
 import { archiveIdle } from "../../../src/parts/mail/delivery/archive-idle.ts";
 import { openWatch } from "../../../src/parts/mail/delivery/mail-watch.ts";
 import { writeOffer } from "../../../src/parts/mail/delivery/offers.ts";
-import { noteAsked } from "../../../src/parts/mail/requests/asked.ts";
+import { askedIn } from "../../../src/parts/mail/requests/asked.ts";
 import { OUTSIDE } from "../../../src/parts/mail/scope/scope.ts";
 import { send } from "../../../src/parts/mail/send/send.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -131,7 +131,7 @@ describe("a spawned agent", () => {
     expect(await look()).toBeNull();
     fs.rmSync(join(env.trays.inbox, task));
     const asked = { v: 1, id: "q1", agent: name, question: "why?", ...OUTSIDE } as const;
-    noteAsked(env.tree.dir, asked);
+    askedIn(env.tree.dir).replace(asked.id, asked);
     expect(await look()).toBeNull();
     fs.rmSync(join(env.tree.dir, "questions"), { recursive: true });
     const offer = { v: 1, task: "t", isWake: false, n: 0, upto: 1, text: "x", hops: 0, say: 1 };

@@ -1,47 +1,26 @@
 /** The agents of a scope, each in `agents/<name>.json`. Records of earlier versions may lack fields. */
 import fs from "node:fs";
 import { ErrInvalidMessage, ErrInvalidTransition } from "../../../core/errors.ts";
-import { isObject } from "../../../core/json-object.ts";
 import type { AgentSettings } from "../../../core/settings.ts";
-import { loadDocument, replaceDocument } from "../../../host/documents.ts";
-import { lockFile } from "../../../host/file-lock.ts";
-import { listDirForSure } from "../../../host/list-dir.ts";
+import {
+  having,
+  type Is,
+  isFlag,
+  isNumber,
+  isText,
+  type Of,
+  oneOf,
+  orElse,
+  orNull,
+  shape,
+} from "../../../core/shape.ts";
+import type { Documents } from "../../../host/document-store.ts";
+import { underLock } from "../../../host/file-lock.ts";
 import { rootDirOf } from "../scope/find-scope.ts";
 import { explainBadName, folderOf, formatAddress, HUMAN, type Scope } from "../scope/scope.ts";
 import { moveCursor } from "../store/cursors.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 import { MessageReader } from "../store/read-messages.ts";
-
-export interface AgentRecord extends Scope {
-  v: 1;
-  name: string;
-  /** The kind of the agent, such as `claude`. */
-  type: string;
-  /** What it works on. */
-  task: string;
-  status: string;
-  session_id: string | null;
-  pid: number | null;
-  /** The task of the last run of this agent that a supervisor has seen. */
-  task_id: string | null;
-  /** Unix seconds, like all times here. Null: this has not happened. */
-  compacted_at: number | null;
-  last_seen_message_id: string | null;
-  completed_at: number | null;
-  archived_at: number | null;
-  created_at: number;
-  updated_at: number;
-  /** The incarnation, from 1. An agent that takes the name of an archived one gets the next number. */
-  inc: number;
-  /** The state tree whose supervisor wakes it; null: none does. */
-  home: string | null;
-  /** True if its next run must get the standing instructions again. */
-  needs_briefing: boolean;
-  /** The agent of the settings whose settings it uses, in lower case. Null: the one of its own name. */
-  from: string | null;
-  /** Null: the agent was not spawned, and has no first task. */
-  spawned: Spawned | null;
-}
 
 /** How an agent was spawned. */
 export interface Spawned {
@@ -59,6 +38,42 @@ export interface Spawned {
   config: Pick<AgentSettings, "kind" | "model" | "mode" | "permissions">;
 }
 
+const isSpawned = having({ request: isText, task_id: isText }) as Is<Spawned>;
+const textOrNull = orElse(orNull(isText), null);
+const numberOrNull = orElse(orNull(isNumber), null);
+/** Times are unix seconds; null: this has not happened. */
+const agent = shape({
+  v: orElse(oneOf(1), 1),
+  name: orElse(isText, ""),
+  /** The kind of the agent, such as `claude`. */
+  type: orElse(isText, "unknown"),
+  /** What it works on. */
+  task: orElse(isText, ""),
+  status: orElse(isText, "idle"),
+  session_id: textOrNull,
+  pid: numberOrNull,
+  /** The task of the last run of this agent that a supervisor has seen. */
+  task_id: textOrNull,
+  compacted_at: numberOrNull,
+  last_seen_message_id: textOrNull,
+  completed_at: numberOrNull,
+  archived_at: numberOrNull,
+  created_at: orElse(isNumber, 0),
+  updated_at: orElse(isNumber, 0),
+  /** The incarnation, from 1. An agent that takes the name of an archived one gets the next number. */
+  inc: orElse(isNumber, 1),
+  /** The state tree whose supervisor wakes it; null: none does. */
+  home: textOrNull,
+  /** True if its next run must get the standing instructions again. */
+  needs_briefing: orElse(isFlag, false),
+  /** The agent of the settings whose settings it uses, in lower case. Null: the one of its own name. */
+  from: textOrNull,
+  /** Null: the agent was not spawned, and has no first task. */
+  spawned: orElse(orNull(isSpawned), null),
+});
+type Kept = Of<typeof agent>;
+export type AgentRecord = Kept & Scope;
+
 export type AgentDraft = Pick<AgentRecord, "name" | "type"> &
   Partial<Pick<AgentRecord, "task" | "status" | "home" | "from">> & {
     /** True if the settings name it. Only such an agent may be the orchestrator. */
@@ -71,7 +86,7 @@ export type AgentChange = Partial<
   Omit<AgentRecord, "v" | "project" | "branch" | "name" | "inc" | "created_at" | "updated_at">
 >;
 
-const ENDING = ".json";
+const agentsIn = (folder: MailFolder): Documents<Kept> => folder.documents(agent, "agents");
 
 /**
  * Makes an agent. If it takes the name of an archived agent, it gets none of that agent's mail.
@@ -105,11 +120,11 @@ export function addAgent(folder: MailFolder, draft: AgentDraft, wallMs: number):
   const now = Math.floor(wallMs / 1000);
   const spawned = spawn === undefined ? {} : { spawned: spawn(inc) };
   const given = { ...fields, ...spawned, name, inc, created_at: now, updated_at: now };
-  const record = withDefaults({ ...given }, folder.scope, name);
-  if (before !== undefined) writeAgent(folder, record);
+  const record = recordOf(agent(given), folder.scope, name) as AgentRecord;
+  const all = agentsIn(folder);
+  if (before !== undefined) all.replace(folderOf(name), record);
   // By link: if another process took our lock for old, we must not replace the agent that it made.
-  else if (!folder.publish(`${JSON.stringify(record)}\n`, "agents", fileOf(name)))
-    throw exists(name);
+  else if (!all.create(folderOf(name), record)) throw exists(name);
   return record;
 }
 
@@ -149,15 +164,14 @@ export async function changeAgent(
     const fields = typeof change === "function" ? change(before) : change;
     if (fields === undefined) return before;
     const after = { ...before, ...fields, updated_at: Math.floor(wallMs / 1000) };
-    writeAgent(folder, after);
+    agentsIn(folder).replace(folderOf(name), after);
     return after;
   });
 }
 
 /** @param name in lower case @throws a system error: then it is unknown whether the agent exists */
 export function readAgent(folder: MailFolder, name: string): AgentRecord | undefined {
-  const found = loadDocument<Record<string, unknown>>(pathOf(folder, name));
-  return found === undefined ? undefined : withDefaults(found, folder.scope, name);
+  return recordOf(agentsIn(folder).load(folderOf(name)), folder.scope, name);
 }
 
 /**
@@ -175,76 +189,22 @@ export function livesElsewhere(
 
 /** Sorted by name, without the archived ones by default. @throws a system error: then it is unknown which agents exist */
 export function listAgents(folder: MailFolder, isWithArchived = false): AgentRecord[] {
-  return listDirForSure(folder.path("agents"))
-    .filter((file) => file.endsWith(ENDING))
-    .flatMap((file) => {
-      const found = loadDocument<Record<string, unknown>>(folder.path("agents", file));
-      const name = found?.["name"];
-      return found !== undefined && typeof name === "string"
-        ? [withDefaults(found, folder.scope, name)]
-        : [];
-    })
-    .filter((agent) => isWithArchived || agent.archived_at === null)
+  return agentsIn(folder)
+    .loadAll()
+    .flatMap(([, one]) => recordOf(one, folder.scope, one.name) ?? [])
+    .filter(({ name, archived_at: at }) => name !== "" && (isWithArchived || at === null))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-function writeAgent(folder: MailFolder, record: AgentRecord): void {
-  const { isDurable } = folder;
-  const options = { stagingDir: folder.path(".tmp"), isDurable };
-  replaceDocument(pathOf(folder, record.name), record, options);
-}
-
-/** Adds missing fields. Fields of later versions stay as they are. */
-function withDefaults(
-  found: Readonly<Record<string, unknown>>,
-  scope: Scope,
-  name: string,
-): AgentRecord {
-  const text = (key: string): string | null =>
-    typeof found[key] === "string" ? (found[key] as string) : null;
-  const number = (key: string): number | null =>
-    typeof found[key] === "number" ? (found[key] as number) : null;
-  return {
-    ...found,
-    v: 1,
-    ...scope,
-    name,
-    type: text("type") ?? "unknown",
-    task: text("task") ?? "",
-    status: text("status") ?? "idle",
-    session_id: text("session_id"),
-    pid: number("pid"),
-    task_id: text("task_id"),
-    compacted_at: number("compacted_at"),
-    last_seen_message_id: text("last_seen_message_id"),
-    completed_at: number("completed_at"),
-    archived_at: number("archived_at"),
-    created_at: number("created_at") ?? 0,
-    updated_at: number("updated_at") ?? number("created_at") ?? 0,
-    inc: number("inc") ?? 1,
-    home: text("home"),
-    needs_briefing: found["needs_briefing"] === true,
-    from: text("from"),
-    spawned: isObject(found["spawned"]) ? (found["spawned"] as unknown as Spawned) : null,
-  };
+/** Undefined when there is none. */
+function recordOf(found: Kept | undefined, scope: Scope, name: string): AgentRecord | undefined {
+  if (found === undefined) return undefined;
+  return { ...found, updated_at: found.updated_at || found.created_at, ...scope, name };
 }
 
 /** Makes changes of a scope's agents one after the other, so that no change is lost. */
 export async function whileLocked<T>(folder: MailFolder, change: () => Promise<T>): Promise<T> {
   folder.make();
   folder.makeDir("agents");
-  const release = await lockFile(folder.path("agents.lock"));
-  try {
-    return await change();
-  } finally {
-    await release?.();
-  }
-}
-
-function pathOf(folder: MailFolder, name: string): string {
-  return folder.path("agents", fileOf(name));
-}
-
-function fileOf(name: string): string {
-  return `${folderOf(name)}${ENDING}`;
+  return underLock(folder.path("agents.lock"), change);
 }

@@ -1,7 +1,6 @@
 /** The to-do list of a scope, `tasks.json`. The agents plan with it. It does not hold tasks of the mailbox. */
 import { ErrInvalidTransition } from "../../../core/errors.ts";
-import { readDocument, replaceDocument } from "../../../host/documents.ts";
-import { lockFile } from "../../../host/file-lock.ts";
+import { goodOf, having, type Is, isText, oneOf, optional, shape } from "../../../core/shape.ts";
 import type { Scope } from "../scope/scope.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
 
@@ -20,7 +19,9 @@ export interface ScopeTask extends Scope {
 export type TaskDraft = Pick<ScopeTask, "id" | "name"> &
   Partial<Omit<ScopeTask, "project" | "branch" | "created_at" | "updated_at">>;
 
-const FILE = "tasks.json";
+const isTask = having({ id: isText }) as Is<Partial<ScopeTask>>;
+const list = shape({ v: optional(oneOf(1)), tasks: goodOf(isTask) });
+const NAME = "tasks";
 
 /** @throws ErrInvalidTransition when there is a task with this id, a system error */
 export async function createTask(
@@ -29,30 +30,24 @@ export async function createTask(
   wallMs: number,
 ): Promise<void> {
   folder.make();
-  const release = await lockFile(folder.path("tasks.lock"));
-  try {
-    const tasks = listTasks(folder);
+  const now = Math.floor(wallMs / 1000);
+  const add = ({ tasks = [] }: { tasks?: Partial<ScopeTask>[] } = {}) => {
     if (tasks.some(({ id }) => id === draft.id))
       throw new ErrInvalidTransition(`there is a task ${JSON.stringify(draft.id)} in this scope`, {
         id: draft.id,
         phase: "create task",
         hint: "choose another id",
       });
-    const now = Math.floor(wallMs / 1000);
     const task = withDefaults({ ...draft, created_at: now, updated_at: now }, folder.scope);
-    const options = { stagingDir: folder.path(".tmp"), isDurable: folder.isDurable };
-    replaceDocument(folder.path(FILE), { v: 1, tasks: [...tasks, task] }, options);
-  } finally {
-    await release?.();
-  }
+    return { v: 1 as const, tasks: [...tasks, task] };
+  };
+  await folder.documents(list).update(NAME, add, folder.path("tasks.lock"));
 }
 
 /** Sorted by `sort_index`, then in the order in which they were added. */
 export function listTasks(folder: MailFolder): ScopeTask[] {
-  const found = readDocument<{ tasks?: unknown }>(folder.path(FILE))?.tasks;
-  const all = Array.isArray(found) ? (found as Partial<ScopeTask>[]) : [];
-  return all
-    .filter((task) => typeof task?.id === "string")
+  const { tasks = [] } = folder.documents(list).read(NAME) ?? {};
+  return tasks
     .map((task) => withDefaults(task, folder.scope))
     .sort((a, b) => a.sort_index - b.sort_index);
 }

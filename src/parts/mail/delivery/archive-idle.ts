@@ -4,7 +4,7 @@
  */
 import type { Environment } from "../../../supervisor/environment/environment.ts";
 import { type AgentRecord, changeAgent, listAgents, livesElsewhere } from "../agents/agents.ts";
-import { listAsked } from "../requests/asked.ts";
+import { askedIn } from "../requests/asked.ts";
 import { sameScope } from "../scope/scope.ts";
 import { firstUnreadOf } from "../store/inbox.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
@@ -26,12 +26,12 @@ export async function archiveIdle(
   );
   if (due.length === 0) return;
   const tasks = new AgentTasks(env, folder);
-  const asked = listAsked(tree.dir).filter(
-    (one) => sameScope(one, folder.scope) || sameScope(one, folder.reference),
-  );
+  const asked = askedIn(tree.dir)
+    .readAll()
+    .filter(([, one]) => sameScope(one, folder.scope) || sameScope(one, folder.reference));
   for (const agent of due) {
     const { name } = agent;
-    const isAsking = asked.some((one) => one.agent === name);
+    const isAsking = asked.some(([, one]) => one.agent === name);
     if (!isAsking && !hasTask(tasks, folder, agent) && !hasMail(folder, name))
       await archive(folder, agent, wallMs);
   }

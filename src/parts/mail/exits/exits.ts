@@ -28,7 +28,7 @@ import { formatAddress } from "../scope/scope.ts";
 import { send } from "../send/send.ts";
 import type { MailFolder, MailStore } from "../store/mail-folder.ts";
 import { exitMessage } from "./exit-message.ts";
-import { dropNote, listNotes, type RunNote, writeNote } from "./run-notes.ts";
+import { type RunNote, runNotes } from "./run-notes.ts";
 
 /** The pid of the worker, and the task that it runs. */
 type Busy = Pick<AgentRecord, "pid" | "task_id">;
@@ -49,7 +49,7 @@ export class Exits {
     private readonly notes: Map<string, RunNote>,
   ) {
     this.apart = ordersApart(env, "the exit of");
-    for (const note of listNotes(env.tree.dir)) notes.set(foldId(note.task), note);
+    for (const [, note] of runNotes(env.tree.dir).loadAll()) notes.set(foldId(note.task), note);
   }
 
   /** @throws a system error: the next call tries again */
@@ -83,7 +83,7 @@ export class Exits {
     await this.noteAgents(busy, ended, isStart);
     // The notes are removed last: after a crash all steps are repeated.
     for (const [key, note] of told) {
-      dropNote(this.env.tree.dir, note);
+      runNotes(this.env.tree.dir).remove(note.task);
       this.notes.delete(key);
     }
   }
@@ -116,7 +116,7 @@ export class Exits {
     if (name === undefined || name.stage === "ready" || name.stage === "hold") return;
     if (note.run === headOf(name)) return;
     note.run = headOf(name);
-    writeNote(this.env.tree.dir, note, this.folder.isDurable);
+    runNotes(this.env.tree.dir, this.folder.isDurable).replace(note.task, note);
   }
 
   private ownerOf(task: Task | undefined): string | undefined {

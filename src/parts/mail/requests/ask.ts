@@ -4,7 +4,7 @@ import { QuestionStore } from "../../../questions/question-store.ts";
 import { formatAddress, HUMAN, parseAddress, type Scope } from "../scope/scope.ts";
 import { type Draft, type Sent, send } from "../send/send.ts";
 import { MailFolder, type MailStore } from "../store/mail-folder.ts";
-import { listAsked, noteAsked } from "./asked.ts";
+import { askedIn } from "./asked.ts";
 
 /** An agent may have at most this many open questions, so that one that asks without end does not fill the page of questions. */
 const OPEN_MAX = 20;
@@ -34,7 +34,8 @@ export function ask({ stateDir, store }: AskPlace, draft: QuestionDraft, wallMs:
       hint: "ask twice",
     });
   const { from, id, scope, text } = draft;
-  const others = listAsked(stateDir).filter((one) => one.agent === from && one.id !== id);
+  const asked = askedIn(stateDir);
+  const others = asked.readAll().filter(([, one]) => one.agent === from && one.id !== id);
   if (others.length >= OPEN_MAX)
     throw new ErrInvalidMessage(`${OPEN_MAX} questions of ${from} wait for an answer`, {
       id,
@@ -55,7 +56,7 @@ export function ask({ stateDir, store }: AskPlace, draft: QuestionDraft, wallMs:
   });
   // Noted after the question is open: a noted question that is not open counts as taken back.
   const { reference } = new MailFolder(store, scope);
-  if (from !== HUMAN) noteAsked(stateDir, { v: 1, id, ...reference, agent: from, question: first });
+  if (from !== HUMAN) asked.replace(id, { v: 1, id, ...reference, agent: from, question: first });
   return sent;
 }
 

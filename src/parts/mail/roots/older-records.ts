@@ -10,13 +10,13 @@ import { listDir } from "../../../host/list-dir.ts";
 import { readRegularText } from "../../../host/regular-file.ts";
 import { type AgentRecord, listAgents, readAgent, whileLocked } from "../agents/agents.ts";
 import { rootDirOf } from "../scope/find-scope.ts";
-import { folderOf, OUTSIDE, type Scope } from "../scope/scope.ts";
+import { folderOf, OUTSIDE } from "../scope/scope.ts";
 import { appendMessage } from "../send/append-message.ts";
 import { keepText, textOf } from "../store/blobs.ts";
 import { claimsOf } from "../store/claims.ts";
 import { moveCursor, readCursor } from "../store/cursors.ts";
 import { unreadOf } from "../store/inbox.ts";
-import { MailFolder, type MailStore } from "../store/mail-folder.ts";
+import { MailFolder, type MailStore, scopeDocument } from "../store/mail-folder.ts";
 import { MessageReader } from "../store/read-messages.ts";
 import { claimKey } from "./claim.ts";
 import { type Root, rootOfTree } from "./find-root.ts";
@@ -53,8 +53,8 @@ function oldAgents(store: MailStore, project: string, key: string): OldAgent[] {
   const { own: _own, ...rest } = store;
   const dir = join(store.dataDir, "scopes", key);
   return listDir(dir).flatMap((name) => {
-    const scope = loadDocument<Scope>(join(dir, name, "scope.json"));
-    if (scope?.project !== project || typeof scope.branch !== "string") return [];
+    const scope = loadDocument(join(dir, name, "scope.json"), scopeDocument);
+    if (scope?.project !== project) return [];
     const own = { project, key, dir: "" };
     const folder = new MailFolder({ ...rest, own }, scope);
     return listAgents(folder, true)

@@ -5,20 +5,22 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { ErrInvalidMessage } from "../../../core/errors.ts";
-import { readDocument } from "../../../host/documents.ts";
+import { isText, type Of, oneOf, orElse, shape } from "../../../core/shape.ts";
+import { Documents } from "../../../host/document-store.ts";
 import { listDir } from "../../../host/list-dir.ts";
 import { folderOf, type Scope } from "../scope/scope.ts";
 
 /** The root of a folder. */
-export interface Claim {
-  v: 1;
+const claim = shape({
+  v: orElse(oneOf(1), 1),
   /** The id of the root: see `host/own-id.ts`. */
-  id: string;
+  id: isText,
   /** The project as people write it. */
-  project: string;
+  project: isText,
   /** Where the root was when it was last used. For people only. */
-  path: string;
-}
+  path: orElse(isText, ""),
+});
+export type Claim = Of<typeof claim>;
 
 /** The root in whose name a process works. Its own project needs no other name. */
 export interface OwnRoot {
@@ -39,7 +41,7 @@ export interface Place {
   name: string;
 }
 
-export const CLAIM = "root.json";
+export const CLAIM = "root";
 /** How many hex digits of the id are in the name of a folder; more if another root has the same ones. */
 export const KEY_HEX = [8, 16, 32] as const;
 /** A project with the hex digits that tell it from others of its name. */
@@ -61,10 +63,12 @@ export function claimsOf(dataDir: string, project: string): Claimed[] {
     .filter(({ key, claim }) => (claim === undefined ? key === plain : claim.project === project));
 }
 
-export function readClaim(dataDir: string, key: string): Claim | undefined {
-  const found = readDocument<Claim>(join(dataDir, "scopes", key, CLAIM));
-  return typeof found?.id === "string" && typeof found.project === "string" ? found : undefined;
-}
+/** The claim of one folder in `scopes/`. */
+export const claimsIn = (dataDir: string, key: string): Documents<Claim> =>
+  new Documents(join(dataDir, "scopes"), key, claim, { isDurable: true, depth: 2 });
+
+export const readClaim = (dataDir: string, key: string): Claim | undefined =>
+  claimsIn(dataDir, key).read(CLAIM);
 
 /**
  * The folder of a scope's project, as `own` writes it: its own project is its own, whatever others have the same name.

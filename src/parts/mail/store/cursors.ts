@@ -2,23 +2,28 @@
  * Records how far a reader has provably read the messages of a scope: `cursors/<reader>/<n>.json`. The highest `<n>` counts. A record
  * is never changed. The next record is linked as n+1. Only one process can do this, so two processes never overwrite each other.
  */
-import fs from "node:fs";
-import { loadDocument } from "../../../host/documents.ts";
+import { join } from "node:path";
+import { isCount, isNumber, type Of, orElse, shape } from "../../../core/shape.ts";
+import type { Documents } from "../../../host/document-store.ts";
 import { listDirForSure } from "../../../host/list-dir.ts";
 import { folderOf } from "../scope/scope.ts";
 import type { MailFolder } from "./mail-folder.ts";
 import { syncMessages } from "./segments.ts";
 
-export interface Cursor {
+const cursor = shape({
   /** The number of the record; 0 when there is none. */
-  n: number;
+  n: orElse(isCount, 0),
   /** The number of the last message that was read. */
-  upto: number;
+  upto: isNumber,
   /** How many wake-ups for the mail above `upto` have failed. */
-  fails: number;
+  fails: orElse(isCount, 0),
   /** Unix seconds; 0 when there is no record. */
-  at: number;
-}
+  at: orElse(isCount, 0),
+});
+export type Cursor = Of<typeof cursor>;
+
+const cursorsOf = (folder: MailFolder, reader: string): Documents<Cursor> =>
+  folder.documents(cursor, join("cursors", folderOf(reader)));
 
 /** What shows that the messages were read. */
 export interface Evidence {
@@ -41,10 +46,10 @@ export function readCursor(folder: MailFolder, reader: string): Cursor {
     const n = numbers.at(-1) ?? 0;
     // A power cut may have emptied the last record: then the one before it counts.
     for (const number of numbers.toReversed()) {
-      const record = loadDocument<Cursor>(pathOf(folder, reader, number));
-      if (typeof record?.upto !== "number") continue;
+      const record = cursorsOf(folder, reader).load(String(number));
+      if (record === undefined) continue;
       const { upto, fails, at } = record;
-      return { n, upto: numberOr0(upto), fails: numberOr0(fails), at: numberOr0(at) };
+      return { n, upto, fails, at };
     }
     // If the listing has changed, another process has removed these records and written newer ones.
     if (String(numbers) === before) return { n, upto: 0, fails: 0, at: 0 };
@@ -89,10 +94,11 @@ export function noteFailure(
 
 /** @returns false when another process was faster */
 function publish(folder: MailFolder, reader: string, cursor: Cursor, by: string): boolean {
-  const text = `${JSON.stringify({ v: 1, ...cursor, by })}\n`;
-  if (!folder.publish(text, "cursors", folderOf(reader), `${cursor.n}.json`)) return false;
-  for (const old of numbersOf(folder, reader).slice(0, -KEPT))
-    fs.rmSync(pathOf(folder, reader, old), { force: true });
+  folder.make();
+  const all = cursorsOf(folder, reader);
+  const record = { v: 1, ...cursor, by };
+  if (!all.create(String(cursor.n), record)) return false;
+  for (const old of numbersOf(folder, reader).slice(0, -KEPT)) all.remove(String(old));
   return true;
 }
 
@@ -101,12 +107,4 @@ function numbersOf(folder: MailFolder, reader: string): number[] {
     .flatMap((name) => NAME.exec(name)?.[1] ?? [])
     .map(Number)
     .sort((a, b) => a - b);
-}
-
-function pathOf(folder: MailFolder, reader: string, n: number): string {
-  return folder.path("cursors", folderOf(reader), `${n}.json`);
-}
-
-function numberOr0(value: unknown): number {
-  return typeof value === "number" && value >= 0 ? value : 0;
 }

@@ -3,17 +3,16 @@
  * tree. Makes the folder and its subfolders. `scope.json` holds the unescaped names of the scope. Of two roots with the same project the
  * second one has `<project>~<8 hex>`: see `claims.ts`.
  */
-import fs from "node:fs";
 import os from "node:os";
 import { join, resolve } from "node:path";
-import { ErrMailboxDir, messageOf, systemCode } from "../../../core/errors.ts";
+import { ErrMailboxDir, messageOf } from "../../../core/errors.ts";
 import { DAY_MS } from "../../../core/retention.ts";
 import type { Settings } from "../../../core/settings.ts";
-import { loadDocument, replaceDocument, syncDir } from "../../../host/documents.ts";
+import { isText, oneOf, type Shape, shape } from "../../../core/shape.ts";
+import { Documents } from "../../../host/document-store.ts";
+import { createText } from "../../../host/documents.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
-import { writeNew } from "../../../host/regular-file.ts";
 import { findHome } from "../../../host/user-state.ts";
-import { randomToken } from "../../../mailbox/files/random.ts";
 import { checkStateDir } from "../../../mailbox/files/trays.ts";
 import { folderOf, formatAddress, parseAddress, type Scope, sameScope } from "../scope/scope.ts";
 import { nameFrom, type OwnRoot, type Place, placeAt, placeOf } from "./claims.ts";
@@ -22,7 +21,7 @@ import { nameFrom, type OwnRoot, type Place, placeAt, placeOf } from "./claims.t
 const DATA_DEPTH = 3;
 /** How many folders in the data directory may be missing: `scopes`, `<project>`, `<branch>` and a folder in it. */
 const SCOPE_DEPTH = 4;
-const STAGED_CHARS = 16;
+export const scopeDocument = shape({ v: oneOf(1), project: isText, branch: isText });
 
 /** Where mail is kept, and the rules for it. */
 export interface MailStore {
@@ -163,31 +162,24 @@ export class MailFolder {
   /** Stages a file and links it to its name in the folder. @returns false when that name is taken. @throws a system error */
   publish(text: string | Buffer, ...names: string[]): boolean {
     this.make();
-    const target = this.path(...names);
-    const parent = join(target, "..");
-    const staged = this.path(".tmp", randomToken(STAGED_CHARS));
-    this.makeDir(".tmp");
     this.makeDir(...names.slice(0, -1));
-    try {
-      writeNew(staged, text, { isDurable: this.isDurable });
-      fs.linkSync(staged, target);
-      if (this.isDurable) syncDir(parent);
-      return true;
-    } catch (error) {
-      if (systemCode(error) !== "EEXIST") throw error;
-      return false;
-    } finally {
-      fs.rmSync(staged, { force: true });
-    }
+    const options = { stagingDir: this.path(".tmp"), isDurable: this.isDurable };
+    return createText(this.path(...names), text, options);
+  }
+
+  /** Documents in one of its folders, or in the folder itself. Call `make` before you write. */
+  documents<T extends object>(shape: Shape<T>, folder = ""): Documents<T> {
+    const options = { stagingDir: this.path(".tmp"), isDurable: this.isDurable };
+    return new Documents(this.dir, folder, shape, options);
   }
 
   /** Writes or checks `scope.json`. On some file systems `Main` and `main` are one folder: then the second scope is refused. */
   private note(): void {
-    const path = this.path("scope.json");
-    const known = loadDocument<Scope>(path);
+    const documents = this.documents(scopeDocument);
+    const known = documents.load("scope");
     if (known === undefined) {
       const { project, branch } = this.scope;
-      replaceDocument(path, { v: 1, project, branch }, { isDurable: this.isDurable });
+      documents.replace("scope", { v: 1, project, branch });
     } else if (!sameScope(known, this.scope))
       throw new ErrMailboxDir(`it is the folder of ${known.project}:${known.branch}`, {
         path: this.dir,
