@@ -132,6 +132,45 @@ test("at home it is seen by status, show and top, its cost counts, and is booked
   expect(sums.total).toMatchObject({ runs: 1, cost_usd_micro: 200_000 });
 });
 
+test("the journal lines of a run at another machine name the group of its task, and those of a task without one name none", async () => {
+  const { trays, origin, tree } = stubBridge();
+  const ends = {
+    completed: {
+      status: "completed",
+      output: "",
+      verdict: "pass",
+      verdict_reason: "",
+      exit_code: 0,
+    },
+    again: {
+      status: "failed",
+      kind: "exit",
+      code: "ErrExit",
+      error: "x",
+      exit_code: 1,
+      signal: null,
+    },
+  } as const;
+  for (const [n, end] of Object.values(ends).entries())
+    for (const group of ["gpu", undefined]) {
+      const task = `t${n}${group ?? ""}`;
+      const path = join(trays.processing, `${task}@s${n}${group ?? ""}.1~hold-cluster-gpu.json`);
+      fs.writeFileSync(path, JSON.stringify({ id: task, agent: "far", prompt: "?", group }));
+      const dispatch = { tree: TREE, task, submission: `s${n}${group ?? ""}`, attempt: 1 };
+      await origin.settle(dispatch, { dispatch, target: "gpu", machine: "box1", end });
+    }
+  const lines = fs
+    .readFileSync(tree.events, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(new Set(lines.map(({ event }) => event))).toEqual(
+    new Set(["assigned", "started", "completed", "retry_scheduled"]),
+  );
+  for (const { task_id: id, group } of lines)
+    expect(group, id).toBe(String(id).endsWith("gpu") ? "gpu" : undefined);
+});
+
 test("a machine tells it as its pool and its agents write it, and sends only what is new", () => {
   const { tree, trays } = stubBridge();
   const lines = { lastLineOf: () => null, keepOnly: () => {} };

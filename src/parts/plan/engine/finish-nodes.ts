@@ -8,7 +8,6 @@ import type { EventSubject, LifecycleEvent } from "../../../core/events.ts";
 import { foldId, leaseOfLine, parseLease } from "../../../core/names.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import { isNodeTask } from "../../../core/roadmap.ts";
-import type { Task } from "../../../core/task.ts";
 import { hasRecord } from "../../../journal/lookup.ts";
 import { findLive } from "../../../mailbox/find/locate.ts";
 import { readSettled, type SettledRecord } from "../../../mailbox/find/settled-record.ts";
@@ -234,7 +233,6 @@ export class NodeFinisher {
       agent_id: record.agent_id,
       attempt: record.attempts,
       lease: record.lease,
-      group: (record.task as Task | undefined)?.group,
     };
     const say = (event: "escalated" | "blocked", details: Record<string, unknown>): void => {
       if (this.p.active.isInherited(id) && hasRecord(tree.events, record.lease, event)) return;
