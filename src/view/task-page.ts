@@ -1,9 +1,11 @@
 /** Reads all that one screen shows of a task, at a bounded cost: names tell where its files are, and no folder is searched. Reads only. */
 import fs from "node:fs";
 import { basename, join } from "node:path";
+import { failedLinesText } from "../core/batch.ts";
 import { cleanRun, type ProcessingName, prefixOf, runOf, runsFolderOf } from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { statOf } from "../host/regular-file.ts";
+import { countsOf } from "./batches.ts";
 import { lookForTask, type TaskPlace, type TaskState } from "./find-task.ts";
 import { eachName, readJsonObject, textOf } from "./scan.ts";
 import { programRows } from "./task-program.ts";
@@ -37,6 +39,8 @@ export interface TaskPage {
   priority: number | null;
   /** What it runs: names and texts, without values of variables. */
   program: readonly (readonly [name: string, text: string])[];
+  /** "5 of 9 lines failed", for a completed batch of which lines have failed. */
+  failed_lines: string | null;
   /** The tasks that it waits for. */
   after: string[];
   /** How it failed; null when it did not. */
@@ -70,6 +74,7 @@ export function readTaskPage(tree: StateTree, id: string): TaskPage | undefined 
     group: textIn(task, "group"),
     priority: priorityIn(task),
     program: programRows(task, true),
+    failed_lines: (place.state === "done" && failedLinesText(countsOf(file))) || null,
     after: dependencyIds(task),
     error: place.state === "failed" ? errorOf(file) : null,
     run_dir: made === undefined ? null : runDir,

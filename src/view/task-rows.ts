@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { bytesText } from "../core/bytes-text.ts";
 import { compact } from "../core/compact.ts";
 import { dependencyFieldsOf, readDependencies } from "../core/dependencies.ts";
+import { isLandingGate } from "../core/landing.ts";
 import { runOf } from "../core/names.ts";
 import { readMaxAttempts } from "../core/outcome.ts";
 import { priorityNumber } from "../core/priority.ts";
@@ -41,6 +42,12 @@ export interface TaskRow {
   gate: string | null;
   /** The field `group` of the task. */
   group: string | null;
+}
+
+/** The state as one word, so that `awk` finds the columns of a list. Not safe for a terminal: a gate is a part of a file name. */
+export function stateWord({ state, failed_lines: failedLines, gate }: TaskRow): string {
+  if (gate !== null) return `${state}:${isLandingGate(gate) ? "waits-to-land" : gate}`;
+  return failedLines > 0 ? `${state}-not-all` : state;
 }
 
 /** The row of a task that waits in the inbox. */

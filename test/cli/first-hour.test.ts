@@ -1,8 +1,7 @@
 /** What a newcomer meets in the first hour: lists that `awk` can read, and the same end of a wait for each way to enqueue. */
 import { expect, it } from "vitest";
-import { stateText } from "../../src/cli/commands/ls.ts";
 import { LISTED_STATES } from "../../src/view/page-of-tasks.ts";
-import type { TaskRow } from "../../src/view/task-rows.ts";
+import { stateWord, type TaskRow } from "../../src/view/task-rows.ts";
 import { newPool } from "../support/pool.ts";
 
 it("ls: each state is one word, so that the columns stay in their places", () => {
@@ -22,11 +21,11 @@ it("ls: each state is one word, so that the columns stay in their places", () =>
   const gates = [null, "quota-ada", "land-0a1b2c3d4e5f6071.main", "question-colour"];
   const texts = [...LISTED_STATES, "delayed", "orphaned", "skipped", "cancelled"].flatMap((state) =>
     gates.flatMap((gate) =>
-      [0, 5].map((failedLines) => stateText({ ...row, state, gate, failed_lines: failedLines })),
+      [0, 5].map((failedLines) => stateWord({ ...row, state, gate, failed_lines: failedLines })),
     ),
   );
   for (const text of texts) expect(text).toMatch(/^\S+$/);
-  expect(stateText({ ...row, failed_lines: 5 })).toBe("done-not-all");
+  expect(stateWord({ ...row, failed_lines: 5 })).toBe("done-not-all");
 });
 
 it("enqueue --like --wait tells the end and prints what the program wrote, as enqueue -- does", async () => {

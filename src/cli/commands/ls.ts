@@ -1,12 +1,11 @@
 /** `ls`: lists tasks of one state or of all, up to a limit. Reads only what it shows. */
 
 import { basename } from "node:path";
-import { isLandingGate } from "../../core/landing.ts";
 import { headlineOf } from "../../core/outcome.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { ago, countText, safe, table } from "../../text/render.ts";
 import { LISTED_STATES, type ListedState, pageOfTasks } from "../../view/page-of-tasks.ts";
-import { failedBatchRows, type TaskRow } from "../../view/task-rows.ts";
+import { failedBatchRows, stateWord, type TaskRow } from "../../view/task-rows.ts";
 import {
   type Context,
   defineCommand,
@@ -158,7 +157,7 @@ function print(ctx: Context, rows: readonly TaskRow[], hasMore: boolean): void {
   ];
   const cells = rows.map((row) => [
     safe(row.id),
-    stateText(row),
+    safe(stateWord(row)),
     row.attempt === null ? "-" : String(row.attempt),
     row.time_ms === null ? "-" : ago(row.time_ms, nowMs),
     safe(row.error === null ? row.title : headlineOf(row.error)),
@@ -166,12 +165,6 @@ function print(ctx: Context, rows: readonly TaskRow[], hasMore: boolean): void {
   for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
   if (hasMore)
     ctx.out.note(`there are more than these ${countText(rows.length)}; see --limit and --state-is`);
-}
-
-/** One word, and no cell before the last two is empty, so that `awk` finds the columns. */
-export function stateText({ state, failed_lines: failedLines, gate }: TaskRow): string {
-  if (gate !== null) return `${state}:${isLandingGate(gate) ? "waits-to-land" : safe(gate)}`;
-  return failedLines > 0 ? `${state}-not-all` : state;
 }
 
 /** @throws ErrUsage for `ls --state failed`: --state names the tree, and no tree has this name */

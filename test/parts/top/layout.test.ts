@@ -34,6 +34,7 @@ const SHOWN: TaskShown = {
     group: "web",
     priority: 5,
     program: [],
+    failed_lines: null,
     after: ["write-tests"],
     error: null,
     run_dir: "/srv/pool/state/runs/2026-03-01/fix-login@x.2",

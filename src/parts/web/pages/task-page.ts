@@ -114,7 +114,7 @@ function factsOf(task: TaskPage, { cost }: Past, landing?: LandingView): [string
   const { attempt, attempts_max: max, agent, group, priority } = task;
   const isEnded = task.state === "done" || task.state === "failed";
   const facts: [string, Cell | null][] = [
-    ["state", landing?.state === "failed" ? "done, but its work did not land" : task.state],
+    ["state", stateText(task, landing)],
     ["landing", landing === undefined ? null : landingCell(landing)],
     ["run", attempt === null ? null : `${attempt}${max === null ? "" : ` of ${max}`}`],
     ...task.program.map(([name, text]): [string, Cell] => [name, text.slice(0, TEXT_CHARS_MAX)]),
@@ -131,6 +131,11 @@ function factsOf(task: TaskPage, { cost }: Past, landing?: LandingView): [string
     if (value === null) return [];
     return [[name, typeof value === "string" ? shown(value) : value]];
   });
+}
+
+function stateText({ state, failed_lines: failedLines }: TaskPage, landing?: LandingView): string {
+  if (landing?.state === "failed") return "done, but its work did not land";
+  return failedLines === null ? state : `${state}, but ${failedLines}`;
 }
 
 function landingCell({ id, state, why }: LandingView): Cell {

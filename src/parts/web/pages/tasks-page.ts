@@ -2,7 +2,7 @@
 import { headlineOf } from "../../../core/outcome.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
 import { LISTED_STATES, type ListedState, pageOfTasks } from "../../../view/page-of-tasks.ts";
-import type { TaskRow } from "../../../view/task-rows.ts";
+import { stateWord, type TaskRow } from "../../../view/task-rows.ts";
 import { actsOnList } from "../buttons.ts";
 import {
   type Block,
@@ -93,7 +93,7 @@ function cellsOf(row: TaskRow): Cell[] {
   const text = row.error === null ? row.title : headlineOf(row.error);
   return [
     linkToTask(row.id),
-    row.gate === null ? row.state : `${row.state}: ${shown(row.gate)}`,
+    shown(stateWord(row)),
     row.attempt === null ? "" : String(row.attempt),
     row.time_ms === null ? "" : timeOf(row.time_ms),
     shown(text.slice(0, TEXT_CHARS_MAX)),
