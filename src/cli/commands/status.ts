@@ -1,6 +1,7 @@
 /** `status`: shows the supervisor of the tree, what the tree holds, and why tasks do not start. Reads files only. */
 import { setTimeout as pause } from "node:timers/promises";
 import { lackText } from "../../core/free-space.ts";
+import { isObject } from "../../core/json-object.ts";
 import { headlineOf } from "../../core/outcome.ts";
 import {
   ago,
@@ -17,6 +18,7 @@ import {
 } from "../../text/render.ts";
 import { batchBar } from "../../view/batches.ts";
 import { readWork, type Work } from "../../view/landing.ts";
+import { endsOfRate, type MetricsDocument } from "../../view/metrics/event-counts.ts";
 import type { Count } from "../../view/scan.ts";
 import type { Snapshot, SupervisorView } from "../../view/snapshot.ts";
 import { SnapshotReader } from "../../view/snapshot-reader.ts";
@@ -282,6 +284,9 @@ function supervisorText(view: SupervisorView, nowMs: number, colour: boolean): s
 function metricsText(metrics: Record<string, unknown> | null): string | undefined {
   const rate = metrics?.["success_rate"];
   if (typeof rate !== "number") return undefined;
+  const ends = isObject(metrics?.["tasks"])
+    ? ` of ${countText(endsOfRate(metrics as unknown as MetricsDocument))} ends`
+    : "";
   const durations = metrics?.["duration_ms"] as { p50?: unknown; p95?: unknown } | undefined;
   const percentiles = (["p50", "p95"] as const).flatMap((name) => {
     const ms = durations?.[name];
@@ -289,7 +294,7 @@ function metricsText(metrics: Record<string, unknown> | null): string | undefine
   });
   const runTime = percentiles.length === 0 ? [] : [`run time ${percentiles.join(", ")}`];
   return [
-    `success ${Math.floor(rate * 1000) / 10} % (without cancelled and skipped)`,
+    `success ${Math.floor(rate * 1000) / 10} %${ends} (without cancelled and skipped ones)`,
     ...runTime,
   ].join(", ");
 }

@@ -35,6 +35,7 @@ export const command = defineCommand({
   usage: "[--since TIME] [--until TIME] [--format text|md|html]",
   details: [
     "TIME is a time of the day (22:00: the last time the clock showed it), a duration (12h: so long ago), or a date as 2026-03-01T22:00. Without --since: the last 12 hours.",
+    "Completed leaves out landings, and nodes that asked a question: they stand among the work and the questions.",
     "What happened in the period comes from the journals of the tree; they are kept for retention.journal_days. What waits and what can be done next is the state of now.",
   ],
   examples: [

@@ -64,6 +64,14 @@ const KIND_IN = /,"kind":"([^"\\]*)"/;
 const ZERO = 0x30;
 const QUEUE_MEMBER = ',"queue_ms":';
 
+/** How many ends the success rate is about: what a person has cancelled, and what did not run, says nothing about success. */
+export function endsOfRate({
+  tasks,
+  failures = {},
+}: Pick<MetricsDocument, "tasks" | "failures">): number {
+  return tasks.completed + tasks.failed - (failures["cancelled"] ?? 0);
+}
+
 export class EventCounts {
   readonly events: Record<string, number>;
   completed: number;
@@ -121,27 +129,27 @@ export class EventCounts {
 
   /** @param badCount lines after the old document that are not records */
   document(nowWallMs: number, place: JournalPlace, badCount: number): MetricsDocument {
-    // What a person has cancelled says nothing about success.
-    const settled = this.completed + this.failed - (this.failures["cancelled"] ?? 0);
     const of = (name: string): number => this.events[name] ?? 0;
+    const tasks = {
+      completed: this.completed,
+      failed: this.failed,
+      skipped: this.skipped,
+      with_failed_lines: this.withFailedLines,
+      retried: of("retry_scheduled"),
+      reclaimed: of("reclaimed"),
+      quarantined: of("quarantined"),
+      fenced: of("fenced"),
+      duplicates: of("duplicate"),
+    };
+    const ends = endsOfRate({ tasks, failures: this.failures });
     return {
       updated_at: new Date(nowWallMs).toISOString(),
       events: this.events,
-      tasks: {
-        completed: this.completed,
-        failed: this.failed,
-        skipped: this.skipped,
-        with_failed_lines: this.withFailedLines,
-        retried: of("retry_scheduled"),
-        reclaimed: of("reclaimed"),
-        quarantined: of("quarantined"),
-        fenced: of("fenced"),
-        duplicates: of("duplicate"),
-      },
+      tasks,
       failures: this.failures,
       retries: this.retries,
       last_duplicate: this.lastDuplicate,
-      success_rate: settled <= 0 ? null : (this.completed - this.withFailedLines) / settled,
+      success_rate: ends <= 0 ? null : (this.completed - this.withFailedLines) / ends,
       duration_ms: {
         count: this.count,
         sum: this.sum,
