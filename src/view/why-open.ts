@@ -8,6 +8,7 @@ import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
 import { describeUnmet, findUnmet, type Standing, UNKNOWN, type Unmet } from "../core/unmet.ts";
+import { judgeOwner } from "../host/identity.ts";
 import { statOf } from "../host/regular-file.ts";
 import { duplicateOf, lastOf } from "../mailbox/find/failures.ts";
 import { nearestId } from "./blocked-tasks.ts";
@@ -20,6 +21,7 @@ import { dependencyIds, mayFail, readTask } from "./task-rows.ts";
 
 /** How often a task whose id differs only in case is looked for (ms). */
 const LIST_AGAIN_MS = 10_000;
+const RUNS: Why = { text: "runs", isStuck: false };
 
 export interface Why {
   /** A phrase that fits after "it": "runs", "waits for a, which failed". */
@@ -70,8 +72,9 @@ export class WhyOpen {
     if (place === undefined) return this.explainNode(id);
     switch (place.state) {
       case "running":
+        return this.explainRunning(place);
       case "settling":
-        return { text: "runs", isStuck: false };
+        return RUNS;
       case "ready": {
         const dueMs = statOf(place.path)?.mtimeMs ?? 0;
         return dueMs > Date.now()
@@ -87,6 +90,17 @@ export class WhyOpen {
       default:
         return undefined;
     }
+  }
+
+  private explainRunning({ name }: TaskPlace): Why {
+    if (name?.stage !== "w" || judgeOwner(name.token) !== "dead") return RUNS;
+    return this.isAttended
+      ? { text: "is taken back from its dead worker", isStuck: false }
+      : {
+          text: "does not run: its worker is dead, and no supervisor runs that takes it back",
+          isStuck: true,
+          do: "mailchute run",
+        };
   }
 
   /** A task whose work is on its way to land has not ended. */

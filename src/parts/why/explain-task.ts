@@ -78,7 +78,9 @@ function explainEnd({ id, state, record, landing, failed_lines: failedLines }: K
     if (kind === "duplicate_key" && typeof of === "string")
       return { why: `was ${textOf(error, "not run")}`, is_stuck: false, do: null };
     const why = `failed (${kind}): ${headlineOf(textOf(error, ""))}`;
-    return { why, is_stuck: true, do: `mailchute retry ${id}` };
+    // Another run would fail in the same way before a person has mended its cause.
+    const verb = record?.["can_retry"] === false ? "show" : "retry";
+    return { why, is_stuck: true, do: `mailchute ${verb} ${id}` };
   }
   if (state === "gone")
     return { why: "has ended, and its record was removed", is_stuck: false, do: null };

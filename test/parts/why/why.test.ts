@@ -153,4 +153,28 @@ describe("why, beside a supervisor", () => {
       text: expect.stringMatching(/^retry scheduled: .*exit code 7/),
     });
   });
+
+  it("of a task whose worker and supervisor were killed says that it does not run, and what takes it back", async () => {
+    const pool = await poolWithARun("cut");
+    expect(await whyOf(pool.run, "cut")).toMatchObject({ why: "runs", do: null });
+    await pool.killAll();
+    expect(await whyOf(pool.run, "cut")).toMatchObject({
+      why: "does not run: its worker is dead, and no supervisor runs that takes it back",
+      is_stuck: true,
+      do: "mailchute run",
+    });
+    fs.writeFileSync(join(pool.dir, "go"), "");
+    await pool.start();
+    await pool.result("cut");
+    expect(await whyOf(pool.run, "cut")).toMatchObject({ why: "has completed" });
+  });
+
+  it("advises to look at a failure that another run cannot help, and to retry another one", async () => {
+    const pool = newPool({ config: QUICK_CONFIG });
+    pool.drop("none", { exec: ["/no/such/program"] });
+    pool.drop("bad", { exec: ["false"], max_attempts: 1 });
+    await pool.run(["run", "--drain"]);
+    expect((await whyOf(pool.run, "none")).do).toBe("mailchute show none");
+    expect((await whyOf(pool.run, "bad")).do).toBe("mailchute retry bad");
+  });
 });
