@@ -7,7 +7,7 @@ import { visible } from "../core/visible.ts";
 import { holdOf } from "../questions/question-file.ts";
 import { ago, counted } from "../text/render.ts";
 import type { Obstacle, Snapshot } from "./snapshot.ts";
-import { closedGates, HANG_TODO, intakeStopped, isAttended } from "./supervisor.ts";
+import { CONFIG_NEWER, closedGates, HANG_TODO, intakeStopped, isAttended } from "./supervisor.ts";
 
 /** A live process with an older heartbeat counts as stuck. */
 const HEARTBEAT_LATE_MS = 60_000;
@@ -51,6 +51,7 @@ export function findObstacles(s: Looked, isPlanNewer = false, areAll = true): Ob
       sayPlan(document.plan_holds, say);
     }
   }
+  if (s.config_newer) say(CONFIG_NEWER.what, CONFIG_NEWER.do);
   for (const warning of document?.field_warnings ?? []) say(warning.what, warning.do);
   if (areAll) sayQuestions(s, say);
   sayTasks(s, isOn, say);

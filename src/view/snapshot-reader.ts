@@ -22,7 +22,7 @@ import { RunningTasks } from "./running-tasks.ts";
 import { countNames, findFiles, readJsonObject, textOf } from "./scan.ts";
 import { SkippedCount } from "./skipped-count.ts";
 import type { FailureView, Snapshot, SupervisorView, WorkerView } from "./snapshot.ts";
-import { readSupervisor } from "./supervisor.ts";
+import { isConfigNewer, readSupervisor } from "./supervisor.ts";
 import { TrayCount } from "./tray-count.ts";
 
 const RECORDS_LOOKED_AT_MAX = 1000;
@@ -133,6 +133,7 @@ export class SnapshotReader {
         asked_at_ms,
       })),
     };
+    if (isConfigNewer(tree, snapshot.supervisor)) snapshot.config_newer = true;
     this.isPlanNewer = mtimeMsOf(tree.roadmap) > mtimeMsOf(tree.supervisor);
     return { ...snapshot, obstacles: findObstacles(snapshot, this.isPlanNewer) };
   }

@@ -103,5 +103,7 @@ export interface Snapshot {
   dropped_again: { id: string; state: "done" | "failed"; at_ms: number } | null;
   /** Questions that wait for a person, without those of the plan; the oldest first. */
   questions: QuestionView[];
+  /** `config.yaml` was saved after the supervisor had started; left out otherwise. */
+  config_newer?: true;
   obstacles: Obstacle[];
 }

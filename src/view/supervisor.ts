@@ -6,6 +6,7 @@ import { supervisorOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { mtimeOfDocument, readDocument } from "../host/documents.ts";
 import { thisPlace } from "../host/identity.ts";
+import { tryStatOf } from "../host/regular-file.ts";
 import { machineMs } from "../host/system-clock.ts";
 import { judgeIn, livesElsewhere } from "../host/tree-id.ts";
 import type { SupervisorView } from "./snapshot.ts";
@@ -57,6 +58,19 @@ export function isAttended(view: SupervisorView): boolean {
     view.state === "stopping" ||
     view.state === "unknown"
   );
+}
+
+/** What to do when `isConfigNewer`. */
+export const CONFIG_NEWER = {
+  what: "config.yaml was saved after the supervisor had started, which goes on with what it read",
+  do: "mailchute stop, then mailchute run",
+} as const;
+
+/** True when a person has saved `config.yaml` since the supervisor read it: it reads it only at its start. */
+export function isConfigNewer(tree: Pick<StateTree, "config">, view: SupervisorView): boolean {
+  if (!isAttended(view) || view.document === null) return false;
+  const savedMs = tryStatOf(tree.config)?.mtimeMs ?? 0;
+  return savedMs > Date.parse(view.document.started_at);
 }
 
 /** How many nodes of the plan wait for a person, as the supervisor last reported. */

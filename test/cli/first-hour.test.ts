@@ -1,4 +1,6 @@
 /** What a newcomer meets in the first hour: lists that `awk` can read, and the same end of a wait for each way to enqueue. */
+import fs from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import { LISTED_STATES } from "../../src/view/page-of-tasks.ts";
 import { stateWord, type TaskRow } from "../../src/view/task-rows.ts";
@@ -41,4 +43,24 @@ it("enqueue --like --wait tells the end and prints what the program wrote, as en
     stderr: expect.stringContaining("c failed: no"),
   });
   expect((await pool.run(["ls"])).stdout).toMatch(/^c +failed +1 /m);
+});
+
+it("settings that were saved while the pool runs are said not to be in force, until the next start", async () => {
+  const pool = newPool();
+  await pool.start();
+  const told = async (): Promise<boolean[]> =>
+    await Promise.all(
+      [["status"], ["group", "ls"], ["config"], ["top", "--json"]].map(async (words) => {
+        const { stdout, stderr } = await pool.run(words);
+        return /config\.yaml was saved after the supervisor had started/.test(
+          `${stdout}${stderr}`.replace(/\n +/g, " "),
+        );
+      }),
+    );
+  expect(await told()).toEqual([false, false, false, false]);
+  fs.appendFileSync(join(pool.state, "config.yaml"), "groups: {gpu: {slots: 1}}\n");
+  expect(await told()).toEqual([true, true, true, true]);
+  await pool.stop();
+  await pool.start();
+  expect(await told()).toEqual([false, false, false, false]);
 });

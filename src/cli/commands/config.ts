@@ -1,6 +1,7 @@
 /** `config`: shows each setting, its value and the source of the value. */
 
 import { safe, table } from "../../text/render.ts";
+import { CONFIG_NEWER, isConfigNewer, readSupervisor } from "../../view/supervisor.ts";
 import { defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { openSettings, treeOf } from "../shell/options.ts";
@@ -46,6 +47,8 @@ export const command = defineCommand({
     ];
     for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
     ctx.out.note(file === undefined ? `there is no ${tree.config}` : `read ${file}`);
+    if (isConfigNewer(tree, readSupervisor(tree, Date.now())))
+      ctx.out.note(`${CONFIG_NEWER.what}; do: ${CONFIG_NEWER.do}`);
     return EXIT.ok;
   },
 });

@@ -21,6 +21,7 @@ import { loadDocument } from "../../host/documents.ts";
 import { systemBucketClock } from "../../host/rate-bucket.ts";
 import { countText, duration, safe, table } from "../../text/render.ts";
 import { traysOf } from "../../view/find-task.ts";
+import { CONFIG_NEWER, isConfigNewer, readSupervisor } from "../../view/supervisor.ts";
 import { countInWork } from "./in-work.ts";
 import { RateWatch } from "./rate-watch.ts";
 
@@ -171,6 +172,8 @@ function list(ctx: LimitContext, kind: LimitKind): number {
     ]);
     for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
   }
+  if (!ctx.json && isConfigNewer(tree, readSupervisor(tree, Date.now())))
+    ctx.out.note(`${CONFIG_NEWER.what}; do: ${CONFIG_NEWER.do}`);
   return EXIT.ok;
 }
 
