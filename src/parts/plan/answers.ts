@@ -3,10 +3,12 @@ import type { Clock } from "../../core/clock.ts";
 import type { Checkpoint } from "../../core/envelope.ts";
 import { isoTime } from "../../core/iso-time.ts";
 import { isObject } from "../../core/json-object.ts";
+import type { KvSource } from "../../core/kv.ts";
+import type { RoadmapNode } from "../../core/roadmap.ts";
 import type { KvStore } from "../../kv/store.ts";
 import type { Answer } from "./rules/node-task.ts";
 
-export const QUESTION_KEY = "ctx.question";
+const QUESTION_KEY = "ctx.question";
 const ANSWERS_KEY = "ctx.answers";
 /** The key for the time at which a command last set the node open. */
 const OPENED_KEY = "ctx.opened";
@@ -39,8 +41,13 @@ export function openedAtMs(kv: KvStore, id: string): number | undefined {
   return kv.get(id, OPENED_KEY)?.t;
 }
 
+/** The open question of a node; null if it has none. */
+export function openQuestionOf(kv: KvStore, id: string): string | null {
+  return askedAtMs(kv, id) === undefined ? null : (questionOf(kv, id)?.question ?? null);
+}
+
 /** Wall ms at which the node asked its open question; undefined when it has none. */
-export function askedAtMs(kv: KvStore, id: string): number | undefined {
+function askedAtMs(kv: KvStore, id: string): number | undefined {
   const askedAt = kv.get(id, QUESTION_KEY)?.t;
   return keptOf(kv, id).at(-1)?.asked_at === askedAt ? undefined : askedAt;
 }
@@ -61,6 +68,61 @@ export async function answer(kv: KvStore, id: string, text: string, by: string):
   if (last !== undefined && last.answer === text && last.asked_at === next.asked_at) return;
   const answers = [...known, next].slice(-ANSWERS_MAX);
   await kv.put(id, ANSWERS_KEY, answers, { run: null, lease: null, attempt: 0, by });
+}
+
+/** The questions that wait for an answer, and their time limits. */
+export class Questions {
+  /** The wall time (ms) at which a node gets its default answer, by node id; null if it waits for a person. */
+  private readonly dueMs = new Map<string, number | null>();
+  private readonly answering = new Set<string>();
+
+  constructor(
+    private readonly kv: KvStore,
+    private readonly clock: Clock,
+  ) {}
+
+  async ask(id: string, checkpoint: Checkpoint, source: KvSource): Promise<void> {
+    await this.kv.put(id, QUESTION_KEY, checkpoint, source);
+    this.dueMs.delete(id);
+  }
+
+  /** Nodes whose questions no person answered in time. */
+  due(nodes: readonly RoadmapNode[]): string[] {
+    const waiting = nodes.filter((node) => node.status === "needs_human");
+    const ids = new Set(waiting.map((node) => node.id));
+    for (const id of this.dueMs.keys()) if (!ids.has(id)) this.dueMs.delete(id);
+    for (const id of ids) if (!this.dueMs.has(id)) this.dueMs.set(id, this.dueOf(id));
+    const nowMs = this.clock.wallMs();
+    return [...this.dueMs]
+      .filter(([id, at]) => at !== null && at <= nowMs && !this.answering.has(id))
+      .map(([id]) => id);
+  }
+
+  nextInMs(): number | undefined {
+    const times = [...this.dueMs.values()].filter((at) => at !== null);
+    return times.length === 0 ? undefined : Math.max(0, Math.min(...times) - this.clock.wallMs());
+  }
+
+  /** @returns the answer, or undefined if the question has no default */
+  async answerByDefault(id: string): Promise<string | undefined> {
+    const checkpoint = questionOf(this.kv, id);
+    if (checkpoint?.default === undefined) return undefined;
+    this.answering.add(id);
+    try {
+      await answer(this.kv, id, checkpoint.default, "supervisor");
+      this.dueMs.delete(id);
+      return checkpoint.default;
+    } finally {
+      this.answering.delete(id);
+    }
+  }
+
+  private dueOf(id: string): number | null {
+    const sinceMs = askedAtMs(this.kv, id);
+    const checkpoint = questionOf(this.kv, id);
+    if (sinceMs === undefined || checkpoint?.default === undefined) return null;
+    return checkpoint.timeout_ms === undefined ? null : sinceMs + checkpoint.timeout_ms;
+  }
 }
 
 function keptOf(kv: KvStore, id: string): KeptAnswer[] {

@@ -1,6 +1,8 @@
 /** Lets a command or the run of a reset change the plan's file. People and a supervisor may change it at the same time. */
+import { basename, dirname, join } from "node:path";
+import { lockFile } from "../../host/file-lock.ts";
+import { makeDirs } from "../../host/make-dirs.ts";
 import { applyEdits, type RoadmapEdit } from "./edit/edit.ts";
-import { withRoadmapLock } from "./file/lock.ts";
 import { RoadmapFile } from "./file/roadmap-file.ts";
 import { parseRoadmap, type RoadmapDocument } from "./read/document.ts";
 
@@ -35,4 +37,19 @@ export async function changePlan(
     conflicts.push(...(await file.settle()).conflicts);
     return { before, after, conflicts };
   });
+}
+
+/**
+ * Keeps two mailchute processes from changing the plan at the same time. It only saves retries: without it no edit is lost. If the
+ * lock stays taken for too long, runs `work` without it.
+ */
+export async function withRoadmapLock<T>(path: string, work: () => Promise<T>): Promise<T> {
+  const dir = join(dirname(path), ".tmp");
+  makeDirs(dir);
+  const release = await lockFile(join(dir, `${basename(path)}.lock`));
+  try {
+    return await work();
+  } finally {
+    await release?.();
+  }
 }

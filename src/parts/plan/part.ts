@@ -2,12 +2,12 @@
 import { join } from "node:path";
 import { RECOVER_MS } from "../../core/limits.ts";
 import { KvStore } from "../../kv/store.ts";
-import type { Part, PartPorts } from "../../supervisor/environment/part.ts";
-import type { Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
-import { openedAtMs } from "./answers.ts";
+import { openedAtMs, Questions } from "./answers.ts";
+import { ActiveNodes } from "./engine/active-nodes.ts";
 import { statusAfterRun } from "./engine/earlier-runs.ts";
 import { PlanEngine } from "./engine/engine.ts";
+import type { EngineParts } from "./engine/engine-parts.ts";
 import { Replanning } from "./engine/replanning.ts";
 import { PlanStore } from "./engine/store.ts";
 import { NodeWithdrawals } from "./engine/withdraw-nodes.ts";
@@ -15,69 +15,58 @@ import { RoadmapFile } from "./file/roadmap-file.ts";
 import { RoadmapLoader } from "./read/loader.ts";
 import { OpenedByReset } from "./resets.ts";
 
-class PlanPart implements Part {
-  readonly ports: PartPorts;
-  private readonly engine: PlanEngine;
-  private readonly replanning: Replanning;
-  private readonly withdrawals: NodeWithdrawals;
-
-  constructor(private readonly host: PartHost) {
-    const { env, commands } = host;
-    const engine = makeEngine(host);
-    const replanning = new Replanning(host, engine);
-    const withdrawals = new NodeWithdrawals(host, engine);
-    this.engine = engine;
-    this.replanning = replanning;
-    this.withdrawals = withdrawals;
-    this.ports = {
+export const plan: MakePart = (host) => {
+  const { p, engine } = makeParts(host);
+  const { store, active } = p;
+  const { launcher, reconciler, status } = engine;
+  const replanning = new Replanning(p, host.control, engine);
+  const withdrawals = new NodeWithdrawals(p, host.queue, launcher);
+  host.commands.set("replan", replanning.command);
+  const { facts } = p.env;
+  facts.on("journal:line", (line) => active.events.addLine(line));
+  facts.on("task:accepted", (id) => engine.noteSelected(id));
+  // From then on a pause stops the next run of the task.
+  facts.on("task:begun", (id) => active.noteBegun(id));
+  facts.on("task:settled", (id) => engine.noteSettled(id));
+  facts.on("processing:listed", (files) => reconciler.compare(files));
+  return {
+    ports: {
       tasks: {
-        isOwn: (id) => engine.isNode(id),
+        isOwn: (id) => withdrawals.isOwn(id),
         takeBack: (id, isAgain) => withdrawals.takeBack(id, isAgain),
         withdraw: (id) => withdrawals.withdraw(id),
-        unbegun: () => engine.unbegun(),
+        unbegun: () => active.listUnbegun(),
         membership: () => engine.membership(),
       },
       work: {
-        canStart: () => engine.canLaunchNow(replanning.isOn()),
+        canStart: () => launcher.canLaunch(replanning.isOn(), true),
         isBusy: () => engine.isApplying(),
         isIdle: () => engine.isIdle(replanning.isOn()),
       },
-      dependencies: engine.status,
+      dependencies: status,
       startLimit: replanning,
-      status: engine.status,
-    };
-    commands.set("replan", replanning.command);
-    env.facts.on("journal:line", (line) => engine.addLine(line));
-    env.facts.on("task:accepted", (id) => engine.noteSelected(id));
-    env.facts.on("task:begun", (id) => engine.noteBegun(id));
-    env.facts.on("task:settled", (id) => engine.noteSettled(id));
-    env.facts.on("processing:listed", (files) => engine.survey(files));
-  }
+      status,
+    },
+    start: (isOnePass) => engine.start(isOnePass),
+    work({ nowMs }) {
+      withdrawals.work(reconciler.takeUnwanted());
+      const allowance = host.limits.allowance(nowMs);
+      engine.work(allowance && { ...allowance, onlyPlanners: replanning.isOn() });
+    },
+    /** While there is a plan, a person may save it at any moment: so the file is checked regularly. */
+    nextMs(nowMs) {
+      const lookMs = store.doc === undefined ? Number.POSITIVE_INFINITY : nowMs + RECOVER_MS;
+      return Math.min(lookMs, engine.nextMs());
+    },
+    finish: (limitMs) => engine.finish(limitMs),
+    close() {},
+  };
+};
 
-  start(isOnePass: boolean): Promise<void> {
-    return this.engine.start(isOnePass);
-  }
-
-  work({ nowMs }: Tick): void {
-    this.withdrawals.work();
-    const allowance = this.host.limits.allowance(nowMs);
-    this.engine.work(allowance && { ...allowance, onlyPlanners: this.replanning.isOn() });
-  }
-
-  /** While there is a plan, a person may save it at any moment: so the file is checked regularly. */
-  nextMs(nowMs: number): number {
-    const lookMs = this.engine.isInForce ? nowMs + RECOVER_MS : Number.POSITIVE_INFINITY;
-    return Math.min(lookMs, this.engine.nextMs());
-  }
-
-  finish(limitMs: number): Promise<void> {
-    return this.engine.finish(limitMs);
-  }
-
-  close(): void {}
-}
-
-function makeEngine({ env, journal, control, limits }: PartHost): PlanEngine {
+function makeParts({ env, journal, control, limits }: PartHost): {
+  p: EngineParts;
+  engine: PlanEngine;
+} {
   const { tree, settings, trays, telemetry, alerts, wake } = env;
   const report = (key: string, message: string): void => alerts.report(key, message);
   const kv = new KvStore(tree.kv, trays.clock, trays.durability);
@@ -106,7 +95,7 @@ function makeEngine({ env, journal, control, limits }: PartHost): PlanEngine {
         alerts.notice(message);
         alerts.raise("roadmap_refused", message);
       },
-      isLive: (id) => engine.isLive(id),
+      isLive: (id) => p.active.has(id),
       openedAgoMs: (id) => {
         const atMs = openedMs(id);
         return atMs === undefined ? undefined : trays.clock.wallMs() - atMs;
@@ -117,16 +106,17 @@ function makeEngine({ env, journal, control, limits }: PartHost): PlanEngine {
       wake,
     },
   );
-  const engine = new PlanEngine({
+  const p: EngineParts = {
     env,
     store,
     kv,
+    active: new ActiveNodes(),
+    questions: new Questions(kv, trays.clock),
     control,
     openedAtMs: openedMs,
     readJournal: () => journal.readAll(),
     limits,
-  });
-  return engine;
+  };
+  const engine = new PlanEngine(p);
+  return { p, engine };
 }
-
-export const plan: MakePart = (host) => new PlanPart(host);

@@ -1,7 +1,13 @@
 /** Opens done and failed nodes of the plan again, all in one step: `roadmap reset`, and schedules that run the plan once more. */
 import { join } from "node:path";
-import { ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
-import { foldId } from "../../core/names.ts";
+import {
+  ErrInvalidRoadmap,
+  ErrInvalidTransition,
+  ErrTaskNotFound,
+  MailchuteError,
+} from "../../core/errors.ts";
+import { foldId, type ProcessingName } from "../../core/names.ts";
+import { type AttemptOutcome, failed } from "../../core/outcome.ts";
 import { isTerminal, type RoadmapNode } from "../../core/roadmap.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { statOf } from "../../host/regular-file.ts";
@@ -9,6 +15,7 @@ import { randomToken } from "../../mailbox/files/random.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
 import { findWaiting, liveIds } from "../../mailbox/find/locate.ts";
 import { readUnlanded } from "../../view/landing.ts";
+import type { AttemptTools } from "../../worker/runner.ts";
 import { type ChangedPlan, changePlan } from "./change-plan.ts";
 import { findNode, type RoadmapDocument } from "./read/document.ts";
 import { noteReset, type ResetNote, readResets } from "./resets.ts";
@@ -16,6 +23,8 @@ import { chooseReset, type Reset, type ResetChoice } from "./rules/reset.ts";
 
 /** How many nodes in flight a refusal names. */
 const NAMED_MAX = 5;
+/** The record of a schedule's reset names at most this many nodes. */
+const TOLD_MAX = 100;
 
 export type ResetDone = Pick<Reset, "open" | "left"> & Pick<ChangedPlan, "after" | "conflicts">;
 
@@ -52,6 +61,33 @@ export async function resetPlan(
     return chosen.edits;
   });
   return { ...reset, after: changed.after, conflicts: changed.conflicts };
+}
+
+/** Runs a schedule's task that opens nodes of the plan again. A run that is repeated after a crash opens no node twice. */
+export async function runReset(
+  { tree, trays }: Pick<AttemptTools, "tree" | "trays">,
+  choice: ResetChoice,
+  { id, submission }: ProcessingName,
+): Promise<AttemptOutcome> {
+  try {
+    const { open, left } = await resetPlan({ tree, trays }, choice, {
+      // A retry by hand is a new submission, so it resets the plan again.
+      key: `${id}@${submission}`,
+      check({ problems: [first] }) {
+        if (first !== undefined)
+          throw new ErrInvalidRoadmap(`line ${first.line}: ${first.message}`, { phase: "reset" });
+      },
+    });
+    const output = {
+      opened: open.length,
+      nodes: open.slice(0, TOLD_MAX).map((node) => node.id),
+      left: left.slice(0, TOLD_MAX).map((node) => node.id),
+    };
+    return { kind: "completed", output, verdict: "pass", verdictReason: "", exitCode: null };
+  } catch (error) {
+    if (!(error instanceof MailchuteError)) throw error;
+    return failed("reported", error.code, error.message);
+  }
 }
 
 /** The nodes that an earlier try, cut off by a crash, still has to open. Nodes that have run since then are left out. */

@@ -9,7 +9,7 @@ export const resets: MakeRunner = (tools) => ({
   run: async ({ claim, decoded }) => {
     const choice = decoded === undefined ? undefined : choiceIn(decoded.task);
     if (choice === undefined) throw new Error("this task does not reset a plan");
-    return (await import("./run-reset.ts")).runReset(tools, choice, claim.name);
+    return (await import("./reset-plan.ts")).runReset(tools, choice, claim.name);
   },
 });
 

@@ -3,8 +3,8 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../../src/host/system-clock.ts";
 import { KvStore } from "../../../src/kv/store.ts";
+import { withRoadmapLock } from "../../../src/parts/plan/change-plan.ts";
 import { applyEdits, type RoadmapEdit } from "../../../src/parts/plan/edit/edit.ts";
-import { withRoadmapLock } from "../../../src/parts/plan/file/lock.ts";
 import { RoadmapFile } from "../../../src/parts/plan/file/roadmap-file.ts";
 import {
   findNode,

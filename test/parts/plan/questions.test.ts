@@ -3,8 +3,7 @@ import { expect, test } from "vitest";
 import type { RoadmapNode } from "../../../src/core/roadmap.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
 import { KvStore } from "../../../src/kv/store.ts";
-import { answer } from "../../../src/parts/plan/answers.ts";
-import { Questions } from "../../../src/parts/plan/engine/questions.ts";
+import { answer, answersOf, openQuestionOf, Questions } from "../../../src/parts/plan/answers.ts";
 import { parseRoadmap } from "../../../src/parts/plan/read/document.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
@@ -44,13 +43,13 @@ test("a new question waits for an answer of its own, also with a clock that was 
   const questions = new Questions(kv, clock);
   await questions.ask("ask", QUESTION, SOURCE);
   await answer(kv, "ask", "yes", "cli");
-  expect(questions.questionOf("ask")).toBeNull();
+  expect(openQuestionOf(kv, "ask")).toBeNull();
   nowMs -= 60_000;
   await questions.ask("ask", { ...QUESTION, question: "Really?" }, SOURCE);
-  expect(questions.questionOf("ask")).toBe("Really?");
+  expect(openQuestionOf(kv, "ask")).toBe("Really?");
   await answer(kv, "ask", "yes", "cli");
-  expect(questions.questionOf("ask")).toBeNull();
-  expect(questions.answersOf("ask")).toEqual([
+  expect(openQuestionOf(kv, "ask")).toBeNull();
+  expect(answersOf(kv, "ask")).toEqual([
     { question: "Go on?", answer: "yes" },
     { question: "Really?", answer: "yes" },
   ]);

@@ -2,89 +2,90 @@
 import { foldId } from "../../../core/names.ts";
 import { NodeEvents } from "./node-events.ts";
 
+interface ActiveNode {
+  /** As it is written in the plan. */
+  id: string;
+  isSelected: boolean;
+  /** True if its task runs, has run, or is being removed from the mailbox, as far as is known. */
+  hasBegun: boolean;
+  /** It was in progress before this supervisor started. The previous one may have written part of its follow-up. */
+  isInherited: boolean;
+}
+
 export class ActiveNodes {
   /** The journal's events about these nodes. */
   readonly events = new NodeEvents();
-  /** The ids as written, by folded id. */
-  private readonly ids = new Map<string, string>();
-  /** Nodes whose task is not selected yet. */
-  private readonly unselected = new Set<string>();
-  /** Nodes whose first run no worker has begun, as far as is known. */
-  private readonly unbegun = new Set<string>();
-  /** Nodes that were in progress before this supervisor started. The previous one may have written part of their follow-up. */
-  private readonly inherited = new Set<string>();
+  /** By folded id. */
+  private readonly nodes = new Map<string, ActiveNode>();
 
   get size(): number {
-    return this.ids.size;
+    return this.nodes.size;
   }
 
+  /** How many there are of those for which `isLeftOut` is false. */
   countBut(isLeftOut: (id: string) => boolean): number {
-    let count = 0;
-    for (const id of this.ids.values()) if (!isLeftOut(id)) count++;
-    return count;
+    return this.list().filter((id) => !isLeftOut(id)).length;
   }
 
   get unselectedCount(): number {
-    return this.unselected.size;
+    return [...this.nodes.values()].filter((node) => !node.isSelected).length;
   }
 
   has(id: string): boolean {
-    return this.ids.has(foldId(id));
+    return this.nodes.has(foldId(id));
   }
 
   /** The id as it is written in the plan. @param key the folded id */
   idOf(key: string): string | undefined {
-    return this.ids.get(key);
+    return this.nodes.get(key)?.id;
   }
 
   /** Returns a copy: the caller may call `leave` while it walks the list. */
   list(): string[] {
-    return [...this.ids.values()];
+    return Array.from(this.nodes.values(), ({ id }) => id);
+  }
+
+  /** Nodes whose first run no worker has begun. */
+  listUnbegun(): string[] {
+    return [...this.nodes.values()].filter((node) => !node.hasBegun).map(({ id }) => id);
   }
 
   /** Adds a node whose task will be submitted and then selected. */
   launch(id: string): void {
-    this.join(id);
-    this.unselected.add(id);
-    this.unbegun.add(id);
+    this.join(id, { isSelected: false, hasBegun: false });
   }
 
-  listUnbegun(): string[] {
-    return [...this.unbegun];
-  }
-
-  /** Notes that the node's task runs, has run, or is being removed from the mailbox. */
   noteBegun(id: string): void {
-    this.unbegun.delete(id);
+    const node = this.nodes.get(foldId(id));
+    if (node !== undefined) node.hasBegun = true;
   }
 
   noteSelected(id: string): void {
-    this.unselected.delete(id);
-    this.join(id);
+    this.join(id, { isSelected: true });
   }
 
   /** Adds a node that was in progress before this supervisor started. */
   inherit(id: string): void {
-    this.ids.set(foldId(id), id);
-    this.inherited.add(foldId(id));
-    this.unbegun.add(id);
+    this.join(id, { hasBegun: false, isInherited: true });
     this.events.trackBegun(id);
   }
 
   isInherited(id: string): boolean {
-    return this.inherited.has(foldId(id));
+    return this.nodes.get(foldId(id))?.isInherited === true;
   }
 
   leave(id: string): void {
-    this.ids.delete(foldId(id));
-    this.inherited.delete(foldId(id));
-    this.unselected.delete(id);
-    this.unbegun.delete(id);
+    this.nodes.delete(foldId(id));
     this.events.forget(id);
   }
 
-  private join(id: string): void {
-    this.ids.set(foldId(id), id);
+  private join(id: string, known: Partial<ActiveNode>): void {
+    const before = this.nodes.get(foldId(id)) ?? {
+      isSelected: true,
+      hasBegun: true,
+      isInherited: false,
+    };
+    this.nodes.set(foldId(id), { ...before, ...known, id });
     this.events.track(id);
   }
 }

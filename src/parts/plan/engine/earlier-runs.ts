@@ -12,7 +12,7 @@ import { PIECE_BYTES, searchBack } from "../../../journal/read-back.ts";
 import { readSettled, type SettledRecord } from "../../../mailbox/find/settled-record.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
 import { type Answer, taskOfNode } from "../rules/node-task.ts";
-import { leaseInEvidence, statusInEvidence } from "../run/evidence.ts";
+import { readEvidence } from "../run/evidence.ts";
 
 /** How much of the journal is searched: reading it takes some milliseconds. */
 const PIECES_MAX = (4 * 1024 * 1024) / PIECE_BYTES;
@@ -94,7 +94,7 @@ export function statusAfterRun(
 ): NodeStatus | undefined {
   const record = readSettled(trays, node.id)?.record;
   if (record === undefined)
-    return statusInEvidence(tree.evidence, node.id) === "done" ? "done" : undefined;
+    return readEvidence(tree.evidence, node.id).status === "done" ? "done" : undefined;
   return isDoneBy(record, node) ? "in_progress" : undefined;
 }
 
@@ -111,7 +111,7 @@ export function isEndUntold(
 ): boolean {
   if (record.status !== "completed" || !isDoneBy(record, node)) return false;
   if (openedAtMs !== undefined && openedAtMs >= record.completed_at * 1000) return false;
-  return leaseInEvidence(evidence, node.id) !== record.lease;
+  return readEvidence(evidence, node.id).lease !== record.lease;
 }
 
 /** True if the record makes the node done, and the text of the node is still the same. */

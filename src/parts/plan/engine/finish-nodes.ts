@@ -14,7 +14,7 @@ import { readSettled, type SettledRecord } from "../../../mailbox/find/settled-r
 import { type FollowUp, followUp, type SettledRun } from "../rules/follow-up.ts";
 import { inputNodesOf } from "../rules/node-task.ts";
 import { finishedContainers } from "../rules/progress.ts";
-import { eventsInEvidence, writeEvidence } from "../run/evidence.ts";
+import { readEvidence, writeEvidence } from "../run/evidence.ts";
 import { envelopeOfRecord, outputsOfRecord, writeRunOutputs } from "../run/run-outputs.ts";
 import type { EngineParts } from "./engine-parts.ts";
 import type { NodeLauncher } from "./launch-nodes.ts";
@@ -34,17 +34,14 @@ interface SettledNode {
 }
 
 export class NodeFinisher {
-  private readonly p: EngineParts;
   /** Nodes whose task was reported as settled, by folded id. */
   private readonly settled = new Map<string, SettledNode>();
   private readonly applying = new Set<string>();
 
   constructor(
-    parts: EngineParts,
+    private readonly p: EngineParts,
     private readonly launcher: NodeLauncher,
-  ) {
-    this.p = parts;
-  }
+  ) {}
 
   /** When the next settled node is due (monotonic ms). */
   get nextMs(): number {
@@ -190,7 +187,7 @@ export class NodeFinisher {
       () => undefined,
     );
     try {
-      const events = eventsInEvidence(tree.evidence, id);
+      const { events } = readEvidence(tree.evidence, id);
       this.keepEvidence(node, record, { ...follow, error }, events);
       store.edit(follow.edits, id);
       this.tell(id, record, follow);

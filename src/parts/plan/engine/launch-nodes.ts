@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { wallSeconds } from "../../../core/clock.ts";
 import { messageOf, systemCode } from "../../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../../core/limits.ts";
-import { resolveAgent, resolveOpenAgent } from "../../../core/matching.ts";
+import { type Match, resolveAgent, resolveOpenAgent } from "../../../core/matching.ts";
 import { parseLease } from "../../../core/names.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import { isNodeTask } from "../../../core/roadmap.ts";
@@ -17,8 +17,9 @@ import { readSettled } from "../../../mailbox/find/settled-record.ts";
 import { submitAll } from "../../../mailbox/submit/submit.ts";
 import type { Unlanded } from "../../../supervisor/environment/part.ts";
 import type { StartAllowance } from "../../../supervisor/queue/start-limits.ts";
+import { answersOf } from "../answers.ts";
 import type { RoadmapDocument } from "../read/document.ts";
-import { Planner, type WaitingNode } from "../rules/next.ts";
+import { type PlanNext, Planner, type WaitingNode } from "../rules/next.ts";
 import { taskOfNode } from "../rules/node-task.ts";
 import { isEndUntold } from "./earlier-runs.ts";
 import type { EngineParts } from "./engine-parts.ts";
@@ -33,13 +34,10 @@ const SUBMIT_AGAIN_MS = 250;
 const TAKEN_AGAIN_MS = 5000;
 
 export class NodeLauncher {
-  private readonly p: EngineParts;
   private readonly chooser = new Planner();
-  /** The nodes of the plan `readyOf` that may run, best first. */
-  private ready: readonly RoadmapNode[] = [];
-  private waiting: readonly WaitingNode[] = [];
-  private readyOf: RoadmapDocument | undefined;
-  private unlandedThen: Unlanded | undefined;
+  /** The last decision, and what it was made of. */
+  private decided: PlanNext = { ready: [], waiting: [] };
+  private decidedOf: { doc: RoadmapDocument | undefined; unlanded: Unlanded } | undefined;
   /** Nodes whose tasks are submitted as soon as the plan on disk says `in_progress`. */
   private readonly toSubmit = new Set<string>();
   private readonly submitting = new Set<string>();
@@ -53,12 +51,10 @@ export class NodeLauncher {
   private submitAtMs = 0;
 
   constructor(
-    parts: EngineParts,
+    private readonly p: EngineParts,
     /** Called for an open node that an earlier supervisor launched. */
     private readonly takeUp: (id: string) => void,
-  ) {
-    this.p = parts;
-  }
+  ) {}
 
   /** After this call only nodes that are ready now may be launched. */
   beginPass(): void {
@@ -90,38 +86,33 @@ export class NodeLauncher {
     this.unwritable.clear();
   }
 
-  /** True also while the agents of all these nodes have to wait. */
-  canLaunch(onlyPlanners: boolean): boolean {
-    return this.launchable().some((node) => !onlyPlanners || node.type === "plan");
+  /** True also while the agents of all these nodes have to wait. @param isNow then false */
+  canLaunch(onlyPlanners: boolean, isNow = false): boolean {
+    return this.launchable().some(
+      (node) => (!onlyPlanners || node.type === "plan") && (!isNow || this.mayStart(node)),
+    );
   }
 
-  canLaunchNow(onlyPlanners: boolean): boolean {
-    const isFit = ({ type }: RoadmapNode): boolean => !onlyPlanners || type === "plan";
-    return this.launchable().some((node) => isFit(node) && this.mayStart(node));
+  private agentOf(id: string): AgentSettings | undefined {
+    const node = this.p.store.find(id);
+    return node && resolveAgent(node, this.p.env.settings.agents).agent;
   }
 
   /** False while the node's agent has to wait: the node would be in progress without running. */
-  private mayStart(node: RoadmapNode): boolean {
-    const { agent } = resolveAgent(node, this.p.env.settings.agents);
-    return agent === undefined || (this.p.limits.mayStart(agent.name) && this.hasSlot(agent));
+  private mayStart({ id }: RoadmapNode): boolean {
+    const agent = this.agentOf(id);
+    if (agent === undefined) return true;
+    const { name, slots } = agent;
+    if (!this.p.limits.mayStart(name)) return false;
+    // Each node of the agent in flight takes a slot, even if its task is not accepted yet.
+    const inFlight = (): number =>
+      this.p.active.countBut((one) => this.agentOf(one)?.name !== name);
+    return slots === undefined || inFlight() < slots;
   }
 
   /** True if the node's agent got 0 slots after the launch: its task waits without end. */
   isStuck(id: string): boolean {
-    const node = this.p.store.find(id);
-    if (node === undefined || !this.p.limits.isPutOff(id)) return false;
-    return resolveAgent(node, this.p.env.settings.agents).agent?.slots === 0;
-  }
-
-  /** Each node of the agent in flight takes a slot, even if its task is not accepted yet. */
-  private hasSlot({ name, slots }: AgentSettings): boolean {
-    if (slots === undefined) return true;
-    const { active, store, env } = this.p;
-    const isOfAgent = (id: string): boolean => {
-      const node = store.find(id);
-      return node !== undefined && resolveAgent(node, env.settings.agents).agent?.name === name;
-    };
-    return active.countBut((id) => !isOfAgent(id)) < slots;
+    return this.p.limits.isPutOff(id) && this.agentOf(id)?.slots === 0;
   }
 
   launch(allowance: LaunchAllowance): void {
@@ -145,15 +136,11 @@ export class NodeLauncher {
     }
   }
 
-  isReady(id: string): boolean {
-    return this.launchable().some((node) => node.id === id);
-  }
-
   /** The nodes that may be launched now, best first. With `--once` only those that could run when the pass began. */
   launchable(): RoadmapNode[] {
     const { active } = this.p;
     this.choose();
-    return this.ready.filter(
+    return this.decided.ready.filter(
       (node) =>
         !active.has(node.id) &&
         !this.foreign.has(node.id) &&
@@ -165,7 +152,7 @@ export class NodeLauncher {
   /** Nodes that cannot be launched, each with the reason. */
   held(): readonly WaitingNode[] {
     this.choose();
-    return this.waiting;
+    return this.decided.waiting;
   }
 
   /** Knows how each node of the plan stands. */
@@ -174,24 +161,19 @@ export class NodeLauncher {
     return this.chooser;
   }
 
-  /** Completed nodes whose work has not landed. Returns the same map until something changes. */
-  get unlanded(): Unlanded {
-    return this.p.limits.unlanded();
-  }
-
   private choose(): void {
-    const { store } = this.p;
-    const { settings } = this.p.env;
-    const { unlanded } = this;
-    if (this.readyOf === store.doc && this.unlandedThen === unlanded) return;
-    this.readyOf = store.doc;
-    this.unlandedThen = unlanded;
-    const next = this.chooser.next(store.nodes, {
-      matchAgent: (node) => resolveOpenAgent(node, settings.agents),
-      unlanded,
-    });
-    this.ready = next.ready;
-    this.waiting = next.waiting;
+    const { doc, nodes } = this.p.store;
+    const { agents } = this.p.env.settings;
+    const unlanded = this.p.limits.unlanded();
+    if (
+      this.decidedOf !== undefined &&
+      this.decidedOf.doc === doc &&
+      this.decidedOf.unlanded === unlanded
+    )
+      return;
+    this.decidedOf = { doc, unlanded };
+    const matchAgent = (node: RoadmapNode): Match => resolveOpenAgent(node, agents);
+    this.decided = this.chooser.next(nodes, { matchAgent, unlanded });
   }
 
   /** True if the id is free in the mailbox. A record of its last run is first moved to the evidence. */
@@ -270,7 +252,7 @@ export class NodeLauncher {
   }
 
   submitDue(): void {
-    const { trays, settings } = this.p.env;
+    const { trays } = this.p.env;
     if (this.toSubmit.size === 0 || this.p.env.trays.clock.monotonicMs() < this.submitAtMs) return;
     const submissions: { id: string; bytes: Buffer }[] = [];
     // A copy, because a node that cannot be submitted now is put back.
@@ -283,8 +265,8 @@ export class NodeLauncher {
         continue;
       }
       try {
-        const agent = resolveAgent(node, settings.agents).agent?.name ?? "none";
-        const answers = this.p.questions.answersOf(id);
+        const agent = this.agentOf(id)?.name ?? "none";
+        const answers = answersOf(this.p.kv, id);
         const task = taskOfNode(node, agent, wallSeconds(trays.clock), answers);
         submissions.push({ id, bytes: Buffer.from(`${JSON.stringify(task)}\n`, "utf8") });
       } catch (error) {
@@ -293,21 +275,18 @@ export class NodeLauncher {
       }
     }
     for (const { id } of submissions) this.submitting.add(id);
+    const end = ({ id }: { id: string }, error?: unknown): void => {
+      this.submitting.delete(id);
+      if (error === undefined) this.p.env.facts.emit("inbox:written", `${id}.json`);
+      else this.submitRefused(id, error);
+    };
     submitAll(trays, submissions).then(
       (outcomes) => {
-        for (const outcome of outcomes) {
-          this.submitting.delete(outcome.id);
-          if (outcome.outcome !== "refused")
-            this.p.env.facts.emit("inbox:written", `${outcome.id}.json`);
-          else this.submitRefused(outcome.id, outcome.error);
-        }
+        for (const one of outcomes) end(one, one.outcome === "refused" ? one.error : undefined);
         this.p.env.wake();
       },
       (error: unknown) => {
-        for (const { id } of submissions) {
-          this.submitting.delete(id);
-          this.submitRefused(id, error);
-        }
+        for (const one of submissions) end(one, error);
       },
     );
   }

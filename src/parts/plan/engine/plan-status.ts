@@ -7,7 +7,9 @@ import type {
   DependencySource,
   PartReport,
   StatusSource,
+  Unlanded,
 } from "../../../supervisor/environment/part.ts";
+import { openQuestionOf } from "../answers.ts";
 import type { RoadmapDocument } from "../read/document.ts";
 import { countStatuses } from "../rules/progress.ts";
 import type { EngineParts } from "./engine-parts.ts";
@@ -17,25 +19,22 @@ import type { NodeLauncher } from "./launch-nodes.ts";
 const NAMED_MAX = 5;
 
 export class PlanStatus implements StatusSource, DependencySource {
-  private readonly p: Pick<EngineParts, "store" | "questions">;
   private versionOf: RoadmapDocument | undefined;
-  private unlandedThen: NodeLauncher["unlanded"] | undefined;
+  private unlandedThen: Unlanded | undefined;
   private versionNumber = 0;
 
   /** @param isMoving true while nodes are in flight, or their results are being written */
   constructor(
-    parts: Pick<EngineParts, "store" | "questions">,
+    private readonly p: Pick<EngineParts, "store" | "kv" | "limits">,
     private readonly launcher: NodeLauncher,
     private readonly isMoving: () => boolean,
-  ) {
-    this.p = parts;
-  }
+  ) {}
 
   /** Changes whenever the plan, a status or the landing of a node's work changes. */
   get version(): number {
     const { doc } = this.p.store;
     // Each tick asks, and each answer costs a look at the disk. So without a plan it is not asked.
-    const unlanded = doc === undefined ? undefined : this.launcher.unlanded;
+    const unlanded = doc === undefined ? undefined : this.p.limits.unlanded();
     if (doc !== this.versionOf || unlanded !== this.unlandedThen) {
       this.versionOf = doc;
       this.unlandedThen = unlanded;
@@ -66,7 +65,7 @@ export class PlanStatus implements StatusSource, DependencySource {
     const asking = this.p.store.nodes
       .filter((node) => node.status === "needs_human" && !isContainer(node))
       .slice(0, NAMED_MAX)
-      .map(({ id }) => ({ id, question: this.p.questions.questionOf(id) }));
+      .map(({ id }) => ({ id, question: openQuestionOf(this.p.kv, id) }));
     const isGoingOn = this.isMoving() || this.launcher.canLaunch(false);
     const open = isGoingOn ? [] : this.launcher.held().filter(({ node }) => node.status === "open");
     const held = open.slice(0, NAMED_MAX).map(({ node, reason }) => ({ id: node.id, why: reason }));

@@ -19,16 +19,15 @@ function hasBegun(name: ProcessingName | undefined): boolean {
 }
 
 export class Reconciler {
-  private readonly p: EngineParts;
   private readonly absentOnce = new Set<string>();
+  /** Nodes whose tasks must be removed from the mailbox. */
+  private unwanted = new Set<string>();
 
   constructor(
-    parts: EngineParts,
+    private readonly p: EngineParts,
     private readonly launcher: NodeLauncher,
     private readonly finisher: NodeFinisher,
-  ) {
-    this.p = parts;
-  }
+  ) {}
 
   /** Takes over nodes that are in progress in the plan but not known here. `compare` finds out their real state. */
   adoptRunning(): void {
@@ -39,7 +38,7 @@ export class Reconciler {
     }
   }
 
-  /** @param files a listing of `processing/` */
+  /** Finds tasks that settled unnoticed or vanished. @param files a listing of `processing/` */
   compare(files: readonly string[]): void {
     const { active } = this.p;
     const { trays } = this.p.env;
@@ -49,7 +48,7 @@ export class Reconciler {
       const name = parseName(file);
       const id = name?.id ?? parsePlainClaim(file);
       if (id !== undefined) live.add(foldId(id));
-      if (id !== undefined && hasBegun(name)) active.noteBegun(active.idOf(foldId(id)) ?? id);
+      if (id !== undefined && hasBegun(name)) active.noteBegun(id);
       if (name !== undefined && isUnclaimed(name)) this.adoptUnwanted(name.id);
     }
     for (const id of active.list()) {
@@ -61,6 +60,30 @@ export class Reconciler {
       else if (!this.absentOnce.has(id)) this.absentOnce.add(id);
       else this.noteVanished(id);
     }
+    this.findUnwanted();
+  }
+
+  /**
+   * A node that a person marked blocked or done does not run again, not even for a retry. A run that has begun goes on to its end.
+   * While the pool is paused, a node begins only if `launched` of control.json names it. Any other node that has not begun is opened again.
+   */
+  findUnwanted(): void {
+    const { active, control, store } = this.p;
+    const { paused, launched } = control.current;
+    const unbegun = new Set(paused ? active.listUnbegun() : []);
+    for (const id of active.list()) {
+      const status = store.find(id)?.status;
+      const isHeldUp = unbegun.has(id) && !launched.includes(id);
+      if (status !== "blocked" && status !== "done" && !isHeldUp) continue;
+      if (!this.launcher.isOnTheWay(id) && !this.finisher.has(id)) this.unwanted.add(id);
+    }
+  }
+
+  /** Returns the nodes whose tasks must be removed from the mailbox. Each comparison finds the remaining ones again. */
+  takeUnwanted(): ReadonlySet<string> {
+    const taken = this.unwanted;
+    this.unwanted = new Set();
+    return taken;
   }
 
   /** Takes over a node that a person marked blocked or done while no supervisor ran. Its task still waits, and no service knows it. */

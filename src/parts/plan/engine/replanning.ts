@@ -3,43 +3,69 @@
  * start, too.
  */
 import { ErrInvalidTransition } from "../../../core/errors.ts";
+import type { RoadmapNode } from "../../../core/roadmap.ts";
 import type { CommandHandler } from "../../../supervisor/control/command-context.ts";
 import { steer } from "../../../supervisor/control/steer.ts";
 import type { Choice, StartLimit } from "../../../supervisor/environment/part.ts";
 import type { PartHost } from "../../../supervisor/part.ts";
 import type { PlanEngine } from "./engine.ts";
+import type { EngineParts } from "./engine-parts.ts";
+
+/** The planner node that is opened again. */
+const PLANNER_ID = "plan-000";
 
 export class Replanning implements StartLimit {
   constructor(
-    private readonly host: Pick<PartHost, "env" | "control">,
+    private readonly p: Pick<EngineParts, "env" | "store" | "active">,
+    private readonly control: PartHost["control"],
     private readonly engine: PlanEngine,
   ) {}
 
   choice(): Choice | undefined {
-    return this.isOn() ? { kind: "planners", ids: this.engine.unbegun() } : undefined;
+    return this.isOn() ? { kind: "planners", ids: this.p.active.listUnbegun() } : undefined;
   }
 
   isOn(): boolean {
-    const { control, env } = this.host;
-    const { engine } = this;
+    const { control, engine } = this;
     if (!control.current.replan_paused || !engine.isStarted) return control.current.replan_paused;
-    if (engine.isPlanning()) return !engine.isPlannerWaiting();
+    const planner = this.planner();
+    // While an open planner cannot start, the nodes that it waits for must be allowed to start.
+    if (planner?.status === "open")
+      return engine.launcher.launchable().some(({ id }) => id === planner.id);
+    if (planner?.status === "in_progress") return true;
     control.change({ replan_paused: false });
-    env.telemetry.note("replan_finished");
+    this.p.env.telemetry.note("replan_finished");
     return false;
   }
 
   readonly command: CommandHandler = async (context, inHand) => {
     const { control, parts } = context;
     await parts.started;
-    if (!control.isApplied(inHand.nonce) && !(await this.engine.reopenPlanner()))
-      throw new ErrInvalidTransition("there is no node plan-000 to replan", {
-        id: inHand.command.id,
-        hint: "replan needs a roadmap with a planner node plan-000",
-      });
+    if (!control.isApplied(inHand.nonce)) await this.openPlanner(inHand.command.id);
     steer(context, inHand, "replan_started", () =>
       control.current.replan_paused ? undefined : { replan_paused: true },
     );
     return { replanPaused: true };
   };
+
+  private async openPlanner(commandId: string): Promise<void> {
+    const planner = this.planner();
+    if (planner === undefined)
+      throw new ErrInvalidTransition("there is no node plan-000 to replan", {
+        id: commandId,
+        hint: "replan needs a roadmap with a planner node plan-000",
+      });
+    if (planner.status === "open" || planner.status === "in_progress") return;
+    this.p.store.setStatus(planner.id, "open");
+    await this.p.store.flushed();
+  }
+
+  /** `plan-000`, or else the first plan without a parent. */
+  private planner(): RoadmapNode | undefined {
+    const { store } = this.p;
+    return (
+      store.find(PLANNER_ID) ??
+      store.nodes.find((node) => node.type === "plan" && node.parent === undefined)
+    );
+  }
 }

@@ -32,8 +32,9 @@ const UNREADABLE_LOOK_MS = 1000;
 const RECENT_MS = 1000;
 /** Pause after a failed write (ms). */
 const WRITE_AGAIN_MS = 250;
-/** Pause between checks whether a read has ended (ms). */
+/** Pause between checks whether a read or a write has ended (ms). */
 const WAIT_MS = 5;
+const FLUSH_TRIES_MAX = 200;
 
 export class PlanStore {
   private readonly pending: PendingEdits;
@@ -356,6 +357,14 @@ export class PlanStore {
     } catch (error) {
       this.noteDiskFault("roadmap:write", error);
       return false;
+    }
+  }
+
+  /** Waits until all edits are on disk; gives up after some tries, because the disk may be full. */
+  async flushed(): Promise<void> {
+    for (let tries = 0; tries < FLUSH_TRIES_MAX && !this.flush(); tries++) {
+      this.look(this.monotonicMs());
+      await wait(WAIT_MS);
     }
   }
 

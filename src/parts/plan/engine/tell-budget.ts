@@ -4,9 +4,9 @@ import { NODES_OF_PLAN } from "../../../agents/budget/limits.ts";
 import { PLAN_BUDGET, planBudgets } from "../../../agents/budget/plan-of.ts";
 import { messageOf } from "../../../core/errors.ts";
 import { QuestionStore } from "../../../questions/question-store.ts";
-import type { PlanParts } from "./engine-parts.ts";
+import type { EngineParts } from "./engine-parts.ts";
 
-export function tellBudget({ env, store }: Pick<PlanParts, "env" | "store">): void {
+export function tellBudget({ env, store }: Pick<EngineParts, "env" | "store">): void {
   const told = planBudgets(env.tree.dir);
   const budget = store.doc?.budget;
   try {

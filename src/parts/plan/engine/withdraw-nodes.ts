@@ -1,56 +1,71 @@
 /** Removes the tasks of nodes from the mailbox when a person cancels them, or when the plan does not want them any more. */
 import { messageOf } from "../../../core/errors.ts";
 import { foldId } from "../../../core/names.ts";
+import { isContainer, isNodeTask } from "../../../core/roadmap.ts";
 import { cancellingSequence } from "../../../host/identity.ts";
 import { claimReady } from "../../../mailbox/claim/claim.ts";
 import { requeue } from "../../../mailbox/claim/requeue.ts";
 import { findClaim } from "../../../mailbox/find/locate.ts";
+import { withdraw } from "../../../mailbox/submit/withdraw.ts";
 import type { PartHost } from "../../../supervisor/part.ts";
-import type { PlanEngine } from "./engine.ts";
+import type { EngineParts } from "./engine-parts.ts";
+import type { NodeLauncher } from "./launch-nodes.ts";
 
 export class NodeWithdrawals {
   private readonly newOwner = cancellingSequence();
   private readonly underWay = new Set<string>();
 
   constructor(
-    private readonly host: Pick<PartHost, "env" | "queue">,
-    private readonly engine: PlanEngine,
+    private readonly p: Pick<EngineParts, "env" | "store" | "active">,
+    private readonly queue: PartHost["queue"],
+    private readonly launcher: NodeLauncher,
   ) {}
 
-  /** Removes the tasks that the plan does not want. Each `survey` of the engine finds the remaining ones again. */
-  work(): void {
-    for (const id of this.engine.takeUnwanted()) {
+  /** Removes the tasks that the plan does not want. */
+  work(unwanted: Iterable<string>): void {
+    for (const id of unwanted) {
       if (this.underWay.has(id) || this.isOffered(id)) continue;
       this.underWay.add(id);
       this.takeBack(id, false)
-        .catch((error: unknown) => this.host.env.alerts.report(`take-back:${id}`, messageOf(error)))
+        .catch((error: unknown) => this.p.env.alerts.report(`take-back:${id}`, messageOf(error)))
         .finally(() => this.underWay.delete(id));
     }
   }
 
-  /** See `TaskSource.takeBack`. A node in progress is open afterwards. */
+  /** See `TaskSource`. */
+  isOwn(id: string): boolean {
+    const node = this.p.store.find(id);
+    return node !== undefined && !isContainer(node);
+  }
+
+  /** See `TaskSource`. A node in progress is open afterwards. */
   async takeBack(id: string, isAgain: boolean): Promise<boolean> {
-    const { engine } = this;
-    const { trays } = this.host.env;
-    if (!engine.isNode(id) || engine.isForeignLive(id)) return false;
+    const { trays } = this.p.env;
+    if (!this.isOwn(id) || this.launcher.liveTask(id) === "foreign") return false;
     const live = findClaim(trays, id);
     if (live?.name.stage === "w") return false;
-    engine.noteBegun(id);
+    this.p.active.noteBegun(id);
     if (live !== undefined) {
       const claim = claimReady(trays, live.name, this.newOwner());
       if (claim === undefined) return false;
       requeue(trays, claim);
     }
     const isOut = await this.withdraw(id);
-    return isOut || (isAgain && engine.isOpen(id));
+    return isOut || (isAgain && this.p.store.find(id)?.status === "open");
   }
 
-  /** See `TaskSource.withdraw`. The node is open afterwards. */
+  /** See `TaskSource`. The node is open afterwards. */
   async withdraw(id: string): Promise<boolean> {
-    const { env, queue } = this.host;
-    queue.backlog.remove(id);
-    queue.dispatcher.inFlight.delete(foldId(id));
-    const isOut = await this.engine.withdraw(id);
+    const { env, store, active } = this.p;
+    this.queue.backlog.remove(id);
+    this.queue.dispatcher.inFlight.delete(foldId(id));
+    let isOut = false;
+    if (this.isOwn(id)) {
+      if (store.find(id)?.status === "in_progress") store.setStatus(id, "open");
+      await store.flushed();
+      isOut = withdraw(env.trays, id, (bytes) => isTaskOfNode(bytes, id));
+      if (isOut) active.leave(id);
+    }
     env.facts.emit("inbox:written", `${id}.json`);
     env.facts.emit("processing:changed");
     return isOut;
@@ -58,7 +73,15 @@ export class NodeWithdrawals {
 
   /** A task that was offered to a worker counts as running. */
   private isOffered(id: string): boolean {
-    const { backlog, dispatcher } = this.host.queue;
+    const { backlog, dispatcher } = this.queue;
     return dispatcher.inFlight.has(foldId(id)) && backlog.stateOfId(id) === undefined;
+  }
+}
+
+function isTaskOfNode(bytes: Buffer, id: string): boolean {
+  try {
+    return isNodeTask(JSON.parse(bytes.toString("utf8")), id);
+  } catch {
+    return false;
   }
 }

@@ -6,7 +6,7 @@ import { isDeeperThan, isWiderThan } from "../../../core/nesting.ts";
 import type { NodeDependency, NodeInput } from "../../../core/roadmap.ts";
 import { FIELD_JUDGE } from "../../../core/task-fields.ts";
 import type { Entry, ItemValues } from "./item-values.ts";
-import { isEmpty, keyOf, offsetOf, textOf } from "./yaml-text.ts";
+import { isEmpty, offsetOf, textOf } from "./yaml-text.ts";
 
 const PAYLOAD_CHARS_MAX = 1024 * 1024;
 const ALIASES_MAX = 100;
@@ -38,16 +38,13 @@ function readDependency(values: ItemValues, key: string, item: Entry): NodeDepen
   if (!isMap(item.value)) return values.bad(key, item, expected);
   let id: string | undefined;
   let required: NodeDependency["required"] = "done";
-  for (const pair of item.value.items) {
-    const name = keyOf(pair);
-    const value = values.source.follow(pair.value);
-    const at = offsetOf(pair.value, item.at);
+  for (const { name, keyAt, value, at } of values.membersOf(item.value, item)) {
     if (name === "id" || name === "node") id = textOf(value);
     else if (name === "required_status") {
       const word = textOf(value);
       if (word === "done" || word === "terminal") required = word;
       else values.bad("required_status", { key: item.key, value, at }, "done or terminal");
-    } else values.unknownKey(offsetOf(pair.key, at), "a dependency", name, expected);
+    } else values.unknownKey(keyAt, "a dependency", name, expected);
   }
   return id === undefined ? values.bad(key, item, expected) : { id, required };
 }
@@ -63,14 +60,10 @@ export function readInputs(values: ItemValues): NodeInput[] {
     }
     if (!isMap(item.value)) return values.bad("inputs", item, expected) ?? [];
     const input: Partial<NodeInput> = {};
-    for (const pair of item.value.items) {
-      const name = keyOf(pair);
-      const value = textOf(values.source.follow(pair.value));
-      if (!INPUT_KEYS.has(name))
-        values.unknownKey(offsetOf(pair.key, item.at), "an input", name, expected);
-      else if (value === undefined) continue;
-      else if (name === "key" || name === "as") input[name] = value;
-      else input.nodeId = value;
+    for (const { name, keyAt, value } of values.membersOf(item.value, item)) {
+      const said = textOf(value);
+      if (!INPUT_KEYS.has(name)) values.unknownKey(keyAt, "an input", name, expected);
+      else if (said !== undefined) input[name === "key" || name === "as" ? name : "nodeId"] = said;
     }
     const { nodeId, key } = input;
     if (nodeId === undefined || key === undefined)
@@ -114,23 +107,14 @@ export function readMaxAttempts(values: ItemValues): number | undefined {
   const policy = values.get("retry_policy");
   if (policy === undefined) return values.integer("max_attempts", 1, MAX_ATTEMPTS_MAX);
   if (!isMap(policy.value)) return values.bad("retry_policy", policy, "{ max_attempts: N }");
-  for (const pair of policy.value.items) {
-    const name = keyOf(pair);
-    if (name !== "max_attempts" && name !== "maxAttempts") {
-      const notice = FIELD_JUDGE.judgeName(name, "retry_policy");
-      if (notice !== undefined)
-        values.unknownKey(
-          offsetOf(pair.key, policy.at),
-          "a retry_policy",
-          name,
-          `did you mean "${notice.meant}"?`,
-        );
-      continue;
+  for (const { name, keyAt, value, at } of values.membersOf(policy.value, policy)) {
+    if (name === "max_attempts" || name === "maxAttempts") {
+      const entry = { key: policy.key, value, at };
+      return values.integer("retry_policy.max_attempts", 1, MAX_ATTEMPTS_MAX, entry);
     }
-    const value = values.source.follow(pair.value);
-    const at = offsetOf(pair.value, policy.at);
-    const entry = { key: policy.key, value, at };
-    return values.integer("retry_policy.max_attempts", 1, MAX_ATTEMPTS_MAX, entry);
+    const notice = FIELD_JUDGE.judgeName(name, "retry_policy");
+    const hint = `did you mean "${notice?.meant}"?`;
+    if (notice !== undefined) values.unknownKey(keyAt, "a retry_policy", name, hint);
   }
   return undefined;
 }
@@ -140,10 +124,7 @@ export function readEnv(values: ItemValues): Record<string, string> | undefined 
   if (entry === undefined) return undefined;
   if (!isMap(entry.value)) return values.bad("env", entry, "names with values");
   const env: [string, string][] = [];
-  for (const pair of entry.value.items) {
-    const name = keyOf(pair);
-    const value = values.source.follow(pair.value);
-    const at = offsetOf(pair.value, entry.at);
+  for (const { name, value, at } of values.membersOf(entry.value, entry)) {
     const text = isEmpty(value) ? "" : textOf(value);
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) || name === "__proto__")
       values.bad("env", { ...entry, at }, "the name of a variable before each value");
@@ -157,13 +138,8 @@ export function readEnv(values: ItemValues): Record<string, string> | undefined 
 export function readBudget(values: ItemValues, isOfContainer: boolean): TaskBudget | undefined {
   const entry = values.get("budget");
   if (entry?.value === undefined) return undefined;
-  if (isOfContainer)
-    return values.bad(
-      "budget",
-      entry,
-      "none",
-      "it never runs: give one to its tasks, or to the plan",
-    );
+  const hint = "it never runs: give one to its tasks, or to the plan";
+  if (isOfContainer) return values.bad("budget", entry, "none", hint);
   if (!isMap(entry.value)) return values.bad("budget", entry, "limits such as { soft_usd: 2 }");
   return values.source.valueOf(entry.value, ALIASES_MAX) as TaskBudget;
 }

@@ -1,5 +1,5 @@
 /** Reads the values of one item by kind: a text, one of several words, a list. Each fault is reported at its place. */
-import { isMap, isNode, isScalar, isSeq, type Node, type YAMLMap } from "yaml";
+import { isMap, isNode, isScalar, isSeq, type Node, type Pair, type YAMLMap } from "yaml";
 import { NODE_PRIORITIES, type NodePriority, PRIORITY_MAX } from "../../../core/priority.ts";
 import { suggest } from "../../../core/suggest.ts";
 import type { ProblemCode } from "./problem.ts";
@@ -53,7 +53,7 @@ export class ItemValues {
       if (into.has(name) || (depth > 0 && this.own.has(name))) continue;
       const value = this.source.follow(pair.value);
       const keyAt = key.range?.[0] ?? 0;
-      const at = depth > 0 ? (this.map.range?.[0] ?? 0) : offsetOf(pair.value, keyAt);
+      const at = depth > 0 ? this.startAt : offsetOf(pair.value, keyAt);
       into.set(name, { key, value, at });
     }
     if (depth >= MERGE_DEPTH_MAX) return;
@@ -71,13 +71,26 @@ export class ItemValues {
     return entry === undefined || isEmpty(entry.value) ? undefined : entry;
   }
 
+  /** Where the item begins. */
+  get startAt(): number {
+    return this.map.range?.[0] ?? 0;
+  }
+
+  /** The members of a map, such as one of `dependencies`. `keyAt` and `at`: where key and value are. */
+  membersOf(
+    map: YAMLMap,
+    entry: Entry,
+  ): { name: string; keyAt: number; value: Node | undefined; at: number }[] {
+    return (map.items as Pair[]).map((pair) => {
+      const at = offsetOf(pair.value, entry.at);
+      const value = this.source.follow(pair.value);
+      return { name: keyOf(pair), keyAt: offsetOf(pair.key, at), value, at };
+    });
+  }
+
   bad(key: string, entry: Entry, expected: string, hint?: string): undefined {
-    this.source.fault(
-      "bad_value",
-      entry.at,
-      `${key}: expected ${expected}, found ${shapeOfNode(entry.value)}`,
-      hint ?? `mend the ${key} of ${this.id}`,
-    );
+    const message = `${key}: expected ${expected}, found ${shapeOfNode(entry.value)}`;
+    this.source.fault("bad_value", entry.at, message, hint ?? `mend the ${key} of ${this.id}`);
     return undefined;
   }
 
@@ -99,12 +112,8 @@ export class ItemValues {
     const found = words.find((one) => one === word);
     if (found !== undefined) return found;
     const near = word === undefined ? undefined : suggest(word, words);
-    return this.bad(
-      key,
-      entry,
-      words.join(", "),
-      near === undefined ? undefined : `did you mean "${near}"?`,
-    );
+    const hint = near === undefined ? undefined : `did you mean "${near}"?`;
+    return this.bad(key, entry, words.join(", "), hint);
   }
 
   /** A word for a priority, or its number. */
@@ -143,14 +152,9 @@ export class ItemValues {
   argv(key: string): string[] | undefined {
     const entry = this.get(key);
     if (entry === undefined) return undefined;
-    if (!isSeq(entry.value) || entry.value.items.length === 0)
-      return this.bad(
-        key,
-        entry,
-        "a program and its arguments",
-        `for example ${key}: [npm, test], or [sh, -c, "…"] for a shell`,
-      );
-    return this.texts(key);
+    if (isSeq(entry.value) && entry.value.items.length > 0) return this.texts(key);
+    const hint = `for example ${key}: [npm, test], or [sh, -c, "…"] for a shell`;
+    return this.bad(key, entry, "a program and its arguments", hint);
   }
 
   boolean(key: string): boolean | undefined {

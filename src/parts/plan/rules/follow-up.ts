@@ -61,8 +61,8 @@ export function followUp(
       message: `${node.id} asks: ${run.question} (answer with: mailchute answer ${node.id} TEXT)`,
     });
   if (more === undefined) return { edits: all, status, alerts };
-  const { escalation, alerts: further } = sayEscalation(more, more.subject);
-  return { edits: all, status, alerts: [...alerts, ...further], ...escalation };
+  const said = saidOf(more, more.subject);
+  return { ...said, edits: all, status, alerts: [...alerts, ...said.alerts] };
 }
 
 /** Finds a node, with the status that the edits give it. */
@@ -94,18 +94,19 @@ function failure(
   check: Check,
 ): FollowUp {
   const own: RoadmapEdit = { kind: "status", id: node.id, status: "failed" };
-  const alerts = [
-    { kind: "node_failed", message: `${node.id} failed for good: ${headlineOf(error)}` },
-  ];
   // A person cancelled the node, so it needs no alert and no escalation.
   if (kind === "cancelled") return { edits: [own], status: "failed", alerts: [] };
   const escalation = possible(escalate(node, find), own, check);
-  const { escalation: to, alerts: further } = sayEscalation(escalation, node.id);
+  const said = saidOf(escalation, node.id);
+  const alert = {
+    kind: "node_failed",
+    message: `${node.id} failed for good: ${headlineOf(error)}`,
+  };
   return {
+    ...said,
     edits: [own, ...escalation.edits],
     status: "failed",
-    alerts: [...alerts, ...further],
-    ...to,
+    alerts: [alert, ...said.alerts],
   };
 }
 
@@ -123,16 +124,13 @@ function possible(escalation: Escalation, own: RoadmapEdit, check: Check): Escal
   return { kind: "stopped", subject: escalation.subject, why, edits: [] };
 }
 
-function sayEscalation(
-  escalation: Escalation,
-  failedId: string,
-): { escalation: Pick<FollowUp, "escalation">; alerts: FollowUp["alerts"] } {
+/** What an escalation means for people: a planner that looks after the failure, or an alert. */
+function saidOf(escalation: Escalation, failedId: string): Pick<FollowUp, "escalation" | "alerts"> {
   const { kind, subject } = escalation;
-  if (kind === "escalated")
-    return { escalation: { escalation: { id: escalation.id, subject } }, alerts: [] };
-  if (kind === "pending" || kind === "none") return { escalation: {}, alerts: [] };
+  if (kind === "escalated") return { escalation: { id: escalation.id, subject }, alerts: [] };
+  if (kind !== "stopped") return { alerts: [] };
   const message = `no planner is left to resolve the failure of ${failedId}: ${subject} cannot be escalated, because ${escalation.why}`;
-  return { escalation: {}, alerts: [{ kind: "escalation_stopped", message }] };
+  return { alerts: [{ kind: "escalation_stopped", message }] };
 }
 
 /** The edits for a run's `next`. A planner that plans again also names existing nodes: those are not changed. */

@@ -32,7 +32,7 @@ const MILESTONES = ["selected", "assigned", "started", "completed"] as const;
 export function writeEvidence(dir: string, facts: EvidenceFacts, isDurable: boolean): void {
   const bundle = join(dir, facts.node.id);
   makeDirs(bundle, 2);
-  keepEarlierRun(bundle, facts.record.lease);
+  keepEarlierRun(bundle, readEvidence(dir, facts.node.id).lease, facts.record.lease);
   const options = { stagingDir: join(dir, ".tmp"), isDurable };
   const lifecycle = `${JSON.stringify(lifecycleOf(facts), null, 2)}\n`;
   replaceText(join(bundle, "lifecycle.json"), lifecycle, options);
@@ -40,28 +40,22 @@ export function writeEvidence(dir: string, facts: EvidenceFacts, isDurable: bool
 }
 
 /** Moves the documents of an earlier run to `earlier/<submission>/`. The launch has moved the record of that run to the same folder. */
-function keepEarlierRun(bundle: string, lease: string): void {
-  const before = readDocument<{ lease?: unknown }>(join(bundle, "lifecycle.json"))?.lease;
+function keepEarlierRun(bundle: string, before: unknown, lease: string): void {
   const submission = typeof before === "string" ? parseLease(before)?.submission : undefined;
   if (submission === undefined || submission === parseLease(lease)?.submission) return;
   // The document that names the run is moved last: if this process dies before that, the next one moves the rest.
   keepEarlier(bundle, submission, ["summary.md", "lifecycle.json"]);
 }
 
-/** The events in the newest evidence of a node. */
-export function eventsInEvidence(dir: string, id: string): LifecycleEvent[] {
-  const events = readDocument<{ events?: unknown }>(join(dir, id, "lifecycle.json"))?.events;
-  return Array.isArray(events) ? (events.filter(isObject) as unknown as LifecycleEvent[]) : [];
-}
-
-/** The status of a node in its evidence; undefined without evidence. */
-export function statusInEvidence(dir: string, id: string): unknown {
-  return readDocument<{ status?: unknown }>(join(dir, id, "lifecycle.json"))?.status;
-}
-
-/** The lease of the run that a node's evidence describes; undefined without evidence. */
-export function leaseInEvidence(dir: string, id: string): unknown {
-  return readDocument<{ lease?: unknown }>(join(dir, id, "lifecycle.json"))?.lease;
+/** What the newest evidence of a node says: its status, the lease of the run, and the events. Nothing without evidence. */
+export function readEvidence(
+  dir: string,
+  id: string,
+): { status?: unknown; lease?: unknown; events: LifecycleEvent[] } {
+  const { events, ...said } =
+    readDocument<Record<string, unknown>>(join(dir, id, "lifecycle.json")) ?? {};
+  const list = Array.isArray(events) ? events.filter(isObject) : [];
+  return { ...said, events: list as unknown as LifecycleEvent[] };
 }
 
 function lifecycleOf({ node, status, record, events, error }: EvidenceFacts): object {

@@ -57,36 +57,21 @@ export function judgePhase(outcome: AttemptOutcome, said: Said): PhaseVerdict {
 }
 
 function judgeEnvelope(envelope: Envelope, exitCode: number | null): PhaseVerdict {
-  switch (envelope.status) {
-    case "fail": {
-      const message = errorOf(envelope) || "it reported a failure and did not say why";
-      return fail("reported", "ErrReportedFailure", message, exitCode, envelope);
-    }
-    case "checkpoint":
-      return {
-        envelope,
-        outcome: {
-          kind: "completed",
-          output: envelope,
-          verdict: "checkpoint",
-          verdictReason: envelope.checkpoint?.question ?? envelope.summary,
-          exitCode,
-        },
-      };
-    case "success": {
-      const verdict = envelope.extra?.["verdict"];
-      return {
-        envelope,
-        outcome: {
-          kind: "completed",
-          output: envelope,
-          verdict: typeof verdict === "string" ? verdict : "success",
-          verdictReason: envelope.summary,
-          exitCode,
-        },
-      };
-    }
+  const { status, summary, checkpoint, extra } = envelope;
+  if (status === "fail") {
+    const message = errorOf(envelope) || "it reported a failure and did not say why";
+    return fail("reported", "ErrReportedFailure", message, exitCode, envelope);
   }
+  const isAsking = status === "checkpoint";
+  const own = extra?.["verdict"];
+  const outcome: AttemptOutcome = {
+    kind: "completed",
+    output: envelope,
+    verdict: !isAsking && typeof own === "string" ? own : status,
+    verdictReason: (isAsking ? checkpoint?.question : undefined) ?? summary,
+    exitCode,
+  };
+  return { envelope, outcome };
 }
 
 function fail(

@@ -39,15 +39,11 @@ export interface PhasesDocument {
 const PLAIN_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
 
 export class PhaseLog {
-  readonly dir: string;
-  private readonly document: PhasesDocument;
-  private readonly isDurable: boolean;
-
-  private constructor(dir: string, document: PhasesDocument, isDurable: boolean) {
-    this.dir = dir;
-    this.document = document;
-    this.isDurable = isDurable;
-  }
+  private constructor(
+    readonly dir: string,
+    private readonly document: PhasesDocument,
+    private readonly isDurable: boolean,
+  ) {}
 
   /**
    * @param dir `evidence/<node>`; created when the first file is written

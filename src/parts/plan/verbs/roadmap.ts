@@ -18,7 +18,7 @@ import { type Column, type Paint, paint, safe, table } from "../../../text/rende
 import { lookForWork, readUnlanded, recheckLanded, workText } from "../../../view/landing.ts";
 import { findNode } from "../read/document.ts";
 import { readStatus } from "../read/item.ts";
-import type { PlanFilters } from "../rules/filters.ts";
+import { makeFilter, type PlanFilters } from "../rules/filters.ts";
 import { planNext } from "../rules/next.ts";
 import { count, lineAt, placeOf, readGoodPlan, readPlan, shownIn } from "./read-plan.ts";
 
@@ -261,13 +261,7 @@ function treeOf(
     const above = node.parent === undefined ? "" : foldId(node.parent);
     children.set(above, [...(children.get(above) ?? []), node]);
   }
-  const fits = (node: RoadmapNode): boolean =>
-    (filters.status === undefined || node.status === filters.status) &&
-    (filters.domain === undefined || node.domain === filters.domain) &&
-    (filters.epic === undefined || foldId(node.epic ?? node.id) === foldId(filters.epic)) &&
-    (filters.milestone === undefined ||
-      foldId(node.milestone ?? node.id) === foldId(filters.milestone));
-  const isFiltered = Object.keys(filters).length > 0;
+  const fits = makeFilter(filters);
   const walk = (
     node: RoadmapNode,
     depth: number,
@@ -278,7 +272,7 @@ function treeOf(
     const done = sum("done");
     const rows = below.flatMap((one) => one.rows);
     const progress = isContainer(node) && total > 0 ? `${done}/${total}` : undefined;
-    if (!isFiltered || rows.length > 0 || (fits(node) && !isContainer(node)))
+    if (fits === undefined || rows.length > 0 || (fits(node) && !isContainer(node)))
       rows.unshift({ node, depth, progress });
     return isContainer(node)
       ? { rows, done, total }
