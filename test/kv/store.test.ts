@@ -2,11 +2,12 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { type Envelope, newEnvelope } from "../../src/core/envelope.ts";
 import { ErrInvalidKv, ErrLeaseLost } from "../../src/core/errors.ts";
 import type { KvHistoryRecord, KvSource } from "../../src/core/kv.ts";
 import { systemClock } from "../../src/host/system-clock.ts";
 import { KvStore } from "../../src/kv/store.ts";
-import { type RunOutputs, writeRunOutputs } from "../../src/parts/plan/run/run-outputs.ts";
+import { writeRunOutputs } from "../../src/parts/plan/run/run-outputs.ts";
 import { startProgram } from "../support/programs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -200,40 +201,41 @@ describe("kv", () => {
 });
 
 describe("the outputs of a run", () => {
-  const base: RunOutputs = {
-    node: "a",
-    run: "a@s1.1.1",
-    lease: "s1.1.owner-1",
-    attempt: 1,
-    agent: "coder",
-    status: "fail",
-    summary: "boom",
-    error: "exit code 1",
-    stdoutPath: "/state/runs/a@s1.1.1/stdout.log",
-    resultPath: "/state/runs/a@s1.1.1/result.json",
+  const failure = (attempt: number) => ({
+    task_id: "a",
+    status: "failed" as const,
+    lease: `s1.${attempt}.owner-${attempt}`,
+    attempts: attempt,
+    agent_id: "coder",
+  });
+  const write = (kv: KvStore, attempt: number, envelope: Envelope): Promise<boolean> => {
+    const { status } = envelope;
+    const record = {
+      ...failure(attempt),
+      ...(status === "success" && { status: "completed" as const }),
+    };
+    return writeRunOutputs(kv, record, envelope, "exit code 1", "/state/runs");
   };
   const values = (kv: KvStore): Record<string, unknown> =>
     Object.fromEntries([...kv.list("a")].map(([key, { value }]) => [key, value]));
 
   it("are there after every run; err.summary until a success", async () => {
     const kv = newStore();
-    expect(await writeRunOutputs(kv, base)).toBe(true);
+    expect(await write(kv, 1, newEnvelope("fail", "boom"))).toBe(true);
     expect(values(kv)).toEqual({
       "out.summary": "boom",
-      "out.last_stdout_path": base.stdoutPath,
-      "out.last_result_path": base.resultPath,
+      "out.last_stdout_path": "/state/runs/a@s1.1.1/stdout.log",
+      "out.last_result_path": "/state/runs/a@s1.1.1/result.json",
       "err.summary": "boom",
     });
-    const second = { ...base, run: "a@s1.2.1", lease: "s1.2.owner-2", attempt: 2, summary: "" };
-    await writeRunOutputs(kv, second);
+    await write(kv, 2, newEnvelope("fail", ""));
     expect(values(kv)).toMatchObject({ "out.summary": "", "err.summary": "exit code 1" });
-    const third = { ...second, run: "a@s1.3.1", lease: "s1.3.owner-3", attempt: 3 };
-    const done = { ...third, status: "success", outputs: { "ctx.port": 8080 } } as const;
-    expect(await writeRunOutputs(kv, done)).toBe(true);
+    const done = { ...newEnvelope("success", ""), outputs: { "ctx.port": 8080 } };
+    expect(await write(kv, 3, done)).toBe(true);
     expect(values(kv)).not.toHaveProperty("err.summary");
     expect(values(kv)).toMatchObject({ "ctx.port": 8080 });
-    expect(await writeRunOutputs(kv, done)).toBe(false);
-    await expect(writeRunOutputs(kv, base)).rejects.toThrow(ErrLeaseLost);
+    expect(await write(kv, 3, done)).toBe(false);
+    await expect(write(kv, 1, newEnvelope("fail", "boom"))).rejects.toThrow(ErrLeaseLost);
     expect(values(kv)).not.toHaveProperty("err.summary");
   });
 });

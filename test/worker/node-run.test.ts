@@ -7,7 +7,7 @@ import type { Task } from "../../src/core/task.ts";
 import { systemClock } from "../../src/host/system-clock.ts";
 import { KvStore } from "../../src/kv/store.ts";
 import type { PhasesDocument } from "../../src/parts/plan/run/phase-log.ts";
-import { outputsOfRecord, writeRunOutputs } from "../../src/parts/plan/run/run-outputs.ts";
+import { writeOutputsOfRecord } from "../../src/parts/plan/run/run-outputs.ts";
 import { newPool, type Pool, QUICK_CONFIG, readJson } from "../support/pool.ts";
 import { programPath } from "../support/programs.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -129,10 +129,10 @@ describe("the outputs of a run", () => {
     const kv = new KvStore(join(pool.state, "kv"), systemClock, "process");
     const empty = new KvStore(join(pool.dir, "kv"), systemClock, "process");
     for (const record of records) {
-      const outputs = outputsOfRecord(record, join(pool.state, "runs"));
-      expect(outputs.run).toBe(record.run);
-      expect(await writeRunOutputs(kv, outputs), record.task_id).toBe(false);
-      expect(await writeRunOutputs(empty, outputs)).toBe(true);
+      const runs = join(pool.state, "runs");
+      expect(kv.get(record.task_id, "out.summary")?.run).toBe(record.run);
+      expect(await writeOutputsOfRecord(kv, record, runs), record.task_id).toBe(false);
+      expect(await writeOutputsOfRecord(empty, record, runs)).toBe(true);
       const values = [...empty.list(record.task_id)].map(([key, { value }]) => [key, value]);
       expect(Object.fromEntries(values)).toEqual(kvOf(pool, record.task_id));
     }

@@ -15,7 +15,7 @@ import { type FollowUp, followUp, type SettledRun } from "../rules/follow-up.ts"
 import { inputNodesOf } from "../rules/node-task.ts";
 import { finishedContainers } from "../rules/progress.ts";
 import { readEvidence, writeEvidence } from "../run/evidence.ts";
-import { envelopeOfRecord, outputsOfRecord, writeRunOutputs } from "../run/run-outputs.ts";
+import { envelopeOfRecord, writeOutputsOfRecord } from "../run/run-outputs.ts";
 import type { EngineParts } from "./engine-parts.ts";
 import type { NodeLauncher } from "./launch-nodes.ts";
 
@@ -216,7 +216,7 @@ export class NodeFinisher {
   private async writeOutputs(record: SettledRecord["record"]): Promise<void> {
     if (parseLease(record.lease) === undefined || record.attempts === 0) return;
     try {
-      await writeRunOutputs(this.p.kv, outputsOfRecord(record, this.p.env.tree.runs));
+      await writeOutputsOfRecord(this.p.kv, record, this.p.env.tree.runs);
     } catch (error) {
       // A newer run has written its outputs already.
       if (!(error instanceof ErrLeaseLost)) throw error;

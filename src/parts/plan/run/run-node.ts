@@ -24,11 +24,11 @@ import type { KvStore } from "../../../kv/store.ts";
 import { keepLastCheck } from "../../../worker/last-check.ts";
 import type { AssignedAgent } from "../../../worker/runner.ts";
 import { runVerify } from "../../../worker/verify.ts";
-import { judgePhase, type PhaseVerdict } from "./judge-phase.ts";
+import { judgePhase, type PhaseVerdict, type Said } from "./judge-phase.ts";
 import { cutBytes, fenced, flat } from "./markdown.ts";
 import { renderPacket, roleOf } from "./packet.ts";
 import { PhaseLog, type PhaseRecord } from "./phase-log.ts";
-import { outputsOf, writeRunOutputs } from "./run-outputs.ts";
+import { writeRunOutputs } from "./run-outputs.ts";
 import { loadTemplate } from "./templates.ts";
 
 export interface NodeRun extends AssignedAgent {
@@ -173,12 +173,10 @@ async function runPhase(
   const startedWallMs = clock.wallMs();
   const startedMs = clock.monotonicMs();
   const stdoutLog = join(runDir, "stdout.log");
-  const stdoutFrom = sizeOf(stdoutLog);
+  const stdoutFrom = statOf(stdoutLog)?.size ?? 0;
   const packetFile = join(runDir, "packet.md");
-  const isRequired =
-    agent.settings.kind !== "module" &&
-    task.exec === undefined &&
-    agent.settings.result !== "optional";
+  const isModule = agent.settings.kind === "module" && task.exec === undefined;
+  const isRequired = !isModule && task.exec === undefined && agent.settings.result !== "optional";
   const check = lastCheckText(assignment);
   const packet = `${renderFor(run, phase, phases, done, isRequired)}${check === "" ? "" : `\n${check}`}`;
   writeAnew(packetFile, packet);
@@ -190,16 +188,9 @@ async function runPhase(
     node: { phase, packetFile, stdoutFrom },
     ...(limitMs > 0 ? { timeLeftMs } : {}),
   });
-  const verdict = judgePhase(
-    outcome,
-    agent.settings.kind === "module" && task.exec === undefined
-      ? { by: "module" }
-      : {
-          by: "program",
-          results: readResults(join(runDir, "result.json"), stdoutLog, stdoutFrom),
-          isRequired,
-        },
-  );
+  const results = isModule ? [] : readResults(join(runDir, "result.json"), stdoutLog, stdoutFrom);
+  const said: Said = isModule ? { by: "module" } : { by: "program", results, isRequired };
+  const verdict = judgePhase(outcome, said);
   // The task was put back, or this worker lost the lease: the phase has not ended.
   if (verdict.outcome.kind === "released" || verdict.outcome.kind === "deferred" || !run.isHeld())
     return verdict;
@@ -218,11 +209,8 @@ async function runPhase(
   };
   const output = readTail(stdoutLog, ARTEFACT_OUTPUT_BYTES_MAX, stdoutFrom);
   log.record(record, artefactOf(run, record, verdict.outcome, output));
-  run.onPhase("phase_finished", {
-    phase,
-    status: record.status,
-    duration_ms: record.duration_ms,
-  });
+  const { status, duration_ms } = record;
+  run.onPhase("phase_finished", { phase, status, duration_ms });
   return verdict;
 }
 
@@ -278,12 +266,8 @@ function artefactOf(
   if (outcome.kind === "failed") lines.push("", "## Why it failed", "", fenced(outcome.message));
   if (envelope.summary !== "") lines.push("", "## Summary", "", fenced(envelope.summary));
   const { output: _output, ...said } = envelope;
-  lines.push(
-    "",
-    "## Result",
-    "",
-    fenced(cutBytes(JSON.stringify(said, null, 2), ARTEFACT_OUTPUT_BYTES_MAX), "json"),
-  );
+  const json = cutBytes(JSON.stringify(said, null, 2), ARTEFACT_OUTPUT_BYTES_MAX);
+  lines.push("", "## Result", "", fenced(json, "json"));
   if (output !== "") lines.push("", "## End of its output", "", fenced(output));
   return `${lines.join("\n")}\n`;
 }
@@ -295,13 +279,9 @@ function statusOf({ outcome, envelope }: PhaseVerdict): PhaseRecord["status"] {
 
 /** Renames the files of the previous phase, because each phase writes the same names and must not read old files as new. */
 function keepFiles(runDir: string, suffix: string): void {
-  for (const [file, ending] of [
-    ["result", "json"],
-    ["packet", "md"],
-  ] as const) {
+  for (const file of ["result.json", "packet.md"]) {
     try {
-      const kept = join(runDir, `${file}.${suffix}.${ending}`);
-      fs.renameSync(join(runDir, `${file}.${ending}`), kept);
+      fs.renameSync(join(runDir, file), join(runDir, file.replace(".", `.${suffix}.`)));
     } catch (error) {
       if (systemCode(error) !== "ENOENT") throw error;
     }
@@ -324,24 +304,18 @@ async function leaveOutputs(
   envelope: Envelope,
 ): Promise<void> {
   const { brief, assignment, agent } = run;
+  const record = {
+    task_id: brief.id,
+    status: outcome.kind === "completed" ? ("completed" as const) : ("failed" as const),
+    lease: assignment.lease,
+    attempts: assignment.attempt,
+    agent_id: agent.name,
+  };
+  const { runs } = stateTree(assignment.stateDir);
   try {
-    await writeRunOutputs(
-      run.kv,
-      outputsOf(
-        {
-          task_id: brief.id,
-          status: outcome.kind === "completed" ? "completed" : "failed",
-          lease: assignment.lease,
-          attempts: assignment.attempt,
-          agent_id: agent.name,
-        },
-        envelope,
-        summaryOf(outcome),
-        stateTree(assignment.stateDir).runs,
-      ),
-    );
+    await writeRunOutputs(run.kv, record, envelope, summaryOf(outcome), runs);
   } catch (error) {
-    say(`cannot write kv of ${run.brief.id}: ${messageOf(error)}`);
+    say(`cannot write kv of ${brief.id}: ${messageOf(error)}`);
   }
 }
 
@@ -350,8 +324,4 @@ function summaryOf(outcome: AttemptOutcome): string {
   if (outcome.kind === "completed") return outcome.verdictReason;
   if (outcome.kind === "released") return `it was interrupted (${outcome.message}) and put back`;
   return outcome.kind === "failed" ? errorText(outcome) : outcome.message;
-}
-
-function sizeOf(path: string): number {
-  return statOf(path)?.size ?? 0;
 }

@@ -7,25 +7,6 @@ import { runOfLease } from "../../../core/names.ts";
 import type { ErrorRecord, ResultRecord } from "../../../core/task.ts";
 import type { KvStore } from "../../../kv/store.ts";
 
-export interface RunOutputs {
-  node: string;
-  /** Name of the directory under `runs/`. */
-  run: string;
-  lease: string;
-  /** From 1. */
-  attempt: number;
-  agent: string;
-  status: "success" | "fail" | "checkpoint";
-  summary: string;
-  /** Why the run did not succeed; used for `err.summary` if the summary is empty. */
-  error: string;
-  /** Absolute paths. */
-  stdoutPath: string;
-  resultPath: string;
-  /** The values that the run's envelope leaves for later nodes. */
-  outputs?: Readonly<Record<string, unknown>>;
-}
-
 type RecordFacts = Pick<
   ResultRecord | ErrorRecord,
   "task_id" | "status" | "lease" | "attempts" | "agent_id"
@@ -33,48 +14,30 @@ type RecordFacts = Pick<
 
 /**
  * Writes all values in one replacement of the node's file. A success removes `err.summary`.
+ * @param error why the run did not succeed, if neither the summary nor the errors of its envelope say so
+ * @param runsDir absolute path of `runs/`
  * @returns false if kv had all values already
  * @throws ErrLeaseLost if a newer run has written; ErrInvalidKv; a system error
  */
-export function writeRunOutputs(kv: KvStore, o: RunOutputs): Promise<boolean> {
-  const isSuccess = o.status === "success";
-  return kv.change(
-    o.node,
-    {
-      puts: {
-        ...o.outputs,
-        [OUTPUT_KEYS.summary]: o.summary,
-        [OUTPUT_KEYS.stdoutPath]: o.stdoutPath,
-        [OUTPUT_KEYS.resultPath]: o.resultPath,
-        ...(isSuccess ? {} : { [OUTPUT_KEYS.error]: o.summary === "" ? o.error : o.summary }),
-      },
-      removes: isSuccess ? [OUTPUT_KEYS.error] : [],
-    },
-    { run: o.run, lease: o.lease, attempt: o.attempt, by: o.agent },
-  );
-}
-
-/** @param runsDir absolute path of `runs/` */
-export function outputsOf(
-  record: RecordFacts,
+export function writeRunOutputs(
+  kv: KvStore,
+  { task_id: node, status, lease, attempts: attempt, agent_id: by }: RecordFacts,
   envelope: Envelope,
   error: string,
   runsDir: string,
-): RunOutputs {
-  const run = runOfLease(record.task_id, record.lease);
-  return {
-    node: record.task_id,
-    run,
-    lease: record.lease,
-    attempt: record.attempts,
-    agent: record.agent_id,
-    status: record.status === "failed" ? "fail" : envelope.status,
-    summary: envelope.summary,
-    error: errorOf(envelope) || error,
-    stdoutPath: join(runsDir, run, "stdout.log"),
-    resultPath: join(runsDir, run, "result.json"),
-    outputs: envelope.outputs,
+): Promise<boolean> {
+  const run = runOfLease(node, lease);
+  const { summary } = envelope;
+  const isSuccess = status !== "failed" && envelope.status === "success";
+  const puts = {
+    ...envelope.outputs,
+    [OUTPUT_KEYS.summary]: summary,
+    [OUTPUT_KEYS.stdoutPath]: join(runsDir, run, "stdout.log"),
+    [OUTPUT_KEYS.resultPath]: join(runsDir, run, "result.json"),
+    ...(isSuccess ? {} : { [OUTPUT_KEYS.error]: summary || errorOf(envelope) || error }),
   };
+  const removes = isSuccess ? [OUTPUT_KEYS.error] : [];
+  return kv.change(node, { puts, removes }, { run, lease, attempt, by });
 }
 
 /** The envelope of a settled record. A record of another program may have none: then its status is turned into an envelope. */
@@ -86,8 +49,12 @@ export function envelopeOfRecord(record: ResultRecord | ErrorRecord): Envelope {
     : newEnvelope("fail", "");
 }
 
-/** The outputs of a settled record: the same values that its worker wrote, or would have written. */
-export function outputsOfRecord(record: ResultRecord | ErrorRecord, runsDir: string): RunOutputs {
+/** Writes the outputs of a settled record: the same values that its worker wrote, or would have written. */
+export function writeOutputsOfRecord(
+  kv: KvStore,
+  record: ResultRecord | ErrorRecord,
+  runsDir: string,
+): Promise<boolean> {
   const error = record.status === "failed" ? record.error : record.verdict_reason;
-  return outputsOf(record, envelopeOfRecord(record), error, runsDir);
+  return writeRunOutputs(kv, record, envelopeOfRecord(record), error, runsDir);
 }
