@@ -41,11 +41,35 @@ export function addNode(doc: RoadmapDocument, given: NewNode): RoadmapDocument {
   if (decoded === undefined) refuse(id, "the item");
   const { kind, last } = doc.nodesList;
   if (last === undefined) return startList(doc, rendered, id);
-  const { at, insert } =
-    kind === "block" ? behindBlock(doc, last, rendered, id) : behindFlow(doc, last, rendered, id);
+  const behind = kind === "block" ? behindBlock : behindFlow;
+  const [at, insert] = behind(doc.text, last, rendered) ?? refuse(id, "the list `nodes`");
   const start = at + insert.indexOf(rendered);
+  const { spans, ids, holes } = doc.places;
+  const move = (place: number): number => (place > at ? place + insert.length : place);
+  let order = doc.nodes.length;
+  while (order > 0 && (spans[2 * order - 2] as number) > at) order--;
+  const nodes = doc.nodes.toSpliced(order, 0, decoded.node);
+  for (let i = order; i < nodes.length; i++) nodes[i] = { ...(nodes[i] as RoadmapNode), order: i };
+  const moved = [...holes].map(
+    ([of, lists]) => [of >= order ? of + 1 : of, lists.map((one) => moveSpan(one, move))] as const,
+  );
   const span = { start, end: start + rendered.length };
-  return insertNode(doc, decoded.node, { at, insert, span, idAt: start + decoded.marks.id });
+  return {
+    ...doc,
+    text: doc.text.slice(0, at) + insert + doc.text.slice(at),
+    nodes,
+    orders: ordersOf(nodes),
+    places: {
+      spans: insertAt(spans.map(move), 2 * order, [span.start, span.end]),
+      ids: insertAt(ids.map(move), order, [start + decoded.marks.id]),
+      holes: new Map(moved),
+    },
+    nodesList: { ...doc.nodesList, last: span },
+  };
+}
+
+function insertAt(array: Int32Array, at: number, values: readonly number[]): Int32Array {
+  return Int32Array.from([...array.subarray(0, at), ...values, ...array.subarray(at)]);
 }
 
 /** The item with the keys of the file: id, type, status and title first. */
@@ -64,20 +88,12 @@ function asItem(node: NewNode): Record<string, unknown> {
   return item;
 }
 
-/** What is inserted into the text, and where. */
-interface Insertion {
-  at: number;
-  insert: string;
-}
+/** What is inserted into the text behind the last item, and where. */
+type Insertion = [at: number, insert: string];
 
-function behindBlock(
-  { text }: RoadmapDocument,
-  last: Span,
-  rendered: string,
-  id: string,
-): Insertion {
+function behindBlock(text: string, last: Span, rendered: string): Insertion | undefined {
   const dash = findDash(text, last.start);
-  if (dash < 0) return refuse(id, "the list `nodes`");
+  if (dash < 0) return undefined;
   const pad = " ".repeat(columnOf(text, dash));
   // Blank lines after the last item may belong to a block text that keeps them (`|+`).
   const keepsBlanks = /[|>]\d?\+/.test(text.slice(last.start, last.end));
@@ -90,64 +106,20 @@ function behindBlock(
   const lastItem = `${pad}${text.slice(dash, at)}`;
   const before = parseAlone(lastItem);
   const after = parseAlone(lastItem + insert);
-  if (
-    !isSeq(before) ||
-    !isSeq(after) ||
-    after.items.length !== before.items.length + 1 ||
-    !before.items.every((item, i) => sameShape(item, after.items[i])) ||
-    !sameShape(after.items.at(-1), parseAlone(rendered))
-  )
-    return refuse(id, "the list `nodes`");
-  return { at, insert };
+  const isMeant =
+    isSeq(before) &&
+    isSeq(after) &&
+    after.items.length === before.items.length + 1 &&
+    before.items.every((item, i) => sameShape(item, after.items[i])) &&
+    sameShape(after.items.at(-1), parseAlone(rendered));
+  return isMeant ? [at, insert] : undefined;
 }
 
-function behindFlow(
-  { text }: RoadmapDocument,
-  last: Span,
-  rendered: string,
-  id: string,
-): Insertion {
+function behindFlow(text: string, last: Span, rendered: string): Insertion | undefined {
   const insert = `, ${rendered}`;
-  const whole = parseAlone(`[${text.slice(last.start, last.end)}${insert}]`);
-  if (!isSeq(whole) || whole.items.length !== 2 || !sameShape(whole.items[1], parseAlone(rendered)))
-    return refuse(id, "the list `nodes`");
-  return { at: last.end, insert };
-}
-
-function insertNode(
-  doc: RoadmapDocument,
-  node: RoadmapNode,
-  { at, insert, span, idAt }: Insertion & { span: Span; idAt: number },
-): RoadmapDocument {
-  const { spans, ids, holes } = doc.places;
-  const move = (place: number): number => (place > at ? place + insert.length : place);
-  let order = doc.nodes.length;
-  while (order > 0 && (spans[2 * order - 2] as number) > at) order--;
-  const nodes = doc.nodes.toSpliced(order, 0, node);
-  for (let i = order; i < nodes.length; i++) nodes[i] = { ...(nodes[i] as RoadmapNode), order: i };
-  const moved = [...holes].map(
-    ([of, lists]) => [of >= order ? of + 1 : of, lists.map((one) => moveSpan(one, move))] as const,
-  );
-  return {
-    ...doc,
-    text: doc.text.slice(0, at) + insert + doc.text.slice(at),
-    nodes,
-    orders: ordersOf(nodes),
-    places: {
-      spans: insertAt(spans.map(move), 2 * order, [span.start, span.end]),
-      ids: insertAt(ids.map(move), order, [idAt]),
-      holes: new Map(moved),
-    },
-    nodesList: { ...doc.nodesList, last: span },
-  };
-}
-
-function insertAt(array: Int32Array, at: number, values: readonly number[]): Int32Array {
-  const next = new Int32Array(array.length + values.length);
-  next.set(array.subarray(0, at));
-  next.set(values, at);
-  next.set(array.subarray(at), at + values.length);
-  return next;
+  const list = parseAlone(`[${text.slice(last.start, last.end)}${insert}]`);
+  const isMeant = isSeq(list) && list.items.length === 2;
+  return isMeant && sameShape(list.items[1], parseAlone(rendered)) ? [last.end, insert] : undefined;
 }
 
 /** Writes the first item: `nodes:` is empty or missing. */

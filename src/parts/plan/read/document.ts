@@ -304,19 +304,17 @@ class Parser implements ItemSource {
     }
   }
 
-  private findNodesList(pair: Pair, indent: number): NodesList {
-    const keyEnd = isNode(pair.key) ? (pair.key.range?.[1] ?? 0) : 0;
-    const colonEnd = this.text.indexOf(":", keyEnd) + 1;
-    const value = pair.value;
-    if (value === null || value === undefined || (isScalar(value) && value.value === null)) {
-      const span = isNode(value) ? this.spanOf(value) : undefined;
-      const token = span !== undefined && span.end > span.start ? { value: span } : {};
-      return { kind: "empty", colonEnd, indent, ...token };
+  private findNodesList({ key, value }: Pair, indent: number): NodesList {
+    const last = isSeq(value) ? value.items.at(-1) : undefined;
+    const isNull =
+      value === null || value === undefined || (isScalar(value) && value.value === null);
+    if (isNull || (isSeq(value) && value.items.length === 0)) {
+      const keyEnd = isNode(key) ? (key.range?.[1] ?? 0) : 0;
+      const span = isNode(value) ? this.spanOf(value) : { start: 0, end: 0 };
+      const colonEnd = this.text.indexOf(":", keyEnd) + 1;
+      return { kind: "empty", colonEnd, indent, ...(span.end > span.start && { value: span }) };
     }
-    if (!isSeq(value)) return { kind: "unusable", indent };
-    const last = value.items.at(-1);
-    if (last === undefined) return { kind: "empty", colonEnd, indent, value: this.spanOf(value) };
-    if (!isNode(last)) return { kind: "unusable", indent };
+    if (!isSeq(value) || !isNode(last)) return { kind: "unusable", indent };
     return { kind: value.flow === true ? "flow" : "block", indent, last: this.spanOf(last) };
   }
 
