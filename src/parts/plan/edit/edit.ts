@@ -11,6 +11,7 @@ import { findNode, parseRoadmap, placesIn, type RoadmapDocument } from "../read/
 import { placeInContainers } from "../rules/belonging.ts";
 import { addNode, type NewNode } from "./add-node.ts";
 import { Draft } from "./draft.ts";
+import { ItemText } from "./item-text.ts";
 import { addDependency, removeDependency } from "./set-dependency.ts";
 import { type SettableField, setField, setStatus } from "./set-field.ts";
 
@@ -25,6 +26,16 @@ export type RoadmapEdit =
   | { kind: "add-dep"; id: string; on: string; required?: NodeDependency["required"] }
   /** No change if the node does not have the dependency. */
   | { kind: "remove-dep"; id: string; on: string };
+
+/** The node that an edit changes or adds. */
+export function idOf(edit: RoadmapEdit): string {
+  return edit.kind === "add" ? edit.node.id : edit.id;
+}
+
+/** @throws ErrInvalidRoadmap the item cannot be read by itself */
+export function hasKey(doc: RoadmapDocument, node: RoadmapNode, key: string): boolean {
+  return new ItemText(doc, node, key).find(key) !== undefined;
+}
 
 /**
  * Applies the edits in their order, all or none.
@@ -78,12 +89,12 @@ function refuseSpread(
   after: RoadmapDocument,
   edits: readonly RoadmapEdit[],
 ): void {
-  const meant = new Set(edits.map((edit) => foldId(edit.kind === "add" ? edit.node.id : edit.id)));
+  const meant = new Set(edits.map((edit) => foldId(idOf(edit))));
   for (const node of before.nodes) {
     if (meant.has(foldId(node.id))) continue;
     const now = findNode(after, node.id);
     if (isDeepStrictEqual({ ...now, ...PLACE }, { ...node, ...PLACE })) continue;
-    const ids = edits.filter(isOfOneNode).map((edit) => (edit.kind === "add" ? "" : edit.id));
+    const ids = edits.filter(isOfOneNode).map(idOf);
     throw new ErrInvalidRoadmap(`this would change ${node.id} as well as ${ids.join(", ")}`, {
       phase: "edit",
       hint: `${node.id} copies it (by << or an alias): write out in ${node.id} the values that must stay`,

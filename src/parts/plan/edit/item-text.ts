@@ -1,7 +1,7 @@
 /** One item of a plan by itself: its text, cut out of the plan, and its keys. After each edit it is read again, to check the edit. */
 import { isMap, type Node, type Pair, type YAMLMap } from "yaml";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
-import { columnOf, type RoadmapDocument, type Span } from "../read/document.ts";
+import { columnOf, type RoadmapDocument, type Span, spanOf } from "../read/document.ts";
 import { keyOf } from "../read/yaml-text.ts";
 import { parseAlone, refuse } from "./read-alone.ts";
 import { sameBut } from "./shape.ts";
@@ -30,13 +30,12 @@ export class ItemText {
     readonly node: RoadmapNode,
     private readonly what: string,
   ) {
-    const { spans, holes } = doc.places;
-    const end = spans[2 * node.order + 1] ?? 0;
-    let start = spans[2 * node.order] ?? 0;
+    const { end, ...span } = spanOf(doc, node);
+    let { start } = span;
     this.indent = columnOf(doc.text, start);
     this.newline = newlineAt(doc.text, endOfLine(doc.text, end));
     this.text = " ".repeat(this.indent);
-    const inOrder = (holes.get(node.order) ?? []).toSorted((a, b) => a.start - b.start);
+    const inOrder = (doc.places.holes.get(node.order) ?? []).toSorted((a, b) => a.start - b.start);
     for (const hole of [...inOrder, { start: end, end }]) {
       this.pieces.push({ at: this.text.length, outer: { start, end: hole.start } });
       this.text += doc.text.slice(start, hole.start);

@@ -40,7 +40,7 @@ export class PlanEngine {
    * @param isOnePass only nodes that are ready now may ever be launched
    */
   async start(isOnePass: boolean): Promise<void> {
-    try {
+    await this.attempt("start", "load the roadmap", async () => {
       const { trays, tree } = this.p.env;
       const hasPlan = fs.existsSync(tree.roadmap);
       await this.p.store.start(
@@ -50,9 +50,7 @@ export class PlanEngine {
       await this.p.active.events.load(tree.events);
       this.surveyNow();
       if (isOnePass) this.launcher.beginPass();
-    } catch (error) {
-      this.p.env.alerts.report("roadmap:start", `cannot load the roadmap: ${messageOf(error)}`);
-    }
+    });
     this.isStarted = true;
   }
 
@@ -129,29 +127,28 @@ export class PlanEngine {
   /** Called at shutdown: writes the results of the nodes that settled last into the plan. Gives up after `limitMs`. */
   async finish(limitMs: number): Promise<void> {
     const untilMs = this.nowMs() + limitMs;
-    try {
-      this.surveyNow();
-    } catch (error) {
-      // The next start finds nodes that settled unnoticed.
-      this.p.env.alerts.report(
-        "roadmap:survey",
-        `cannot find out which tasks settled last: ${messageOf(error)}`,
-      );
-    }
+    // If this fails, the next start finds nodes that settled unnoticed.
+    await this.attempt("survey", "find out which tasks settled last", () => this.surveyNow());
     while (this.nowMs() < untilMs) {
       this.work(undefined);
       if (!this.finisher.hasUntried && !this.p.store.hasPending) break;
       await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
     }
-    try {
-      await this.p.store.close();
-    } catch (error) {
-      this.p.env.alerts.report(
-        "roadmap:close",
-        `cannot check the roadmap a last time: ${messageOf(error)}`,
-      );
-    }
+    await this.attempt("close", "check the roadmap a last time", () => this.p.store.close());
     this.p.kv.close();
+  }
+
+  /** Reports what cannot be done, and goes on. */
+  private async attempt(
+    key: string,
+    what: string,
+    work: () => void | Promise<void>,
+  ): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.p.env.alerts.report(`roadmap:${key}`, `cannot ${what}: ${messageOf(error)}`);
+    }
   }
 
   /** Returns a function that says whether an id is in the current plan; undefined while that plan is not known. */

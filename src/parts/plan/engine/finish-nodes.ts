@@ -29,14 +29,15 @@ interface SettledNode {
   sinceMs: number;
   /** Do nothing before this time (both are monotonic ms). */
   dueMs: number;
-  /** The last try to write what follows from it has failed. */
+  /** What follows from it is being written. */
+  isApplying: boolean;
+  /** The last try to write that has failed. */
   hasFailed: boolean;
 }
 
 export class NodeFinisher {
   /** Nodes whose task was reported as settled, by folded id. */
   private readonly settled = new Map<string, SettledNode>();
-  private readonly applying = new Set<string>();
 
   constructor(
     private readonly p: EngineParts,
@@ -45,35 +46,33 @@ export class NodeFinisher {
 
   /** When the next settled node is due (monotonic ms). */
   get nextMs(): number {
-    let nextMs = Number.POSITIVE_INFINITY;
-    for (const [key, { dueMs }] of this.settled)
-      if (!this.applying.has(key)) nextMs = Math.min(nextMs, dueMs);
-    return nextMs;
+    const idle = [...this.settled.values()].filter((one) => !one.isApplying);
+    return Math.min(Number.POSITIVE_INFINITY, ...idle.map(({ dueMs }) => dueMs));
   }
 
   get isBusy(): boolean {
-    return this.settled.size + this.applying.size > 0;
+    return this.settled.size > 0;
   }
 
   /** False when only nodes are left whose changes could not be written. The next start finds them again. */
   get hasUntried(): boolean {
-    return this.applying.size > 0 || [...this.settled.values()].some((one) => !one.hasFailed);
+    return [...this.settled.values()].some((one) => one.isApplying || !one.hasFailed);
   }
 
   has(id: string): boolean {
-    return this.settled.has(foldId(id)) || this.applying.has(foldId(id));
+    return this.settled.has(foldId(id));
   }
 
   noteSettled(id: string): void {
     const nowMs = this.p.env.trays.clock.monotonicMs();
-    if (!this.settled.has(foldId(id)))
-      this.settled.set(foldId(id), { sinceMs: nowMs, dueMs: nowMs, hasFailed: false });
+    const fresh = { sinceMs: nowMs, dueMs: nowMs, isApplying: false, hasFailed: false };
+    if (!this.settled.has(foldId(id))) this.settled.set(foldId(id), fresh);
   }
 
   work(): void {
     const nowMs = this.p.env.trays.clock.monotonicMs();
     for (const [key, settled] of this.settled)
-      if (settled.dueMs <= nowMs && !this.applying.has(key)) void this.apply(key, settled);
+      if (settled.dueMs <= nowMs && !settled.isApplying) void this.apply(key, settled);
   }
 
   /** Every step may be repeated. The last one replaces the roadmap in one write. */
@@ -91,7 +90,7 @@ export class NodeFinisher {
         againMs = LOOK_AGAIN_MS;
         return;
       }
-      this.applying.add(key);
+      settled.isApplying = true;
       await this.p.active.events.load(this.p.env.tree.events);
       await this.applyRecord(id, record);
       this.settled.delete(key);
@@ -105,7 +104,8 @@ export class NodeFinisher {
       // `settled` still holds the node, so all steps are repeated.
     } finally {
       settled.dueMs = this.p.env.trays.clock.monotonicMs() + againMs;
-      if (this.applying.delete(key)) this.p.env.wake();
+      if (settled.isApplying) this.p.env.wake();
+      settled.isApplying = false;
     }
   }
 

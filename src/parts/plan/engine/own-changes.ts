@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { messageOf } from "../../../core/errors.ts";
 import { foldId } from "../../../core/names.ts";
 import type { NodeStatus, RoadmapNode } from "../../../core/roadmap.ts";
-import type { NewNode, RoadmapEdit } from "../edit/edit.ts";
+import { idOf, type NewNode, type RoadmapEdit } from "../edit/edit.ts";
 import { StatusHistory } from "../file/stale-save.ts";
 import { findNode, type RoadmapDocument } from "../read/document.ts";
 import type { EarlierRuns } from "./earlier-runs.ts";
@@ -206,10 +206,6 @@ function statusesOf(
 ): (foldedId: string) => NodeStatus | undefined {
   const theirOwn = new Set([...differences.keys()].map(foldId));
   return (id) => (carried.has(id) && !theirOwn.has(id) ? undefined : findNode(doc, id)?.status);
-}
-
-function idOf(edit: RoadmapEdit): string {
-  return edit.kind === "add" ? edit.node.id : edit.id;
 }
 
 function idsOf(edits: readonly RoadmapEdit[]): Set<string> {

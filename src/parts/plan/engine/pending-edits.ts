@@ -6,7 +6,7 @@ import fs from "node:fs";
 import { isObject } from "../../../core/json-object.ts";
 import { foldId } from "../../../core/names.ts";
 import { readDocument, replaceDocument } from "../../../host/documents.ts";
-import type { RoadmapEdit } from "../edit/edit.ts";
+import { idOf, type RoadmapEdit } from "../edit/edit.ts";
 
 /** Edits that are made together or not at all. */
 export interface EditGroup {
@@ -49,7 +49,7 @@ export class PendingEdits {
    * text is. The note is saved first, so the next supervisor knows this if this one is killed. @throws a system error
    */
   noteCarried(): void {
-    for (const edit of this.edits) this.carriedIds.add(keyOf(edit));
+    for (const edit of this.edits) this.carriedIds.add(foldId(idOf(edit)));
     this.isSaved = false;
     this.save();
   }
@@ -57,7 +57,7 @@ export class PendingEdits {
   /** Called when a text was judged. @param since edits that were written after it was read; the next text has them */
   forgetCarried(since: readonly RoadmapEdit[]): void {
     if (this.carriedIds.size === 0) return;
-    this.carriedIds = new Set(since.map(keyOf));
+    this.carriedIds = new Set(since.map((edit) => foldId(idOf(edit))));
     this.isSaved = false;
   }
 
@@ -91,10 +91,6 @@ export class PendingEdits {
 
 export function editsOf(groups: readonly EditGroup[]): RoadmapEdit[] {
   return groups.flatMap((group) => group.edits);
-}
-
-function keyOf(edit: RoadmapEdit): string {
-  return foldId(edit.kind === "add" ? edit.node.id : edit.id);
 }
 
 /** False for a broken group, which is left out: otherwise the plan could not be loaded at all. */

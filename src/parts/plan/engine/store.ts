@@ -5,7 +5,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { ErrInvalidRoadmap, messageOf } from "../../../core/errors.ts";
 import type { NodeStatus, RoadmapNode } from "../../../core/roadmap.ts";
-import { applyEdits, type RoadmapEdit } from "../edit/edit.ts";
+import { applyEdits, hasKey, type RoadmapEdit } from "../edit/edit.ts";
 import { carryOver } from "../file/carry-over.ts";
 import type { RoadmapFile, RoadmapText } from "../file/roadmap-file.ts";
 import { findNode, type RoadmapDocument } from "../read/document.ts";
@@ -82,16 +82,7 @@ export class PlanStore {
 
   /** True if the item has a key `status`. Containers without one do not get one. */
   saysStatus(node: RoadmapNode): boolean {
-    if (this.doc === undefined) return false;
-    const { text, places } = this.doc;
-    let at = places.spans[2 * node.order] ?? 0;
-    let own = "";
-    for (const hole of places.holes.get(node.order) ?? []) {
-      own += text.slice(at, hole.start);
-      at = hole.end;
-    }
-    own += text.slice(at, places.spans[2 * node.order + 1]);
-    return /(?:^|[\s{,"'])status["']?\s*:/.test(own);
+    return this.doc !== undefined && hasKey(this.doc, node, "status");
   }
 
   get hasPending(): boolean {
@@ -339,8 +330,7 @@ export class PlanStore {
     if (this.doc === undefined || this.base === undefined) return false;
     if (this.monotonicMs() < this.writeAgainMs) return false;
     try {
-      if (this.pending.isEmpty) return this.pending.save();
-      if (this.isHeldBack) return this.pending.save();
+      if (this.pending.isEmpty || this.isHeldBack) return this.pending.save();
       if (this.isLoading || this.isBehind) {
         this.carry();
         return false;

@@ -6,7 +6,8 @@
 import { foldId } from "../../../core/names.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import type { RoadmapEdit } from "../edit/edit.ts";
-import { findNode, type RoadmapDocument } from "../read/document.ts";
+import { endOfLine } from "../edit/text-lines.ts";
+import { findNode, type RoadmapDocument, spanOf } from "../read/document.ts";
 
 /**
  * @param before the plan that the file had when it was last read or written
@@ -64,9 +65,8 @@ function namesIn(node: RoadmapNode | undefined): string[] {
 
 /** True if the text has the item unchanged, from the start of its line. So the item is not inside a comment. */
 function stands(before: RoadmapDocument, node: RoadmapNode, theirs: string): boolean {
-  const start = startOf(before, node);
-  const lineStart = before.text.lastIndexOf("\n", start - 1) + 1;
-  const text = before.text.slice(lineStart, endOf(before, node));
+  const { start, end } = spanOf(before, node);
+  const text = before.text.slice(before.text.lastIndexOf("\n", start - 1) + 1, end);
   const at = theirs.indexOf(text);
   return at === 0 || (at > 0 && theirs[at - 1] === "\n");
 }
@@ -88,13 +88,10 @@ function appendAdded(
   const newest = after.nodes.findLast((node) => node.section === "nodes");
   if (anchor === undefined || newest === undefined) return undefined;
   // Includes the rest of the item's line, which may hold a comment.
-  const lineEnd = endOfLine(after.text, endOf(after, anchor));
-  const anchorText = after.text.slice(startOf(after, anchor), lineEnd);
-  return replaceOnce(
-    theirs,
-    anchorText,
-    anchorText + after.text.slice(lineEnd, endOf(after, newest)),
-  );
+  const { start, end } = spanOf(after, anchor);
+  const anchorText = after.text.slice(start, endOfLine(after.text, end));
+  const withNew = after.text.slice(start, spanOf(after, newest).end);
+  return replaceOnce(theirs, anchorText, withNew);
 }
 
 function replaceOnce(text: string, from: string, to: string): string | undefined {
@@ -104,18 +101,6 @@ function replaceOnce(text: string, from: string, to: string): string | undefined
 }
 
 function itemText(doc: RoadmapDocument, node: RoadmapNode): string {
-  return doc.text.slice(startOf(doc, node), endOf(doc, node));
-}
-
-function startOf({ places }: RoadmapDocument, { order }: RoadmapNode): number {
-  return places.spans[2 * order] ?? 0;
-}
-
-function endOf({ places }: RoadmapDocument, { order }: RoadmapNode): number {
-  return places.spans[2 * order + 1] ?? 0;
-}
-
-function endOfLine(text: string, from: number): number {
-  const at = text.slice(from).search(/[\r\n]/);
-  return at === -1 ? text.length : from + at;
+  const { start, end } = spanOf(doc, node);
+  return doc.text.slice(start, end);
 }

@@ -97,6 +97,11 @@ export function findNode(
   return order === undefined ? undefined : doc.nodes[order];
 }
 
+/** Where the item of a node is in the text, with the lists that it holds. */
+export function spanOf({ places }: Pick<RoadmapDocument, "places">, { order }: RoadmapNode): Span {
+  return { start: places.spans[2 * order] ?? 0, end: places.spans[2 * order + 1] ?? 0 };
+}
+
 /** Returns a function that finds the line and the column of a node's id; both count from 1. */
 export function placesIn({
   text,

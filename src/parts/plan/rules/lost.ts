@@ -1,7 +1,7 @@
 /** Finds the nodes that can never start, because a node that they need has failed for good. Pure. */
 import { isTerminal } from "../../../core/roadmap.ts";
 import { isEscalation } from "./escalation.ts";
-import type { Place } from "./next.ts";
+import type { Place } from "./places.ts";
 
 /**
  * A failed node counts only when no open escalation deals with it.

@@ -1,18 +1,12 @@
 /** Decides which nodes may be launched now, in which order, and why the others wait. Deterministic; reads no files. */
 import type { Match } from "../../../core/matching.ts";
 import { foldId } from "../../../core/names.ts";
-import { priorityNumber } from "../../../core/priority.ts";
-import {
-  isContainer,
-  isTerminal,
-  type NodeStatus,
-  type NodeType,
-  type RoadmapNode,
-} from "../../../core/roadmap.ts";
+import { isTerminal, type NodeStatus, type RoadmapNode } from "../../../core/roadmap.ts";
 import type { Standing } from "../../../core/unmet.ts";
-import { inheritance, ordersOf } from "./belonging.ts";
+import { inheritance } from "./belonging.ts";
 import { makeFilter, type PlanFilters } from "./filters.ts";
 import { findLost } from "./lost.ts";
+import { type Place, placesOf, rankOf } from "./places.ts";
 
 export interface PlanNextOptions {
   /** Finds the agent for a node. Called only for nodes that lack nothing else. Left out: every node has an agent. */
@@ -37,25 +31,11 @@ export interface PlanNext {
   waiting: WaitingNode[];
 }
 
-/** A node among the others of its plan. */
-export interface Place {
-  node: RoadmapNode;
-  /** The node with the lowest rank starts first. */
-  rank: number;
-  readonly isContainer: boolean;
-  above: Place | undefined;
-  /** Its dependencies. `on` is undefined if the plan has no such node. */
-  needs: { id: string; on: Place | undefined; isTerminalEnough: boolean }[];
-  /** For a container: how many nodes are in it, and in which state. Computed when needed. */
-  inside: { total: number; done: number; failed: number; ended: number };
-}
-
 /** Decides once. For repeated calls keep a `Planner`. */
 export function planNext(nodes: readonly RoadmapNode[], options: PlanNextOptions = {}): PlanNext {
   return new Planner().next(nodes, options);
 }
 
-const TYPES: readonly NodeType[] = ["plan", "task", "verify", "integrate", "final_verify"];
 /** How nodes stand that no agent and no other node holds back. */
 const STANDINGS: Readonly<Partial<Record<NodeStatus, Standing>>> = {
   failed: { is: "stuck", how: "failed" },
@@ -294,34 +274,4 @@ export class Planner {
       }
     }
   }
-}
-
-const NOTHING: Place["inside"] = Object.freeze({ total: 0, done: 0, failed: 0, ended: 0 });
-
-function placesOf(nodes: readonly RoadmapNode[]): Place[] {
-  const places = nodes.map(
-    (node): Place => ({
-      node,
-      rank: rankOf(node),
-      isContainer: isContainer(node),
-      above: undefined,
-      needs: [],
-      inside: NOTHING,
-    }),
-  );
-  const orders = ordersOf(nodes);
-  const find = (id: string): Place | undefined => places[orders.get(foldId(id)) ?? -1];
-  for (const place of places) {
-    const { parent, dependencies } = place.node;
-    place.above = parent === undefined ? undefined : find(parent);
-    place.needs = dependencies.map(({ id, required }) => {
-      return { id, on: find(id), isTerminalEnough: required === "terminal" };
-    });
-  }
-  return places;
-}
-
-function rankOf({ priority, type }: RoadmapNode): number {
-  const byType = TYPES.indexOf(type);
-  return Math.max(0, byType) - (priorityNumber(priority) ?? 0) * TYPES.length;
 }

@@ -31,6 +31,8 @@ const PAINTS: Readonly<Record<NodeStatus, Paint>> = {
   failed: "red",
 };
 
+const SEE_HELP = "see `mailchute roadmap --help`";
+
 export const command = defineCommand({
   usage:
     "check | show [ID] | next [--explain] [--epic ID] [--milestone ID] [--domain NAME] [--status WORD] | reset [NODE…] [--failed] [--downstream]",
@@ -77,7 +79,7 @@ export const command = defineCommand({
     const { epic, milestone, domain, status, explain, failed, downstream } = ctx.options;
     if (ctx.subcommand === "reset") {
       if (explain || [epic, milestone, domain, status].some((one) => one !== undefined))
-        throw new ErrUsage("roadmap reset takes no filters", "see `mailchute roadmap --help`");
+        throw new ErrUsage("roadmap reset takes no filters", SEE_HELP);
       const { reset } = await import("./reset.ts");
       return reset(ctx, {
         ...(ctx.positionals.length > 0 ? { ids: ctx.positionals } : {}),
@@ -88,38 +90,23 @@ export const command = defineCommand({
     if (failed || downstream)
       throw new ErrUsage(
         `${failed ? "--failed" : "--downstream"} goes with roadmap reset`,
-        "see `mailchute roadmap --help`",
+        SEE_HELP,
       );
     const wanted = status === undefined ? undefined : (readStatus(status) ?? "open");
     const filters: PlanFilters = compact({ epic, milestone, domain, status: wanted });
-    if (ctx.subcommand !== "show" && ctx.positionals.length > 0)
+    const [idsMax, many] = ctx.subcommand === "show" ? [1, "one id"] : [0, "no id"];
+    if (ctx.positionals.length > idsMax)
       throw new ErrUsage(
-        `roadmap ${ctx.subcommand} takes no id`,
+        `roadmap ${ctx.subcommand} takes ${many}`,
         "usage: mailchute roadmap show ID",
       );
-    if (ctx.positionals.length > 1)
-      throw new ErrUsage("roadmap show takes one id", "usage: mailchute roadmap show ID");
     if (ctx.subcommand === "check") return check(ctx);
     if (ctx.subcommand === "show") return show(ctx, filters);
     return next(ctx, filters, explain);
   },
 });
 
-type PlanContext = Pick<
-  Context,
-  | "stateDir"
-  | "stateFrom"
-  | "env"
-  | "cwd"
-  | "out"
-  | "json"
-  | "colour"
-  | "columns"
-  | "isTerminal"
-  | "positionals"
->;
-
-async function check(ctx: PlanContext): Promise<number> {
+async function check(ctx: Context): Promise<number> {
   const { tree, doc, isThere } = await readPlan(ctx);
   const { problems, nodes, warnings = [] } = doc;
   const code = problems.length > 0 ? EXIT.failed : isThere ? EXIT.ok : EXIT.notFound;
@@ -142,7 +129,7 @@ async function check(ctx: PlanContext): Promise<number> {
   return code;
 }
 
-async function show(ctx: PlanContext, filters: PlanFilters): Promise<number> {
+async function show(ctx: Context, filters: PlanFilters): Promise<number> {
   const { doc, tree } = await readGoodPlan(ctx);
   const id = ctx.positionals[0];
   const root = id === undefined ? undefined : findNode(doc, id);
@@ -187,7 +174,7 @@ async function show(ctx: PlanContext, filters: PlanFilters): Promise<number> {
   return EXIT.ok;
 }
 
-async function next(ctx: PlanContext, filters: PlanFilters, explains: boolean): Promise<number> {
+async function next(ctx: Context, filters: PlanFilters, explains: boolean): Promise<number> {
   const { doc, tree } = await readGoodPlan(ctx);
   const { settings } = await openSettings(ctx);
   const matchAgent = (node: RoadmapNode) => resolveOpenAgent(node, settings.agents);
@@ -199,15 +186,9 @@ async function next(ctx: PlanContext, filters: PlanFilters, explains: boolean): 
     const shown = shownIn(doc);
     ctx.out.json({
       ready: ready.map((node) => ({ ...shown(node), agent: agentOf(node) })),
-      ...(explains
-        ? {
-            waiting: waiting.map(({ node, reason }) => ({
-              id: node.id,
-              status: node.status,
-              reason,
-            })),
-          }
-        : {}),
+      ...(explains && {
+        waiting: waiting.map(({ node: { id, status }, reason }) => ({ id, status, reason })),
+      }),
     });
     return code;
   }
