@@ -43,6 +43,10 @@ export interface SupervisorDocument {
   gates?: ClosedGate[];
   /** Agents that are functions of the program that runs this supervisor. Those of config.yaml are not listed. Missing without any. */
   handlers?: string[];
+  /** Only in a document of a supervisor that takes no tasks from the inbox. */
+  mailbox_enabled?: false;
+  /** Only planners start. Missing when that is not so, and in documents of earlier versions. */
+  replans?: true;
 }
 
 /** A gate that keeps tasks from starting, such as the quota of an account that is used up. */
@@ -67,6 +71,10 @@ export interface ClosedGate {
   do: string;
   /** True when nothing is wrong: its tasks are in work, so people are not told. */
   is_well?: boolean;
+  /** True when it does not open while this supervisor runs, unless a person opens it. */
+  is_shut?: true;
+  /** True when places are short there: tasks in work have theirs. */
+  places?: true;
 }
 
 /** `cluster/runs.json`: the tasks of this tree that other machines hold, as those machines report them. */

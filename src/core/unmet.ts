@@ -11,6 +11,8 @@ export interface Standing {
   on?: readonly string[];
   /** The agent that will run it. Only set for a node that could start. */
   agent?: string;
+  /** It makes plans. */
+  isPlanner?: true;
 }
 
 /** No task or node has this id. */

@@ -85,6 +85,9 @@ export function toldOf({
 /** Separates the fields at the end of a lane: group, owned files, needs. Nothing follows it for a task that already has its slots. */
 const LANE_END = "\u0000";
 
+export type LaneFields = Pick<WaitingTask, "agentId"> &
+  Partial<Pick<WaitingTask, "gate" | "group" | "owns" | "needs" | "tray">>;
+
 /**
  * The lane of a task: its agent, the gate if it waits at one, its group, what it owns, its weight and limits. Either all tasks of a
  * lane may start, or none of them. A task that waits in `processing/` for its next run keeps its slots.
@@ -96,8 +99,7 @@ export function laneOf({
   owns,
   needs,
   tray = "inbox",
-}: Pick<WaitingTask, "gate" | "agentId"> &
-  Partial<Pick<WaitingTask, "group" | "owns" | "needs" | "tray">>): string {
+}: LaneFields): string {
   const lane = gate === undefined ? agentId : `~${gate} ${agentId}`;
   if (tray === "processing" && gate === undefined) return lane + LANE_END;
   if (needs !== undefined)
@@ -132,6 +134,8 @@ export function leaveGroup(task: WaitingTask): void {
 }
 
 export interface Lane {
+  /** The text of `laneOf`. */
+  key: string;
   gate?: string | undefined;
   agent: string;
   group?: string | undefined;
@@ -151,6 +155,7 @@ export function readLane(lane: string): Lane {
   const at = head.startsWith("~") ? head.indexOf(" ") : -1;
   const { weight, limits } = readNeeds(needs);
   return {
+    key: lane,
     gate: at === -1 ? undefined : head.slice(1, at),
     agent: head.slice(at + 1),
     group: group === "" ? undefined : group,

@@ -1,5 +1,6 @@
 /** Starts a run: the supervisor takes the tree, applies earlier commands, takes back the tasks of dead processes, and watches. */
 import { messageOf } from "../core/errors.ts";
+import { closedPoolGates, type PoolGate } from "../core/pool-gates.ts";
 import { readVersion } from "../host/package.ts";
 import { finishKeys } from "../mailbox/submit/keys.ts";
 import { finishTickets } from "../mailbox/submit/submit-once.ts";
@@ -11,6 +12,9 @@ import type { Poll } from "./poll.ts";
 import type { Pool } from "./pool/pool.ts";
 import type { StartLimits } from "./queue/start-limits.ts";
 import type { StatusWriter } from "./status/status-writer.ts";
+
+/** What an earlier command or the settings hold back. `run` itself tells the number of slots. */
+const TOLD: ReadonlySet<PoolGate> = new Set(["mailbox", "pause", "replan"]);
 
 export interface StartupParts {
   status: StatusWriter;
@@ -43,8 +47,6 @@ export class Startup {
     telemetry.note("supervisor_started", { pid: process.pid, version: readVersion() });
     this.keepDamagedControl();
     this.applyWhatHolds(startedAt);
-    if (!settings.mailbox_enabled)
-      alerts.notice("the task mailbox is off (mailbox_enabled: false); commands are taken");
     // Publish the tickets of dead processes first: a drain must find their tasks when it asks whether any task is left.
     if (settings.mailbox_enabled)
       await finishTickets(trays).catch((error: unknown) =>
@@ -83,7 +85,8 @@ export class Startup {
 
   /** Applies earlier commands, which still hold and may surprise the person who started this run. */
   private applyWhatHolds(startedAt: string): void {
-    const { control, pool } = this.p;
+    const { control, limits, pool } = this.p;
+    const { alerts, trays } = this.env;
     if (this.o.paused === true && !control.current.paused)
       control.change({ paused: true, paused_at: startedAt, paused_by: "run --paused" });
     const remembered = this.o.once === true ? undefined : this.rememberedSlots();
@@ -92,13 +95,8 @@ export class Startup {
       slots: remembered ?? this.env.settings.workers,
       areSlotsRemembered: remembered !== undefined,
     });
-    const { paused, paused_at, paused_by, replan_paused } = control.current;
-    const { alerts } = this.env;
-    if (paused)
-      alerts.notice(
-        `paused since ${paused_at ?? "an unknown time"} (${paused_by ?? "unknown"}): nothing starts before \`mailchute resume\``,
-      );
-    if (replan_paused) alerts.notice("replanning: other nodes wait until the planner has ended");
+    for (const { code, why, do: todo } of closedPoolGates(limits.pool(trays.clock.monotonicMs())))
+      if (TOLD.has(code)) alerts.notice(`${why} (${todo})`);
   }
 
   /** The number that `set-workers` set before this start, unless this run was given another number than the one it replaced. */

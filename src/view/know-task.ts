@@ -23,9 +23,9 @@ import {
 import { askForLanding, type LandingView, lookForLanding } from "./landing.ts";
 import { readRemoteRuns } from "./remote-runs.ts";
 import { readJsonObject } from "./scan.ts";
-import { closedGates, gateTest, readSupervisor, whyAt } from "./supervisor.ts";
+import { closedGates, gateOf, readSupervisor } from "./supervisor.ts";
 import { readTaskProgress, type TaskProgress } from "./task-progress.ts";
-import { dependencyIds, numberIn } from "./task-rows.ts";
+import { dependencyIds, numberIn, readWaiting } from "./task-rows.ts";
 
 type JsonObject = Record<string, unknown>;
 /** At most so many events are kept, the latest ones. */
@@ -95,7 +95,7 @@ export async function learnTask(tree: StateTree, id: string): Promise<Knowledge 
       return { id: one, state, landing };
     }),
     events,
-    held: heldText(tree, place, task),
+    held: heldText(tree, place),
     progress:
       place?.state === "running" && run !== undefined
         ? (readTaskProgress(run) ?? null)
@@ -168,23 +168,10 @@ function hasRecord(place: TaskPlace | undefined): boolean {
   return place?.state === "done" || place?.state === "failed";
 }
 
-function heldText(
-  tree: StateTree,
-  place: TaskPlace | undefined,
-  task: JsonObject | undefined,
-): string | null {
-  const token = place?.name?.stage === "hold" ? place.name.token : undefined;
-  if (place?.state !== "waiting" && token === undefined) return null;
-  const gates = closedGates(readSupervisor(tree, Date.now()));
-  if (token === undefined) {
-    const { agent } = task ?? {};
-    const isAt = gateTest(task ?? {});
-    return (
-      gates.find((gate) => isAt(gate) || gate.agents.some((one) => one === agent))?.why ?? null
-    );
-  }
-  const gate = gates.find((one) => one.gate === token);
-  return gate === undefined ? token : whyAt(gate, place?.id ?? "");
+function heldText(tree: StateTree, place: TaskPlace | undefined): string | null {
+  if (place?.state !== "waiting" && place?.state !== "held") return null;
+  const gate = gateOf(closedGates(readSupervisor(tree, Date.now())), readWaiting(place, undefined));
+  return gate?.why ?? (place.state === "held" ? (place.name?.token ?? null) : null);
 }
 
 function batchText(

@@ -1,13 +1,14 @@
 /** Finds why a state tree does not move, or not fully, and what a person can do about it. Pure. */
 import { join } from "node:path";
-import type { HeldTask, PlanHolds, SupervisorDocument } from "../core/documents.ts";
-import { explainShortage } from "../core/free-space.ts";
+import type { PlanHolds, SupervisorDocument } from "../core/documents.ts";
+import { closedPoolGates } from "../core/pool-gates.ts";
 import type { NodeStatus } from "../core/roadmap.ts";
 import { visible } from "../core/visible.ts";
 import { holdOf } from "../questions/question-file.ts";
 import { ago, counted } from "../text/render.ts";
 import type { Obstacle, Snapshot } from "./snapshot.ts";
-import { CONFIG_NEWER, closedGates, HANG_TODO, intakeStopped, isAttended } from "./supervisor.ts";
+import { CONFIG_NEWER, closedGates, HANG_TODO, isAttended, poolOf } from "./supervisor.ts";
+import { WAITS } from "./waiting-groups.ts";
 
 /** A live process with an older heartbeat counts as stuck. */
 const HEARTBEAT_LATE_MS = 60_000;
@@ -30,8 +31,7 @@ export function findObstacles(s: Looked, isPlanNewer = false, areAll = true): Ob
   const backlog = s.counts.waiting.count + s.counts.ready + s.counts.delayed + s.counts.held;
   const { state, document } = s.supervisor;
   const isOn = isAttended(s.supervisor);
-  saySupervisor(s, backlog, say);
-  sayHolds(s, say);
+  sayPool(s, backlog, say);
   const hands = s.workers.filter((worker) => worker.verdict !== "dead");
   if (isOn && state !== "unknown" && hands.length === 0 && backlog > 0)
     say(
@@ -58,50 +58,30 @@ export function findObstacles(s: Looked, isPlanNewer = false, areAll = true): Ob
   return found;
 }
 
-function saySupervisor({ supervisor, counts }: Looked, backlog: number, say: Say): void {
+/** Names what is wrong with the supervisor, and what holds back new tasks on purpose. */
+function sayPool(s: Looked, backlog: number, say: Say): void {
+  const { supervisor, counts, control } = s;
   const { state, document, heartbeat_age_ms: lateMs } = supervisor;
-  const isOn = isAttended(supervisor);
-  if (state === "dead")
-    say(
-      `the supervisor (pid ${document?.pid}) died without stopping`,
-      "start it again: mailchute run; it takes back what was running",
-    );
-  else if (!isOn && (backlog > 0 || counts.running + counts.elsewhere > 0 || hasPlanLeft(document)))
-    say("no supervisor runs on this state tree", "mailchute run");
+  const isWanted = backlog > 0 || counts.running + counts.elsewhere > 0 || hasPlanLeft(document);
+  for (const { code, why, do: todo } of closedPoolGates(
+    poolOf(supervisor, Date.parse(s.at), control),
+  ))
+    if (code !== "supervisor" || state === "dead" || isWanted) say(why, todo);
   if (state === "unknown")
     say(
       `the supervisor runs on another host or in a container (${document?.host})`,
       "look at it there",
     );
-  if (isOn && state !== "unknown" && lateMs !== null && lateMs > HEARTBEAT_LATE_MS)
+  if (
+    isAttended(supervisor) &&
+    state !== "unknown" &&
+    lateMs !== null &&
+    lateMs > HEARTBEAT_LATE_MS
+  )
     say(
       "the supervisor is alive but its heartbeat is late: it may be stuck, or the disk full",
       HANG_TODO,
     );
-  if (state === "draining")
-    say("the supervisor drains: it ends when nothing is left", "wait, or mailchute stop");
-  if (state === "stopping") say("the supervisor is stopping", "wait until it has ended");
-}
-
-/** Names what holds back new tasks on purpose: a pause, the disk limit, a replan, no slots. */
-function sayHolds({ supervisor, control }: Looked, say: Say): void {
-  if (control.paused) {
-    const by = control.paused_by === null ? "" : ` by command ${control.paused_by}`;
-    const since = control.paused_at ?? "an unknown time";
-    say(`claiming is paused since ${since}${by}`, "mailchute resume");
-  }
-  const stopped = intakeStopped(supervisor);
-  if (stopped !== undefined)
-    say(
-      explainShortage(stopped),
-      "make room on the disk; mailchute clean removes what is past its retention. It goes on by itself",
-    );
-  if (control.replan_paused)
-    say(
-      "the plan is made anew: other nodes wait until the planner has ended",
-      "wait, or mailchute roadmap next --explain",
-    );
-  if (control.max_workers === 0) say("the number of slots is set to 0", "mailchute set-workers N");
 }
 
 /** Names open questions. Questions of the plan are read from the plan; a question of a task that waits at a gate is shown with the gate. */
@@ -203,49 +183,15 @@ function shorten(text: string): string {
   return text.length > TEXT_CHARS_MAX ? `${text.slice(0, TEXT_CHARS_MAX)}…` : text;
 }
 
-function sayWaiting(document: SupervisorDocument, say: Say): void {
-  const waiting = document.waiting ?? {};
+function sayWaiting({ waiting }: SupervisorDocument, say: Say): void {
   const more = waiting.is_complete === false ? " or more" : "";
-  const tasks = (count: number, one: string, many: string): string =>
-    `${count}${more} ${count === 1 && more === "" ? `task ${one}` : `tasks ${many}`}`;
-  const those = (state: HeldTask["state"], count: number): string => {
-    const held = (waiting.held ?? []).filter((task) => task.state === state);
-    return held.length === 0 ? "" : `: ${named(held, count)}`;
-  };
-  const { blocked, delayed, unmatched, unreadable = 0, unsettled } = waiting;
-  if (blocked > 0)
-    say(
-      tasks(blocked, "waits for others that it depends on", "wait for others that they depend on") +
-        those("blocked", blocked),
-      "mailchute show ID names them all",
-    );
-  if (delayed > 0)
-    say(
-      tasks(
-        delayed,
-        "waits for its time (not_before, backoff)",
-        "wait for their time (not_before, backoff)",
-      ),
-      "wait, or mailchute ls --state-is waiting",
-    );
-  if (unmatched > 0)
-    say(
-      tasks(unmatched, "fits no configured agent", "fit no configured agent") +
-        those("unmatched", unmatched),
-      "configure an agent in config.yaml, see mailchute config",
-    );
-  if (unreadable > 0)
-    say(
-      tasks(unreadable, "cannot be read", "cannot be read") + those("unreadable", unreadable),
-      "check the disk, and the owner and rights of the files in the inbox; they are tried again by themselves",
-    );
-  if (unsettled > 0)
-    say(
-      tasks(
-        unsettled,
-        "is still being written, or does not parse",
-        "are still being written, or do not parse",
-      ),
-      "they are refused with a reason when they stay as they are",
-    );
+  for (const code of ["blocked", "delayed", "unmatched", "unreadable", "unsettled"] as const) {
+    const count = waiting[code] ?? 0;
+    if (count === 0) continue;
+    const { one, many, do: todo } = WAITS[code];
+    const what = count === 1 && more === "" ? `task ${one}` : `tasks ${many}`;
+    const held = (waiting.held ?? []).filter(({ state }) => state === code);
+    const those = held.length === 0 ? "" : `: ${named(held, count)}`;
+    say(`${count}${more} ${what}${those}`, todo);
+  }
 }

@@ -1,8 +1,9 @@
 /** Reads the overview of a state tree, several times a second if necessary. Reads only, and a bounded amount in each look. */
 import { join } from "node:path";
 import { leaseOf } from "../core/names.ts";
-import { DEFAULT_SETTINGS, type Settings } from "../core/settings.ts";
+import { type AgentSettings, DEFAULT_SETTINGS, type Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
+import { laneOf, readLane } from "../core/waiting-task.ts";
 import { DoneRate } from "./done-rate.ts";
 import { FailureCausesReader } from "./failure-causes.ts";
 import { idsIn, type TaskPlace } from "./find-task.ts";
@@ -13,8 +14,8 @@ import type { AcceptedTask, InboxTask, Overview, TaskFacts } from "./overview.ts
 import type { Snapshot } from "./snapshot.ts";
 import { type Accepted, SnapshotReader } from "./snapshot-reader.ts";
 import { SpentToday } from "./spent-today.ts";
-import { gateTest, isAttended } from "./supervisor.ts";
-import { dependencyIds, describeTask, maxAttemptsIn, numberIn, readTask } from "./task-rows.ts";
+import { isAttended } from "./supervisor.ts";
+import { describeTask, maxAttemptsIn, readTask, readWaiting } from "./task-rows.ts";
 
 /** How many more names of a large tray each look counts (2 ms). */
 const NAMES_PER_LOOK = 2000;
@@ -70,7 +71,7 @@ export class OverviewReader {
       lastLines: this.lastLines(snapshot),
       accepted: acceptedOf(processing, leases),
       inbox: this.inbox.get(stampOf(inbox), () =>
-        inboxTasks(inbox, idsIn(tree, "inbox", INBOX_MAX)),
+        inboxTasks(inbox, idsIn(tree, "inbox", INBOX_MAX), this.options.settings?.agents),
       ),
       minutes: this.rate.look(snapshot.metrics, isAttended(snapshot.supervisor), nowMs),
       failures: this.failures.look(),
@@ -128,23 +129,22 @@ function acceptedOf({ places, dueMs }: Accepted, leases: Leases): AcceptedTask[]
   }));
 }
 
-function inboxTasks(inbox: string, ids: readonly string[]): InboxTask[] {
+/** @param agents undefined when the settings are not known */
+function inboxTasks(
+  inbox: string,
+  ids: readonly string[],
+  agents: readonly AgentSettings[] | undefined,
+): InboxTask[] {
   return ids.map((id) => {
-    const task = readTask(join(inbox, `${id}.json`));
-    const notBefore = numberIn(task, "not_before");
+    const path = join(inbox, `${id}.json`);
+    const task = readWaiting({ id, state: "waiting", path, name: undefined }, agents);
     return {
       id,
-      due_ms: notBefore === null ? null : notBefore * 1000,
-      has_dependencies: dependencyIds(task).length > 0,
-      waitsAt: task === undefined ? () => false : waitsAtTest(task),
+      due_ms: task.notBeforeMs ?? null,
+      has_dependencies: task.dependencies !== undefined,
+      lane: readLane(laneOf(task)),
     };
   });
-}
-
-function waitsAtTest(task: Record<string, unknown>): InboxTask["waitsAt"] {
-  const isNamed = gateTest(task);
-  const { agent } = task;
-  return (gate) => isNamed(gate) || (typeof agent === "string" && gate.agents.includes(agent));
 }
 
 function factsOf(path: string): TaskFacts {

@@ -2,7 +2,7 @@
  * The overview of a pool, as rows, for a person who looks after the pool. The screen and the web pages show it. Types only. Texts
  * come from tasks and files: they are not safe for a terminal here.
  */
-import type { ClosedGate } from "../core/documents.ts";
+import type { Lane } from "../core/waiting-task.ts";
 import type { MinuteCounts } from "./done-rate.ts";
 import type { FailureCauses } from "./failure-causes.ts";
 import type { AlertView } from "./latest-alerts.ts";
@@ -107,8 +107,7 @@ export interface InboxTask {
   /** Before this time it does not start (epoch ms); null when it may start at any time. */
   due_ms: number | null;
   has_dependencies: boolean;
-  /** Whether this gate keeps the task from starting. */
-  waitsAt: (gate: ClosedGate) => boolean;
+  lane: Lane;
 }
 
 export interface Facts {

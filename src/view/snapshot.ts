@@ -1,14 +1,14 @@
 /** Types of a snapshot of a state tree, as `--json` shows them: its supervisor, its tasks, and the reasons why nothing moves. */
 import type { BatchProgress } from "../core/batch.ts";
 import type { SupervisorDocument } from "../core/documents.ts";
+import type { SupervisorState } from "../core/pool-gates.ts";
 import type { ControlDocument } from "../core/saved-documents.ts";
 import type { Verdict } from "../host/identity.ts";
 import type { Count } from "./scan.ts";
 import type { TaskProgress } from "./task-progress.ts";
 
 export interface SupervisorView {
-  /** `none`: never started or its file is gone. `dead`: it died without writing that it stopped. `unknown`: on another host or container. */
-  state: SupervisorDocument["status"] | "dead" | "unknown" | "none";
+  state: SupervisorState;
   document: SupervisorDocument | null;
   heartbeat_age_ms: number | null;
 }

@@ -1,9 +1,12 @@
 /** Finds the supervisor of a state tree, from its file and from the process itself. Reads only. */
+
+import { closes } from "../core/closed-gate.ts";
 import type { ClosedGate, SupervisorDocument } from "../core/documents.ts";
 import { isObject } from "../core/json-object.ts";
-import { ownsKeyOf } from "../core/owned-paths.ts";
-import { supervisorOf } from "../core/saved-documents.ts";
+import { isAttendedIn, type PoolState } from "../core/pool-gates.ts";
+import { type ControlDocument, controlOf, supervisorOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
+import { type LaneFields, laneOf, readLane } from "../core/waiting-task.ts";
 import { mtimeOfDocument, readDocument } from "../host/documents.ts";
 import { thisPlace } from "../host/identity.ts";
 import { tryStatOf } from "../host/regular-file.ts";
@@ -15,6 +18,12 @@ import type { SupervisorView } from "./snapshot.ts";
 export const HANG_TODO =
   "kill -CONT its pid if it was stopped; otherwise kill -KILL its pid, then mailchute run: nothing is lost";
 
+export const NO_SUPERVISOR: SupervisorView = {
+  state: "none",
+  document: null,
+  heartbeat_age_ms: null,
+};
+
 /**
  * The supervisor of this tree. The process shows whether it lives, not its file.
  * @param monoMs see `machineMs`
@@ -25,7 +34,7 @@ export function readSupervisor(
   monoMs = machineMs(),
 ): SupervisorView {
   const document = readDocument(tree.supervisor, supervisorOf);
-  if (document === undefined) return { state: "none", document: null, heartbeat_age_ms: null };
+  if (document === undefined) return NO_SUPERVISOR;
   const heartbeatAgeMs = heartbeatAgeOf(
     document,
     nowMs - (mtimeOfDocument(tree.supervisor) ?? nowMs),
@@ -33,8 +42,7 @@ export function readSupervisor(
   );
   if (document.status === "stopped")
     return { state: "stopped", document, heartbeat_age_ms: heartbeatAgeMs };
-  if (livesElsewhere(document, tree.dir))
-    return { state: "none", document: null, heartbeat_age_ms: null };
+  if (livesElsewhere(document, tree.dir)) return NO_SUPERVISOR;
   const verdict = judgeIn(tree.dir, document);
   const state = verdict === "alive" ? document.status : verdict;
   return { state, document, heartbeat_age_ms: heartbeatAgeMs };
@@ -52,12 +60,28 @@ function heartbeatAgeOf(
 
 /** True when a supervisor looks after the tree, as far as can be seen from here. */
 export function isAttended(view: SupervisorView): boolean {
-  return (
-    view.state === "running" ||
-    view.state === "draining" ||
-    view.state === "stopping" ||
-    view.state === "unknown"
-  );
+  return isAttendedIn(view.state);
+}
+
+/** What the gates of the pool are asked about, as the files say. @param nowMs epoch ms */
+export function poolOf(
+  view: SupervisorView,
+  nowMs: number,
+  control: ControlDocument = controlOf(undefined),
+): PoolState {
+  const { document } = view;
+  const startedMs = Date.parse(document?.started_at ?? "");
+  return {
+    supervisor: view.state,
+    pid: document?.pid,
+    control,
+    slots: control.max_workers,
+    shortage: intakeStopped(view),
+    isMailboxOn: document?.mailbox_enabled !== false,
+    isRead: document?.waiting?.is_complete !== false,
+    upMs: Number.isFinite(startedMs) ? nowMs - startedMs : Number.POSITIVE_INFINITY,
+    replan: document?.replans === true ? [] : undefined,
+  };
 }
 
 /** What to do when `isConfigNewer`. */
@@ -91,26 +115,19 @@ export function intakeStopped(
   return isAttended(view) ? (view.document?.intake_stopped ?? undefined) : undefined;
 }
 
-/** Says whether a gate holds this task back because of its group, its limits, or the files that it owns. Its file may be invalid. */
-export function gateTest(task: Record<string, unknown>): (gate: ClosedGate) => boolean {
-  let key: string | undefined;
-  try {
-    key = ownsKeyOf(task);
-  } catch {
-    // The task's `owns` is no list, so the task will be refused.
-  }
-  const { group: own, limits } = task;
-  const ownGroup = typeof own === "string" ? own : "";
-  return ({ group, owns, limit, groups = [] }) =>
-    (group !== undefined && group === own) ||
-    (owns !== undefined && owns === key) ||
-    (limit !== undefined &&
-      (groups.includes(ownGroup) || (Array.isArray(limits) && limits.includes(limit))));
-}
-
 /** Closed gates, as the tree's supervisor reports them: the tasks of some agents wait there together. */
 export function closedGates(view: SupervisorView): ClosedGate[] {
   return isAttended(view) ? (view.document?.gates ?? []) : [];
+}
+
+/** The first of these gates that holds this task back, with the reason why this task waits there. */
+export function gateOf(
+  gates: readonly ClosedGate[],
+  task: LaneFields & { id: string },
+): ClosedGate | undefined {
+  const lane = readLane(laneOf(task));
+  const gate = gates.find((one) => closes(one, lane));
+  return gate && { ...gate, why: whyAt(gate, task.id) };
 }
 
 /** Why a task that is held at this gate waits. */

@@ -1,5 +1,5 @@
 /** Makes one row for each task, for lists. It reads only the part of a file that the row needs. */
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { bytesText } from "../core/bytes-text.ts";
 import { compact } from "../core/compact.ts";
 import { dependencyFieldsOf, readDependencies } from "../core/dependencies.ts";
@@ -7,8 +7,11 @@ import { isLandingGate } from "../core/landing.ts";
 import { runOf } from "../core/names.ts";
 import { readMaxAttempts } from "../core/outcome.ts";
 import { priorityNumber } from "../core/priority.ts";
+import type { AgentSettings } from "../core/settings.ts";
 import { failedStateOf } from "../core/skipped.ts";
 import type { StateTree } from "../core/state-tree.ts";
+import type { Task } from "../core/task.ts";
+import { type WaitingTask, waitingBatch, waitingTask } from "../core/waiting-task.ts";
 import { judgeOwner, parseOwner } from "../host/identity.ts";
 import { statOf } from "../host/regular-file.ts";
 import {
@@ -20,7 +23,7 @@ import {
 } from "./batches.ts";
 import type { ChosenFile } from "./choose-files.ts";
 import type { TaskPlace } from "./find-task.ts";
-import { readJsonObject } from "./scan.ts";
+import { readJsonObject, textOf } from "./scan.ts";
 
 type JsonObject = Record<string, unknown>;
 /** A larger task file is not read (bytes). */
@@ -140,16 +143,39 @@ export function readTask(path: string): JsonObject | undefined {
   return path.endsWith(".ndjson") ? undefined : readJsonObject(path, TASK_BYTES_READ_MAX);
 }
 
+/**
+ * A waiting task, as the queue of a supervisor holds it. None of its dependencies counts as met. Of a file that holds no valid task
+ * only the name counts.
+ * @param agents undefined when they are not known: then the task's own word for its agent counts
+ */
+export function readWaiting(
+  { id, path, name }: TaskPlace,
+  agents: readonly AgentSettings[] | undefined,
+): WaitingTask {
+  const stage = name?.stage;
+  const isAccepted = stage !== undefined && stage !== "again";
+  const tray = isAccepted ? "processing" : "inbox";
+  const file = { id, file: basename(path), tray, attempt: name?.attempt ?? 1 } as const;
+  const at = { ...file, mtimeMs: 0, ctimeMs: 0 };
+  const gate = name !== undefined && stage === "hold" ? { gate: name.token } : {};
+  if (path.endsWith(".ndjson")) return { ...waitingBatch(at), ...gate };
+  try {
+    const task = readTask(path) ?? {};
+    const { metadata } = task;
+    const dependencies = isAccepted ? [] : dependencyFieldsOf(task);
+    const read = { ...task, metadata: { ...(metadata as object | undefined), dependencies } };
+    const found = waitingTask(read as unknown as Task, at, agents ?? [], () => false);
+    if (isAccepted) delete found.notBeforeMs;
+    if (agents === undefined) found.agentId ??= textOf(task["agent"], "");
+    return { ...found, ...gate };
+  } catch {
+    return { ...waitingBatch(at), agentId: "", ...gate };
+  }
+}
+
 /** The ids that a task waits for. */
 export function dependencyIds(task: JsonObject | undefined): string[] {
   return readDependencies(dependencyFieldsOf(task ?? {})).map(({ id }) => id);
-}
-
-/** Whether it is enough for the task that this dependency ends. */
-export function mayFail(task: JsonObject | undefined, id: string): boolean {
-  return readDependencies(dependencyFieldsOf(task ?? {})).some(
-    (one) => one.id === id && one.required === "terminal",
-  );
 }
 
 /** The priority as a number; null when the task has none. */

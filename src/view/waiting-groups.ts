@@ -1,26 +1,46 @@
 /** Groups waiting tasks by the reason why they wait. Pure. */
+import { closes } from "../core/closed-gate.ts";
 import type { ClosedGate, HeldTask } from "../core/documents.ts";
 import { isLandingGate } from "../core/landing.ts";
+import { closedPool } from "../core/pool-gates.ts";
 import { ago, countText } from "../text/render.ts";
 import type { AcceptedTask, Facts, Overview, WaitingGroup, WaitingTask } from "./overview.ts";
 import type { Snapshot, SupervisorView } from "./snapshot.ts";
-import { closedGates, intakeStopped, isAttended } from "./supervisor.ts";
+import { closedGates, isAttended, poolOf } from "./supervisor.ts";
 
-const HELD_TEXTS: Readonly<Record<HeldTask["state"], { text: string; do: string | null }>> = {
-  blocked: { text: "wait for other tasks", do: null },
+/** What tasks wait for: texts that follow their number, and what a person can do. */
+export const WAITS = {
+  unreadable: {
+    one: "cannot be read",
+    many: "cannot be read",
+    do: "check the disk, and the owner and rights of the files in the inbox; they are tried again by themselves",
+  },
   unmatched: {
-    text: "fit no configured agent",
+    one: "fits no configured agent",
+    many: "fit no configured agent",
     do: "configure an agent in config.yaml, see mailchute config",
   },
-  unreadable: {
-    text: "cannot be read",
-    do: "check the disk, and the owner and rights of the files in the inbox",
-  },
   closed: {
-    text: "belong to a group or an agent with 0 slots",
+    one: "belongs to a group or an agent with 0 slots",
+    many: "belong to a group or an agent with 0 slots",
     do: "set its slots in config.yaml",
   },
-};
+  blocked: {
+    one: "waits for others that it depends on",
+    many: "wait for others that they depend on",
+    do: "mailchute show ID names them all",
+  },
+  delayed: {
+    one: "waits for its time (not_before, backoff)",
+    many: "wait for their time (not_before, backoff)",
+    do: "wait, or mailchute ls --state-is waiting",
+  },
+  unsettled: {
+    one: "is still being written, or does not parse",
+    many: "are still being written, or do not parse",
+    do: "they are refused with a reason when they stay as they are",
+  },
+} as const;
 
 /** The groups in which a person must act come first, then those that wait for a slot. */
 export function waitingGroups(facts: Facts, nowMs: number): WaitingGroup[] {
@@ -43,7 +63,7 @@ export function waitingGroups(facts: Facts, nowMs: number): WaitingGroup[] {
   const gates = isForAll ? [] : closedGates(supervisor);
   const inbox = facts.inbox
     .filter((one) => !told.has(one.id) && !(areBlocked && one.has_dependencies))
-    .map((one) => ({ id: one.id, gate: gates.find((gate) => one.waitsAt(gate))?.gate }));
+    .map((one) => ({ id: one.id, gate: gates.find((gate) => closes(gate, one.lane))?.gate }));
   const known = groups.map((group) => withInbox(group, inbox, Math.max(0, rest - due.length)));
   const left = Math.max(0, all - sumOf(known));
   const tasks = [...due, ...inbox.filter(({ gate }) => gate === undefined)].map(({ id }) => ({
@@ -86,13 +106,9 @@ function whyNothingStarts(
   nowMs: number,
 ): { text: string; todo: string | null; isForAll: boolean } {
   const { supervisor, control } = s;
+  const closed = closedPool(poolOf(supervisor, nowMs, control));
+  if (closed !== undefined) return { text: `wait: ${closed.why}`, todo: closed.do, isForAll: true };
   const { busy, total } = slotsOf(s);
-  const all = (text: string, todo: string) => ({ text, todo, isForAll: true });
-  if (!isAttended(supervisor)) return all("wait for a supervisor", "mailchute run");
-  if (control.paused) return all(`wait: the pool was ${pausedText(s, nowMs)}`, "mailchute resume");
-  if (intakeStopped(supervisor) !== undefined)
-    return all("wait: the disk is nearly full", "make room on the disk");
-  if (control.max_workers === 0) return all("wait: there are 0 slots", "mailchute set-workers N");
   const isRead = supervisor.document?.waiting.is_complete !== false;
   const reading = isRead ? "" : "; the inbox is still being read";
   return {
@@ -114,9 +130,11 @@ function heldGroups(supervisor: SupervisorView): WaitingGroup[] {
   const closed = of("closed");
   const counts = { blocked, unmatched, unreadable, closed: closed.length };
   return (["unreadable", "unmatched", "closed", "blocked"] as const).flatMap((code) => {
-    const { text, do: todo } = HELD_TEXTS[code];
+    const { many: text, do: todo } = WAITS[code];
     const count = { count: counts[code], is_exact: isExact && code !== "closed" };
-    return count.count === 0 ? [] : [{ code, text, count, tasks: of(code), do: todo }];
+    return count.count === 0
+      ? []
+      : [{ code, text, count, tasks: of(code), do: code === "blocked" ? null : todo }];
   });
 }
 
@@ -163,7 +181,7 @@ function delayedGroup({ snapshot, accepted, inbox }: Facts, nowMs: number): Wait
   return [
     {
       code: "delayed",
-      text: "wait for their time (not_before, backoff)",
+      text: WAITS.delayed.many,
       count: { count, is_exact: true },
       tasks,
       do: null,

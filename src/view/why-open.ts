@@ -1,13 +1,13 @@
 /** Explains why a task or node has not ended, from the trays, the id readers, the settings, and obstacles for all tasks. Reads only. */
 import type { ClosedGate } from "../core/documents.ts";
 import { isoTime } from "../core/iso-time.ts";
-import { matchAgent } from "../core/matching.ts";
 import { foldId, isUnclaimed } from "../core/names.ts";
-import { type ControlDocument, controlOf } from "../core/saved-documents.ts";
+import { type ChosenTask, closedPool, isAttendedIn, type PoolState } from "../core/pool-gates.ts";
+import { controlOf } from "../core/saved-documents.ts";
 import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import type { Task } from "../core/task.ts";
 import { describeUnmet, findUnmet, type Standing, UNKNOWN, type Unmet } from "../core/unmet.ts";
+import type { WaitingTask } from "../core/waiting-task.ts";
 import { judgeOwner } from "../host/identity.ts";
 import { statOf } from "../host/regular-file.ts";
 import { duplicateOf, lastOf } from "../mailbox/find/failures.ts";
@@ -16,8 +16,15 @@ import { idsIn, lookForTask, type TaskPlace, traysOf } from "./find-task.ts";
 import type { IdReader } from "./id-reader.ts";
 import { explainUnlanded } from "./landing.ts";
 import { readJsonObject } from "./scan.ts";
-import { closedGates, gateTest, isAttended, readSupervisor, whyAt } from "./supervisor.ts";
-import { dependencyIds, mayFail, readTask } from "./task-rows.ts";
+import {
+  closedGates,
+  gateOf,
+  isAttended,
+  NO_SUPERVISOR,
+  poolOf,
+  readSupervisor,
+} from "./supervisor.ts";
+import { readWaiting } from "./task-rows.ts";
 
 /** How often a task whose id differs only in case is looked for (ms). */
 const LIST_AGAIN_MS = 10_000;
@@ -35,10 +42,9 @@ export interface Why {
 }
 
 export class WhyOpen {
-  private general: Why | undefined;
-  private isAttended = false;
-  /** Agents that the supervisor has besides those of the settings. */
-  private handlers: ReadonlySet<unknown> = new Set();
+  private pool: PoolState = poolOf(NO_SUPERVISOR, 0);
+  /** The agents of the settings, and those that the supervisor has besides. */
+  private known: readonly AgentSettings[] | undefined;
   private gates: readonly ClosedGate[] = [];
   /** Ids by their folded form. */
   private spelled: ReadonlyMap<string, string> = new Map();
@@ -59,34 +65,39 @@ export class WhyOpen {
   /** Reads what all explanations need. Call it before each round of explanations. */
   async refresh(): Promise<void> {
     await this.others.refresh();
-    const supervisor = readSupervisor(this.tree, Date.now());
-    this.isAttended = isAttended(supervisor);
-    this.handlers = new Set(this.isAttended ? supervisor.document?.handlers : []);
-    this.general = this.holdsAll(this.isAttended);
+    const nowMs = Date.now();
+    const supervisor = readSupervisor(this.tree, nowMs);
+    const control = controlOf(readJsonObject(this.tree.controlState));
+    this.pool = poolOf(supervisor, nowMs, control);
     this.gates = closedGates(supervisor);
+    const handlers = isAttended(supervisor) ? (supervisor.document?.handlers ?? []) : [];
+    const own = handlers.map((name): AgentSettings => ({ name, kind: "module" }));
+    this.known = this.agents && [...this.agents, ...own];
   }
 
   /** Undefined when the task has ended, or there is no such task or node. */
   explain(id: string): Why | undefined {
     const place = lookForTask(this.tree, id);
-    if (place === undefined) return this.explainNode(id);
-    switch (place.state) {
+    switch (place?.state) {
+      case undefined:
+        return this.explainNode(id);
       case "running":
         return this.explainRunning(place);
       case "settling":
         return RUNS;
       case "ready": {
-        const dueMs = statOf(place.path)?.mtimeMs ?? 0;
-        return dueMs > Date.now()
-          ? this.waitsUntil(dueMs, "waits for its next run")
-          : this.orGeneral("waits for a worker", readTask(place.path));
+        const text = "waits for a worker";
+        return this.explainTask(place, text, "waits for its next run", statOf(place.path)?.mtimeMs);
       }
       case "held":
-        return this.explainHeld(place);
+        return this.explainTask(place, `waits for ${place.name?.token}`);
       case "waiting":
-        return this.explainWaiting(id, place);
-      case "done":
-        return this.explainLanding(place.id);
+        return this.explainTask(place, "waits its turn");
+      case "done": {
+        // A task whose work is on its way to land has not ended.
+        const standing = explainUnlanded(this.tree, place.id);
+        return standing?.is === "moving" ? { text: standing.how, isStuck: false } : undefined;
+      }
       default:
         return undefined;
     }
@@ -94,7 +105,7 @@ export class WhyOpen {
 
   private explainRunning({ name }: TaskPlace): Why {
     if (name?.stage !== "w" || judgeOwner(name.token) !== "dead") return RUNS;
-    return this.isAttended
+    return isAttendedIn(this.pool.supervisor)
       ? { text: "is taken back from its dead worker", isStuck: false }
       : {
           text: "does not run: its worker is dead, and no supervisor runs that takes it back",
@@ -103,35 +114,23 @@ export class WhyOpen {
         };
   }
 
-  /** A task whose work is on its way to land has not ended. */
-  private explainLanding(id: string): Why | undefined {
-    const standing = explainUnlanded(this.tree, id);
-    return standing?.is === "moving" ? { text: standing.how, isStuck: false } : undefined;
-  }
-
-  private explainHeld({ id, name }: TaskPlace): Why {
-    const gate = this.gates.find((one) => one.gate === name?.token);
-    const own = gate && { ...gate, why: whyAt(gate, id) };
-    return this.general ?? this.atGate(own) ?? { text: `waits for ${name?.token}`, isStuck: false };
-  }
-
-  private atGate(gate: ClosedGate | undefined): Why | undefined {
+  /** The first gate that is closed for this task; `text` when all are open. */
+  private explainTask(
+    place: TaskPlace,
+    text: string,
+    timed = "waits for its time",
+    atMs?: number,
+  ): Why {
+    const task = readWaiting(place, this.known);
+    const dueMs = atMs ?? task.notBeforeMs ?? 0;
     return (
-      gate && { text: `waits: ${gate.why}`, isStuck: gate.until_ms > this.untilMs, do: gate.do }
+      this.explainUnmet(task) ??
+      this.noAgent(task) ??
+      this.atPool(task) ??
+      (dueMs > Date.now()
+        ? { text: `${timed}, ${isoTime(dueMs)}`, isStuck: dueMs > this.untilMs }
+        : this.atGate(task)) ?? { text, isStuck: false }
     );
-  }
-
-  /** Undefined when the task waits at no gate. */
-  private explainGate(task: Record<string, unknown> | undefined): Why | undefined {
-    if (task === undefined || this.agents === undefined || this.gates.length === 0)
-      return undefined;
-    const { agent } = matchAgent(task as unknown as Task, this.agents);
-    const full = this.gates.find(gateTest(task));
-    return this.gateOf(agent?.name) ?? this.atGate(full);
-  }
-
-  private gateOf(agent = ""): Why | undefined {
-    return this.atGate(this.gates.find((one) => one.agents.includes(agent)));
   }
 
   private explainNode(id: string): Why | undefined {
@@ -143,51 +142,52 @@ export class WhyOpen {
       if (count > 0) return unmet(named, count);
     }
     if (standing.is === "stuck") return { text: standing.how, isStuck: true, isOwn: true };
-    return standing.how === "runs"
-      ? { text: "runs", isStuck: false }
-      : (this.general ?? this.gateOf(standing.agent) ?? this.orGeneral(standing.how));
+    if (standing.how === "runs") return { text: "runs", isStuck: false };
+    const { agent: agentId, isPlanner } = standing;
+    const node = { id, attempt: 1, agentId, ...(isPlanner && { isPlanner }) };
+    return this.atPool(node) ?? this.atGate(node) ?? { text: standing.how, isStuck: false };
   }
 
-  private explainWaiting(id: string, place: TaskPlace): Why {
-    const task = readTask(place.path);
+  private explainUnmet(task: WaitingTask): Why | undefined {
+    const { id } = task;
     const look = (one: string): Standing => this.standingOf(one);
     const { named, count } = findUnmet(id, this.toWaitFor(task), look);
-    if (count > 0) {
-      const shown = named.map((one) => {
-        const near = one.isUnknown
-          ? nearestId(this.tree, one.id, this.others.ids(), id)
-          : undefined;
-        return near === undefined ? one : { ...one, how: `${one.how} (did you mean ${near}?)` };
-      });
-      return unmet(shown, count);
-    }
-    const reason = this.noAgent(task);
-    if (reason !== undefined) {
-      const why = { text: `cannot run: ${reason}`, isStuck: true, do: withAnAgent(id) };
-      // The next pool may know its agent.
-      return this.isAttended ? { ...why, isOwn: true } : why;
-    }
-    const notBefore = task?.["not_before"];
-    if (typeof notBefore === "number" && notBefore * 1000 > Date.now())
-      return this.waitsUntil(notBefore * 1000, "waits for its time");
-    return this.orGeneral("waits its turn", task);
+    if (count === 0) return undefined;
+    const shown = named.map((one) => {
+      const near = one.isUnknown ? nearestId(this.tree, one.id, this.others.ids(), id) : undefined;
+      return near === undefined ? one : { ...one, how: `${one.how} (did you mean ${near}?)` };
+    });
+    return unmet(shown, count);
   }
 
-  /** The task's dependencies, except those that have failed and need not complete. */
-  private toWaitFor(task: Record<string, unknown> | undefined): string[] {
-    return dependencyIds(task).filter(
-      (one) => !mayFail(task, one) || this.standingOf(one).how !== "failed",
+  private noAgent({ id, agentId, reason }: WaitingTask): Why | undefined {
+    if (agentId !== undefined) return undefined;
+    const why = { text: `cannot run: ${reason}`, isStuck: true, do: withAnAgent(id) };
+    // The next pool may know its agent.
+    return isAttendedIn(this.pool.supervisor) ? { ...why, isOwn: true } : why;
+  }
+
+  private atPool(task: ChosenTask): Why | undefined {
+    const closed = closedPool(this.pool, task);
+    return (
+      closed && {
+        text: `waits: ${closed.why} (${closed.do})`,
+        isStuck: closed.goesOn !== true,
+        do: closed.do,
+      }
     );
   }
 
-  private waitsUntil(dueMs: number, what: string): Why {
-    const general = this.general;
-    if (general !== undefined) return general;
-    return { text: `${what}, ${isoTime(dueMs)}`, isStuck: dueMs > this.untilMs };
+  private atGate(task: Parameters<typeof gateOf>[1]): Why | undefined {
+    const gate = gateOf(this.gates, task);
+    return (
+      gate && { text: `waits: ${gate.why}`, isStuck: gate.until_ms > this.untilMs, do: gate.do }
+    );
   }
 
-  private orGeneral(text: string, task?: Record<string, unknown>): Why {
-    return this.general ?? this.explainGate(task) ?? { text, isStuck: false };
+  /** The task's dependencies, except those that have failed and need not complete. */
+  private toWaitFor({ unmet: all = [], toEnd = [] }: WaitingTask): string[] {
+    return all.filter((one) => !toEnd.includes(one) || this.standingOf(one).how !== "failed");
   }
 
   private standingOf(id: string): Standing {
@@ -202,13 +202,12 @@ export class WhyOpen {
       case "failed":
         return this.standingOfFailed(place.id);
       case "waiting": {
-        const task = readTask(place.path);
+        const task = readWaiting(place, this.known);
         const on = this.toWaitFor(task);
-        const reason = this.noAgent(task);
         if (on.length > 0) return { is: "moving", how: "waits its turn", on };
-        return reason === undefined
-          ? { is: "moving", how: "waits its turn" }
-          : { is: "stuck", how: `cannot run: ${reason}` };
+        return task.agentId === undefined
+          ? { is: "stuck", how: `cannot run: ${task.reason}` }
+          : { is: "moving", how: "waits its turn" };
       }
       default:
         return { is: "moving", how: isUnclaimed(place?.name) ? "waits its turn" : "runs" };
@@ -234,39 +233,6 @@ export class WhyOpen {
     }
     const spelled = this.spelled.get(foldId(id));
     return spelled === undefined ? undefined : lookForTask(this.tree, spelled);
-  }
-
-  private noAgent(task: Record<string, unknown> | undefined): string | undefined {
-    if (task === undefined || this.agents === undefined) return undefined;
-    const { agent, capabilities } = task;
-    if (this.handlers.has(agent)) return undefined;
-    if (capabilities !== undefined && !Array.isArray(capabilities)) return undefined;
-    const match = matchAgent(task as unknown as Task, this.agents);
-    return match.agent === undefined ? match.reason : undefined;
-  }
-
-  /** The reason why nothing can start at all. */
-  private holdsAll(hasSupervisor: boolean): Why | undefined {
-    if (!hasSupervisor)
-      return {
-        text: "waits, and no supervisor runs (mailchute run)",
-        isStuck: true,
-        do: "mailchute run",
-      };
-    const control: ControlDocument = controlOf(readJsonObject(this.tree.controlState));
-    if (control.paused)
-      return {
-        text: `waits: paused since ${control.paused_at ?? "an unknown time"} (mailchute resume)`,
-        isStuck: true,
-        do: "mailchute resume",
-      };
-    return control.max_workers === 0
-      ? {
-          text: "waits: there are 0 slots (mailchute set-workers N)",
-          isStuck: true,
-          do: "mailchute set-workers N",
-        }
-      : undefined;
   }
 }
 

@@ -63,12 +63,14 @@ it("what holds back everything is told, too: no supervisor, a pause, no slots", 
   pool.drop("a", TRUE);
   const why = async (): Promise<string> =>
     JSON.parse((await pool.run(["wait", "a", "--timeout", "0", "--json"])).stdout).open[0].why;
-  expect(await why()).toBe("waits, and no supervisor runs (mailchute run)");
+  expect(await why()).toBe("waits: no supervisor runs on this state tree (mailchute run)");
   await pool.start(["--paused"]);
-  expect(await why()).toMatch(/^waits: paused since \S+ \(mailchute resume\)$/);
+  expect(await why()).toMatch(
+    /^waits: claiming is paused since \S+ by command run --paused \(mailchute resume\)$/,
+  );
   await pool.run(["set-workers", "0", "--wait"]);
   await pool.run(["resume", "--wait"]);
-  expect(await why()).toBe("waits: there are 0 slots (mailchute set-workers N)");
+  expect(await why()).toBe("waits: the number of slots is set to 0 (mailchute set-workers N)");
   await pool.run(["set-workers", "1", "--wait"]);
   expect((await pool.run(["wait", "a"])).stdout).toBe("a  completed\n");
 });
@@ -159,5 +161,5 @@ it("without a supervisor a node is known as well", async () => {
   put(cli, "roadmap.yaml", "nodes:\n  - { id: a, exec: ['true'] }\n");
   const { code, stderr } = await cli(["wait", "a", "--timeout", "0"]);
   expect(code).toBe(124);
-  expect(stderr).toContain("a has not settled in time: it waits, and no supervisor runs");
+  expect(stderr).toContain("a has not settled in time: it waits: no supervisor runs");
 });

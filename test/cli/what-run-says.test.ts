@@ -250,7 +250,9 @@ it("says that it is paused, and how many slots it was given before", async () =>
   pool.drop("t", { exec: ["true"] });
   const run = pool.spawn(["run", "--drain"]);
   await waitFor(() => run.stderr().includes("paused since"), { what: "the notices" });
-  expect(run.stderr()).toContain("paused since 2026-01-01T00:00:00Z (me): nothing starts before");
+  expect(run.stderr()).toContain(
+    "claiming is paused since 2026-01-01T00:00:00Z by command me (mailchute resume)",
+  );
   expect(run.stderr()).toContain("/mailbox/inbox with 2 slots (pid ");
   expect(run.stderr()).toContain("2 slots, as set-workers said before, not 4 (`set-workers N`");
   expect(run.stderr()).toContain("ends when nothing is left to run; Ctrl-C stops it before");

@@ -123,7 +123,7 @@ test("while it runs it obeys commands, is the only pool, and says that it has th
       },
     })
     .catch(() => {});
-  expect(why[0]).toMatch(/^waits: paused since/);
+  expect(why[0]).toMatch(/^waits: claiming is paused since/);
   await mailchute.command("resume");
   await waitFor(() => running === 1, { what: "the start" });
   await mailchute.command("cancel", { node: "held", final: true });

@@ -70,8 +70,7 @@ describe("groups", () => {
   };
 
   const tick = (): void => parts.work({ nowMs: env.trays.clock.monotonicMs(), dueMs: 0 });
-  const gates = (): string[] =>
-    parts.statuses.flatMap((status) => status.report().gates ?? []).map(({ why }) => why);
+  const gates = (): string[] => parts.gates.map(({ why }) => why);
   const laneWith = (task: object): string =>
     laneOf({ agentId: "exec", ...limitsOf(task as Parameters<typeof limitsOf>[0]) });
   let added = 0;
@@ -119,11 +118,7 @@ describe("groups", () => {
     expect(parts.mayStart(lane("land-a"))).toBe(false);
     expect(parts.mayStart(lane("land-b", "one"))).toBe(false);
     expect(parts.mayStart(lane("land-b"))).toBe(true);
-    const gates = parts.statuses.flatMap((status) => status.report().gates ?? []);
-    expect(gates.map(({ why }) => why)).toEqual([
-      "group land-a: 1 of 1 running",
-      "agent one: 1 of 1 running",
-    ]);
+    expect(gates()).toEqual(["group land-a: 1 of 1 running", "agent one: 1 of 1 running"]);
   });
 
   it("count what an earlier supervisor left in work, until two listings do not show it", () => {

@@ -21,7 +21,15 @@ it("a start that fails leaves no timer that says that the supervisor runs", asyn
       },
     },
     control: { keepDamaged: () => {}, current: { max_workers: null } },
-    limits: { start: () => {} },
+    limits: {
+      start: () => {},
+      pool: () => ({
+        supervisor: "running",
+        isMailboxOn: true,
+        isRead: true,
+        control: { launched: [] },
+      }),
+    },
     poll: { start: async () => Promise.reject(new Error("EMFILE")) },
   } as unknown as Parameters[2];
   await expect(new Startup(env, {} as Parameters[1], parts).run()).rejects.toThrow("EMFILE");

@@ -148,7 +148,10 @@ describe("what waits, and why", () => {
     const seen = await overviewOf(pool);
     expect(seen.health.state).toBe("none");
     expect(groups(seen)).toEqual({ start: { count: 2, ids: ["a", "b"] } });
-    expect(seen.waiting[0]).toMatchObject({ text: "wait for a supervisor", do: "mailchute run" });
+    expect(seen.waiting[0]).toMatchObject({
+      text: "wait: no supervisor runs on this state tree",
+      do: "mailchute run",
+    });
     expect(seen.obstacles[0]).toMatchObject({ do: "mailchute run" });
   });
 

@@ -4,9 +4,11 @@
  */
 import { openIdReaders } from "../../app/id-readers.ts";
 import { isUnclaimed } from "../../core/names.ts";
+import { closedPool, type PoolGate } from "../../core/pool-gates.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { safe } from "../../text/render.ts";
 import { idsIn, processingPlaces } from "../../view/find-task.ts";
+import { poolOf, readSupervisor } from "../../view/supervisor.ts";
 import { WhyOpen } from "../../view/why-open.ts";
 import type { Context } from "../shell/command-spec.ts";
 import { openSettings } from "../shell/options.ts";
@@ -35,6 +37,8 @@ export class OpenTasks {
   private before = new Map<string, string>();
   private atMs = performance.now() + FIRST_MS;
   private why: Promise<WhyOpen> | undefined;
+  private poolAtMs = 0;
+  private poolTold: PoolGate | undefined;
 
   /** @param timeoutMs the longest time that the caller waits */
   constructor(
@@ -43,6 +47,17 @@ export class OpenTasks {
     timeoutMs: number,
   ) {
     this.untilMs = Date.now() + timeoutMs;
+  }
+
+  /** Reports once, when it begins, why nothing at all starts. */
+  tellPool(): void {
+    if (performance.now() < this.poolAtMs) return;
+    this.poolAtMs = performance.now() + AGAIN_MS;
+    const nowMs = Date.now();
+    const closed = closedPool(poolOf(readSupervisor(this.tree, nowMs), nowMs));
+    if (closed !== undefined && closed.code !== this.poolTold && closed.goesOn !== true)
+      this.ctx.out.note(safe(`${closed.why}; waiting (${closed.do})`));
+    this.poolTold = closed?.code;
   }
 
   /** When `tell` will look again (ms from now). */

@@ -10,7 +10,6 @@ import { type Count, countNames } from "../../view/scan.ts";
 import { isAttended, readSupervisor } from "../../view/supervisor.ts";
 import { type EndsOptions, type Settled, TaskEnds } from "../../view/task-ends.ts";
 import { type OpenTask, OpenTasks, openIds, type WaitContext } from "./open-tasks.ts";
-import { WaitWatch } from "./slow-reasons.ts";
 import { openWaitLine, type Standing } from "./wait-line.ts";
 
 export interface WaitResult {
@@ -56,11 +55,10 @@ export async function waitForTasks(
     join(tree.mailbox, "outbox"),
     join(tree.mailbox, "failed"),
   ]);
-  const watch = new WaitWatch({ out }, tree);
   try {
     for (;;) {
       for (const { record: _record, ...settled } of await ends.take()) result.settled.push(settled);
-      if (pending.size > 0) watch.tell();
+      if (pending.size > 0) open.tellPool();
       const leftMs = deadline - performance.now();
       if (pending.size === 0 || leftMs <= 0) break;
       standing = standingOf(result, ids.length, pending);
@@ -105,7 +103,6 @@ export async function waitForQuiet(
   const line = openWaitLine(ctx, tree);
   line?.follow(() => standing);
   const out = line?.beside(ctx.out) ?? ctx.out;
-  const watch = new WaitWatch({ out }, tree);
   const tasks = new OpenTasks({ ...ctx, out }, tree, timeoutMs);
   let most = 0;
   const change = new ChangeSignal([
@@ -120,7 +117,7 @@ export async function waitForQuiet(
       quietLooks = isQuiet(tree) ? quietLooks + 1 : 0;
       if (quietLooks >= 2) return { isQuiet: true, open: [] };
       if (quietLooks === 1) continue;
-      watch.tell();
+      tasks.tellPool();
       const leftMs = deadline - performance.now();
       if (leftMs <= 0) break;
       if (line !== undefined) {

@@ -4,7 +4,7 @@ import type { Entry } from "../../agents/accounts/gate-rules.ts";
 import type { Clock } from "../../core/clock.ts";
 
 /** How often the file is read (ms). */
-const LOOK_MS = 500;
+export const LOOK_MS = 500;
 /** A task that was let go holds up the next one for no longer than this (ms). */
 const ARRIVAL_MS_MAX = 10_000;
 

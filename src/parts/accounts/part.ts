@@ -8,17 +8,10 @@ import { type Entry, quotaHold } from "../../agents/accounts/gate-rules.ts";
 import type { ClosedGate } from "../../core/documents.ts";
 import { isoTime } from "../../core/iso-time.ts";
 import { Standing } from "../../core/standing.ts";
-import { readLane } from "../../core/waiting-task.ts";
-import type {
-  Part,
-  PartReport,
-  StartLimit,
-  StatusSource,
-} from "../../supervisor/environment/part.ts";
+import type { Lane } from "../../core/waiting-task.ts";
+import type { Part, StartLimit, StatusSource } from "../../supervisor/environment/part.ts";
 import type { PartHost } from "../../supervisor/part.ts";
-import { AccountWatch } from "./account-watch.ts";
-
-const NONE: readonly string[] = [];
+import { AccountWatch, LOOK_MS } from "./account-watch.ts";
 
 class AccountsPart implements Part, StartLimit, StatusSource {
   readonly ports = { startLimit: this, status: this };
@@ -28,7 +21,8 @@ class AccountsPart implements Part, StartLimit, StatusSource {
   private readonly accounts = new Map<string, readonly string[]>();
   /** By account. */
   private readonly watches = new Map<string, AccountWatch>();
-  private closed: ClosedGate[] = [];
+  private told: readonly ClosedGate[] = [];
+  private lookedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(
     { env }: Pick<PartHost, "env">,
@@ -46,12 +40,23 @@ class AccountsPart implements Part, StartLimit, StatusSource {
       for (const account of accounts) this.watch(account);
   }
 
-  /**
-   * Looks at the gates, and sends an alert for each limit that is news. A gate opens step by step, and each step may close it again:
-   * that is one limit.
-   */
+  /** Sends an alert for each limit that is news. A gate opens step by step, and each step may close it again: that is one limit. */
   work(): void {
-    const closed = [...this.watches]
+    const closed = this.look();
+    const limits = new Set(closed.map(({ limit }) => limit));
+    const news = this.limits.news(limits, this.env.trays.clock.monotonicMs());
+    for (const { limit, why } of closed) if (news.has(limit)) this.env.alerts.alert("quota", why);
+  }
+
+  get gates(): readonly ClosedGate[] {
+    const isDue = (): boolean => this.env.trays.clock.monotonicMs() - this.lookedAtMs >= LOOK_MS;
+    if (this.watches.size > 0 && isDue()) this.look();
+    return this.told;
+  }
+
+  private look(): (ClosedGate & { limit: string })[] {
+    this.lookedAtMs = this.env.trays.clock.monotonicMs();
+    const found = [...this.watches]
       .filter(([, watch]) => !watch.isFree)
       .map(([account, watch]) => ({ entry: watch.look(), account }))
       .map(({ entry, account }) => ({
@@ -59,15 +64,12 @@ class AccountsPart implements Part, StartLimit, StatusSource {
         limit: limitOf(account, entry),
       }))
       .sort((a, b) => a.until_ms - b.until_ms);
-    const news = this.limits.news(
-      new Set(closed.map(({ limit }) => limit)),
-      this.env.trays.clock.monotonicMs(),
-    );
-    for (const { limit, why } of closed) if (news.has(limit)) this.env.alerts.alert("quota", why);
-    const gates = closed.map(({ limit: _limit, ...gate }) => gate);
-    if (gates.map(textOf).join("\n") === this.closed.map(textOf).join("\n")) return;
-    this.closed = gates;
-    this.version++;
+    const gates = found.map(({ limit: _limit, ...gate }) => gate);
+    if (gates.map(textOf).join("\n") !== this.told.map(textOf).join("\n")) {
+      this.told = gates;
+      this.version++;
+    }
+    return found;
   }
 
   nextMs(): number {
@@ -79,23 +81,18 @@ class AccountsPart implements Part, StartLimit, StatusSource {
   close(): void {}
 
   /** A held task is judged by the accounts that its agent has now, even if it waits for an account that the agent no longer has. */
-  mayStart(lane: string): boolean {
-    const accounts = this.accountsOfLane(lane);
-    return accounts.length === 0 || accounts.some((account) => this.watch(account).mayStart());
+  mayPass(lane: Lane): boolean {
+    return !this.accounts.has(lane.agent) || this.firstOpen(lane) !== undefined;
   }
 
-  noteStart(lane: string): boolean {
-    const first = this.accountsOfLane(lane).find((account) => this.watch(account).mayStart());
+  noteStart(lane: Lane): boolean {
+    const first = this.firstOpen(lane);
     if (first !== undefined) this.watch(first).noteStart();
     return first !== undefined;
   }
 
-  report(): PartReport {
-    return { gates: this.closed };
-  }
-
-  private accountsOfLane(lane: string): readonly string[] {
-    return this.accounts.size === 0 ? NONE : (this.accounts.get(readLane(lane).agent) ?? NONE);
+  private firstOpen({ agent }: Lane): string | undefined {
+    return this.accounts.get(agent)?.find((account) => this.watch(account).mayStart());
   }
 
   private watch(account: string): AccountWatch {
@@ -149,5 +146,5 @@ function textOf({ gate, why }: ClosedGate): string {
 }
 
 /** @param limits says which limits a person is told */
-export const accounts = (host: Pick<PartHost, "env">, limits?: Standing): Part & StatusSource =>
+export const accounts = (host: Pick<PartHost, "env">, limits?: Standing): Part & StartLimit =>
   new AccountsPart(host, limits);

@@ -4,14 +4,9 @@
  */
 import { pausedAgents, pausedHold } from "../../agents/breaker/breaker-file.ts";
 import { type BreakerDocument, pauseText, resumeText } from "../../agents/breaker/breaker-rules.ts";
+import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
-import { readLane } from "../../core/waiting-task.ts";
-import type {
-  Part,
-  PartReport,
-  StartLimit,
-  StatusSource,
-} from "../../supervisor/environment/part.ts";
+import type { Part, StartLimit, StatusSource } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 
@@ -21,6 +16,7 @@ const LOOK_MS = 500;
 class BreakerPart implements Part, StartLimit, StatusSource {
   readonly ports = { startLimit: this, status: this };
   version = 0;
+  gates: readonly ClosedGate[] = [];
   private readonly env: PartHost["env"];
   /** Only runs of coding agents are counted. */
   private readonly isNeeded: boolean;
@@ -46,22 +42,6 @@ class BreakerPart implements Part, StartLimit, StatusSource {
     return this.paused.size > 0 ? this.lookAtMs : NEVER;
   }
 
-  mayStart(lane: string): boolean {
-    return this.paused.size === 0 || !this.paused.has(readLane(lane).agent);
-  }
-
-  report(): PartReport {
-    return {
-      gates: [...this.paused.values()].map((paused) => ({
-        gate: pausedHold(paused.agent),
-        agents: [paused.agent],
-        until_ms: 0,
-        why: pauseText(paused),
-        do: `mend that, see mailchute logs ${paused.task_id}; then ${resumeText(paused)}`,
-      })),
-    };
-  }
-
   async finish(): Promise<void> {}
 
   close(): void {}
@@ -76,12 +56,23 @@ class BreakerPart implements Part, StartLimit, StatusSource {
       );
       if (news.length === 0 && paused.size === before.size) return;
       this.paused = paused;
+      this.gates = [...paused.values()].map(gateOf);
       this.version++;
       for (const one of news) alerts.notice(pauseText(one));
     } catch (error) {
       alerts.report("breakers", `cannot read breakers/: ${messageOf(error)}`);
     }
   }
+}
+
+function gateOf(paused: BreakerDocument): ClosedGate {
+  return {
+    gate: pausedHold(paused.agent),
+    agents: [paused.agent],
+    until_ms: 0,
+    why: pauseText(paused),
+    do: `mend that, see mailchute logs ${paused.task_id}; then ${resumeText(paused)}`,
+  };
 }
 
 export const breaker: MakePart = (host) => new BreakerPart(host);

@@ -2,14 +2,15 @@
  * Lets only as many tasks of remote agents start as machines have room for, so that the others keep their order here. Tasks that were
  * sent stay at their gates until their results come. Without a remote agent or group in the settings it does nothing.
  */
+import { closes } from "../../core/closed-gate.ts";
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
 import { CLUSTER_GATE } from "../../core/names.ts";
-import { type Lane, readLane } from "../../core/waiting-task.ts";
+import type { Lane } from "../../core/waiting-task.ts";
 import type {
+  Closed,
   Part,
   PartPorts,
-  PartReport,
   StartLimit,
   StatusSource,
 } from "../../supervisor/environment/part.ts";
@@ -58,7 +59,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
   /** The target of each group that is sent, whatever the agents of its tasks are. */
   private readonly targetOfGroup: ReadonlyMap<string, string>;
   private readonly bridgeReader: BridgeReader;
-  private gates: ClosedGate[] = [];
+  gates: readonly ClosedGate[] = [];
   private lookAtMs = 0;
   private bridgeProcess: BridgeProcess | undefined;
   /** The state of the bridge at the last look. */
@@ -128,28 +129,29 @@ class ClusterPart implements Part, StartLimit, StatusSource {
     return this.targets.size === 0 ? NEVER : this.lookAtMs;
   }
 
-  mayStart(lane: string): boolean {
-    if (this.targets.size === 0) return true;
-    const of = readLane(lane);
-    const name = this.targetOf(of);
+  closed(lane: Lane): Closed | undefined {
+    if (this.targets.size === 0) return undefined;
+    const name = this.targetOf(lane);
     const target = name === undefined ? undefined : this.targets.get(name);
-    if (name === undefined || target === undefined) return true;
+    if (name === undefined || target === undefined) return undefined;
     // A task at this gate waits for its result. A task at another gate is released, because its agent has changed.
-    if (of.gate === clusterGate(name)) return false;
-    target.isFull = underWay(target) >= target.maySend;
-    if (target.isFull) this.lookAtMs = Math.min(this.lookAtMs, performance.now() + this.pauseMs);
-    return !target.isFull;
+    if (lane.gate !== clusterGate(name)) {
+      target.isFull = underWay(target) >= target.maySend;
+      if (!target.isFull) return undefined;
+      this.lookAtMs = Math.min(this.lookAtMs, performance.now() + this.pauseMs);
+    }
+    return () => this.gatesAt(name, target).find((gate) => closes(gate, lane));
   }
 
-  noteStart(lane: string, id: string): boolean {
+  noteStart(lane: Lane, id: string): boolean {
     if (this.targets.size === 0) return false;
-    const name = this.targetOf(readLane(lane));
+    const name = this.targetOf(lane);
     if (name !== undefined) this.targets.get(name)?.startedMs.set(id, performance.now());
     return name !== undefined;
   }
 
-  report(): PartReport {
-    return { gates: this.gates };
+  private gatesAt(name: string, { agents, groups, sent, isFull }: Target): ClosedGate[] {
+    return gatesOf({ name, agents, groups, sent, isFull, bridge: this.bridge });
   }
 
   goesOn(): string[] {
@@ -192,8 +194,7 @@ class ClusterPart implements Part, StartLimit, StatusSource {
       this.count(trays.storage.list(trays.processing), nowMs);
       const gates = [...this.targets].flatMap(([name, target]) => {
         target.maySend = bridge?.targets[name]?.may_be_sent ?? 0;
-        const { agents, groups, sent, isFull } = target;
-        return gatesOf({ name, agents, groups, sent, isFull, bridge });
+        return this.gatesAt(name, target);
       });
       if (JSON.stringify(gates) === JSON.stringify(this.gates)) return;
       this.gates = gates;

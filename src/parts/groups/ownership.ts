@@ -88,14 +88,13 @@ export class Ownership {
   }
 
   report(): ClosedGate[] {
-    return [...this.closed].slice(0, TOLD_MAX).map(([owns, why]) => ({
-      gate: "owns",
-      agents: [],
-      owns,
-      until_ms: 0,
-      why,
-      do: "wait",
-    }));
+    return [...this.closed.keys()].slice(0, TOLD_MAX).map((owns) => this.gateOf(owns));
+  }
+
+  /** The gate of a list that may not start. */
+  gateOf(owns: string): ClosedGate {
+    const why = this.closed.get(owns) ?? "other tasks that own files come first";
+    return { gate: "owns", agents: [], owns, until_ms: 0, why, do: "wait" };
   }
 
   private explain(owns: string, holders: readonly Holder[]): string | undefined {

@@ -8,27 +8,34 @@ import { decodeTask } from "../../codec/task-codec.ts";
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
-import { BATCH_AGENT, closedText, matchAgent } from "../../core/matching.ts";
+import { BATCH_AGENT, matchAgent } from "../../core/matching.ts";
 import { foldId, parseName, parsePlainClaim, takesPlaces } from "../../core/names.ts";
 import type { Rate } from "../../core/rate.ts";
 import { type LimitChanges, TaskLimits } from "../../core/task-limits.ts";
-import { type Lane, limitsOf, readLane, readNeeds } from "../../core/waiting-task.ts";
+import {
+  type Lane,
+  laneOf,
+  limitsOf,
+  readLane,
+  readNeeds,
+  type WaitingTask,
+} from "../../core/waiting-task.ts";
 import { systemBucketClock } from "../../host/rate-bucket.ts";
 import { pathIn } from "../../mailbox/files/trays.ts";
 import type {
+  Closed,
   Part,
   PartPorts,
-  PartReport,
   StartLimit,
   StatusSource,
 } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
-import { fullGate, pausedGate, rateGate, unknownGate } from "./gates.ts";
+import { type Fault, faultOf, gateOf, type LimitState, rateGate } from "./gates.ts";
 import { Ownership } from "./ownership.ts";
 import { type Limited, type Place, Places } from "./places.ts";
 import { RateWatch } from "./rate-watch.ts";
-import { reservedLanes } from "./reserved.ts";
+import { reservedTasks } from "./reserved.ts";
 import { setLimit } from "./set-limit.ts";
 
 type Host = Pick<PartHost, "env" | "limits" | "queue" | "control" | "commands">;
@@ -39,7 +46,7 @@ type Taken = Place & { owns?: string | undefined };
 /** The status shows a new time of a used-up rate only when it differs by more than this (ms). */
 const TELL_RATE_MS = 1000;
 
-class GroupsPart implements Part, StartLimit, StatusSource {
+class GroupsPart implements Part, StartLimit, StatusSource, LimitState {
   readonly ports: PartPorts;
   version = 0;
   private readonly ownership: Ownership;
@@ -48,7 +55,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
   private readonly places: Places;
   /** The slots of each agent that has a limit, by its name. */
   private readonly agentSlots = new Map<string, number>();
-  private limits: TaskLimits;
+  limits: TaskLimits;
   private changes: LimitChanges;
   private readonly rates = new Map<string, RateWatch>();
   /** When each used-up rate allows its next start (monotonic ms), by the name of its limit. */
@@ -58,8 +65,8 @@ class GroupsPart implements Part, StartLimit, StatusSource {
   private wakeMs = NEVER;
   /** Limits that tasks name and the settings do not have. */
   private readonly unknown = new Set<string>();
-  /** The only lane of a group that may start, by group. */
-  private reserved: ReadonlyMap<string, string> = new Map();
+  /** The heavy task of a group for which all others of the group wait, by group. */
+  private reserved: ReadonlyMap<string, WaitingTask> = new Map();
   private absentOnce = new Set<string>();
   /** False until a listing of `processing/` has shown all that runs. */
   private isListed = false;
@@ -104,17 +111,28 @@ class GroupsPart implements Part, StartLimit, StatusSource {
       // Without limits the running tasks were not counted so far.
       if (!wasUsed) this.take(this.list());
     }
-    this.reserved = new Map();
     if (this.hasOwners) {
       const heads = this.isListed ? owners : [];
+      // The lanes of owners are asked about below, without a reserved group.
+      this.reserved = new Map();
       if (this.ownership.decide(heads, this.host.limits.groups.mayStart)) this.version++;
     }
+    this.reserve();
+  }
+
+  /** Lets the first heavy task of a group that does not fit yet wait for its room, and the others of the group for that task. */
+  private reserve(): void {
+    const { backlog } = this.host.queue;
+    const ids = (): string => [...this.reserved.values()].map(({ id }) => id).join();
+    const before = ids();
+    this.reserved = new Map();
     if (backlog.heavyCount > 0 && this.isListed)
-      this.reserved = reservedLanes(
+      this.reserved = reservedTasks(
         backlog.heads(),
         (lane) => this.isOpen(readLane(lane)),
         (name, weight) => this.places.hasRoom({ kind: "group", name }, weight),
       );
+    if (ids() !== before) this.version++;
   }
 
   /** When a used-up rate allows the next start (monotonic ms). */
@@ -122,42 +140,22 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     return this.wakeMs;
   }
 
-  mayStart(lane: string): boolean {
-    if (lane.indexOf("\u0000") === -1 && !this.isUsed) return true;
-    const parts = readLane(lane);
-    if (parts.hasPlaces) return true;
-    if (!this.isUsed && parts.owns === undefined && parts.limits.length === 0) return true;
-    const { group, weight, owns } = parts;
-    if (owns !== undefined && !this.ownership.mayStart(owns)) return false;
-    if (group !== undefined) {
-      if ((this.reserved.get(group) ?? lane) !== lane) return false;
-      if (!this.hasRoom({ kind: "group", name: group }, weight)) return false;
-    }
-    return this.isOpen(parts);
+  closed(lane: Lane): Closed | undefined {
+    const { group, owns, limits } = lane;
+    if (lane.hasPlaces) return undefined;
+    if (!this.isUsed && owns === undefined && limits.length === 0) return undefined;
+    const full = this.faultAt(lane) ?? this.behindHeavy(lane);
+    if (full !== undefined) return () => gateOf(...full, this);
+    if (owns !== undefined && !this.ownership.mayStart(owns))
+      return () => this.ownership.gateOf(owns);
+    const rate = this.usedUpRate(this.limits.namesOf(group, limits));
+    return rate === undefined ? undefined : () => this.rateGateOf(rate, this.usedUp);
   }
 
-  whyClosed(lane: string): string | undefined {
-    const { agent, group, limits, hasPlaces } = readLane(lane);
-    if (hasPlaces) return undefined;
-    if (group !== undefined) {
-      if (this.limits.isPaused(group)) return pausedGate(group).why;
-      if (this.slotsOf({ kind: "group", name: group }) === 0) return closedText("group", group);
-    }
-    if (this.agentSlots.get(agent) === 0) return closedText("agent", agent);
-    for (const name of this.limits.namesOf(group, limits)) {
-      const slots = this.limits.slotsOf("limit", name);
-      if (slots === undefined) return unknownGate(name).why;
-      if (slots === 0) return closedText("limit", name);
-    }
-    return undefined;
-  }
-
-  noteStart(lane: string, id: string): boolean {
-    if (!this.isUsed) return false;
-    const parts = readLane(lane);
-    if (parts.hasPlaces) return false;
-    const limited = this.limitedBy(parts);
-    this.enter({ id, limited, weight: parts.weight, owns: parts.owns });
+  noteStart(lane: Lane, id: string): boolean {
+    if (!this.isUsed || lane.hasPlaces) return false;
+    const limited = this.limitedBy(lane);
+    this.enter({ id, limited, weight: lane.weight, owns: lane.owns });
     for (const { kind, name } of limited) {
       const rate = kind === "limit" ? this.limits.rateOf(name) : undefined;
       if (rate !== undefined) this.watch(name).noteStart(rate);
@@ -166,25 +164,24 @@ class GroupsPart implements Part, StartLimit, StatusSource {
   }
 
   /** Every group, agent and limit that is full, paused, used up or unknown. */
-  report(): PartReport {
+  get gates(): readonly ClosedGate[] {
     const { groups, limits } = this.host.env.settings;
-    const gates: ClosedGate[] = [];
-    const note = (gate: ClosedGate | undefined): void => {
-      if (gate !== undefined) gates.push(gate);
-    };
-    const full = (limited: Limited): ClosedGate | undefined =>
-      fullGate(limited, this.places.countOf(limited), this.slotsOf(limited));
-    for (const name of new Set([...Object.keys(groups), ...this.places.namesOf("group")])) {
-      if (this.limits.isPaused(name)) note(pausedGate(name));
-      else note(full({ kind: "group", name }));
-    }
-    for (const name of this.agentSlots.keys()) note(full({ kind: "agent", name }));
-    for (const name of Object.keys(limits)) {
-      const gate = full({ kind: "limit", name }) ?? this.rateGateOf(name);
-      if (gate !== undefined) gates.push({ ...gate, groups: this.groupsUnder(name) });
-    }
-    for (const name of this.unknown) note(unknownGate(name));
-    return { gates: [...gates, ...this.ownership.report()] };
+    const of = (kind: Limited["kind"], names: Iterable<string>): Limited[] =>
+      [...new Set(names)].map((name) => ({ kind, name }));
+    const all = [
+      ...of("group", [...Object.keys(groups), ...this.places.namesOf("group")]),
+      ...of("agent", this.agentSlots.keys()),
+      ...of("limit", [...Object.keys(limits), ...this.unknown]),
+    ];
+    return [...all.flatMap((one) => this.gateAt(one) ?? []), ...this.ownership.report()];
+  }
+
+  private gateAt(one: Limited): ClosedGate | undefined {
+    const isReserved = one.kind === "group" && this.reserved.has(one.name);
+    const fault = isReserved ? "full" : faultOf(one, this);
+    // Before the first listing it is not known what is full.
+    if (fault !== undefined && (fault !== "full" || this.isListed)) return gateOf(one, fault, this);
+    return one.kind === "limit" ? this.rateGateOf(one.name, this.toldRates) : undefined;
   }
 
   private takeChanges(): void {
@@ -196,23 +193,40 @@ class GroupsPart implements Part, StartLimit, StatusSource {
   }
 
   /** Whether a task of this lane may start, apart from the room in its group and the files that it owns. */
-  private isOpen({ agent, group, limits }: Lane): boolean {
-    if (group !== undefined && this.limits.isPaused(group)) return false;
-    if (!this.hasRoom({ kind: "agent", name: agent })) return false;
-    const names = this.limits.namesOf(group, limits);
-    if (!names.every((name) => this.isKnown(name) && this.hasRoom({ kind: "limit", name })))
-      return false;
-    // Rates come last, because `allows` notes a used-up rate as the reason why a task waits.
-    return names.every((name) => this.allows(name));
+  private isOpen(lane: Lane): boolean {
+    if (this.faultAt(lane, false) !== undefined) return false;
+    return this.usedUpRate(this.limits.namesOf(lane.group, lane.limits)) === undefined;
   }
 
-  private isKnown(name: string): boolean {
-    if (this.limits.has("limit", name)) return true;
-    if (!this.unknown.has(name) && this.unknown.size < UNKNOWN_MAX) {
-      this.unknown.add(name);
-      this.version++;
+  /** What holds this lane back. What only a person can open comes first. @param isRoomAsked false: the room in its group does not count */
+  private faultAt(lane: Lane, isRoomAsked = true): [Limited, Fault] | undefined {
+    let full: [Limited, Fault] | undefined;
+    for (const one of this.limitedBy(lane)) {
+      const isGroup = one.kind === "group";
+      const fault = faultOf(one, this, isGroup ? lane.weight : 1);
+      if (fault === undefined || (fault === "full" && isGroup && !isRoomAsked)) continue;
+      if (fault === "unknown") this.noteUnknown(one.name);
+      if (fault !== "full") return [one, fault];
+      full ??= [one, fault];
     }
-    return false;
+    return full;
+  }
+
+  private behindHeavy({ group, key }: Lane): [Limited, Fault] | undefined {
+    const first = group === undefined ? undefined : this.reserved.get(group);
+    if (group === undefined || first === undefined || laneOf(first) === key) return undefined;
+    return [{ kind: "group", name: group }, "full"];
+  }
+
+  private noteUnknown(name: string): void {
+    if (this.unknown.has(name) || this.unknown.size >= UNKNOWN_MAX) return;
+    this.unknown.add(name);
+    this.version++;
+  }
+
+  /** The first of these limits whose rate is used up. It is asked last, because it is noted as the reason why a task waits. */
+  private usedUpRate(names: readonly string[]): string | undefined {
+    return names.find((name) => !this.allows(name));
   }
 
   private allows(name: string): boolean {
@@ -258,21 +272,31 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     this.version++;
   }
 
-  private rateGateOf(name: string): ClosedGate | undefined {
+  /** @param times when each used-up rate allows its next start (monotonic ms) */
+  private rateGateOf(name: string, times: ReadonlyMap<string, number>): ClosedGate | undefined {
     const rate = this.limits.rateOf(name);
-    const atMs = this.toldRates.get(name);
+    const atMs = times.get(name);
     if (rate === undefined || atMs === undefined) return undefined;
     const { clock } = this.host.env.trays;
-    return rateGate(name, rate, clock.wallMs() + Math.max(0, atMs - clock.monotonicMs()));
+    const wallMs = clock.wallMs() + Math.max(0, atMs - clock.monotonicMs());
+    return rateGate(name, rate, wallMs, this.groupsUnder(name));
   }
 
-  private groupsUnder(limit: string): string[] {
+  groupsUnder(limit: string): string[] {
     return Object.entries(this.host.env.settings.groups)
       .filter(([, { limits = [] }]) => limits.includes(limit))
       .map(([group]) => group);
   }
 
-  private slotsOf({ kind, name }: Limited): number | undefined {
+  firstOf(group: string): WaitingTask | undefined {
+    return this.reserved.get(group);
+  }
+
+  countOf(limited: Limited): number {
+    return this.places.countOf(limited);
+  }
+
+  slotsOf({ kind, name }: Limited): number | undefined {
     if (kind === "agent") return this.agentSlots.get(name);
     // Other parts may add groups.
     return kind === "group"
@@ -294,7 +318,7 @@ class GroupsPart implements Part, StartLimit, StatusSource {
     return this.hasOwners || this.agentSlots.size > 0 || this.host.limits.groups.hasGroups;
   }
 
-  private hasRoom(limited: Limited, weight = 1): boolean {
+  hasRoom(limited: Limited, weight: number): boolean {
     const slots = this.slotsOf(limited) ?? Number.POSITIVE_INFINITY;
     return (
       slots === Number.POSITIVE_INFINITY || (this.isListed && this.places.hasRoom(limited, weight))

@@ -8,23 +8,22 @@ import { compareTasks, laneOf, readNeeds, type WaitingTask } from "../../core/wa
  * @param heads the first waiting task of each lane
  * @param isOpen true if a task of this lane may start, apart from the room in its group
  * @param fits true if the group has room for this weight
- * @returns the only lane that may start, by group
+ * @returns the heavy task for which the others of its group wait, by group
  */
-export function reservedLanes(
+export function reservedTasks(
   heads: readonly WaitingTask[],
   isOpen: (lane: string) => boolean,
   fits: (group: string, weight: number) => boolean,
-): Map<string, string> {
-  const reserved = new Map<string, string>();
+): Map<string, WaitingTask> {
+  const reserved = new Map<string, WaitingTask>();
   const seen = new Set<string>();
   for (const task of [...heads].sort(compareTasks)) {
     const { group } = task;
     if (group === undefined || seen.has(group)) continue;
-    const lane = laneOf(task);
-    if (!isOpen(lane)) continue;
+    if (!isOpen(laneOf(task))) continue;
     seen.add(group);
     const { weight } = readNeeds(task.needs);
-    if (weight > 1 && !fits(group, weight)) reserved.set(group, lane);
+    if (weight > 1 && !fits(group, weight)) reserved.set(group, task);
   }
   return reserved;
 }

@@ -1,8 +1,8 @@
 /** Judges whether a pool is well: a supervisor lives, writes its heartbeat, has room on the disk and reads a valid plan. Pure. */
-import { explainShortage } from "../../core/free-space.ts";
+import { POOL_GATES, type Reason } from "../../core/pool-gates.ts";
 import { ago } from "../../text/render.ts";
 import type { SupervisorView } from "../../view/snapshot.ts";
-import { HANG_TODO, intakeStopped, isAttended } from "../../view/supervisor.ts";
+import { HANG_TODO, poolOf } from "../../view/supervisor.ts";
 
 export interface Ailment {
   /** A word for programs; it never changes. */
@@ -14,18 +14,9 @@ export interface Ailment {
 /** @param lateMs an older heartbeat counts as late */
 export function findAilments(view: SupervisorView, nowMs: number, lateMs: number): Ailment[] {
   const { state, document, heartbeat_age_ms: ageMs } = view;
-  if (state === "dead")
-    return [
-      {
-        code: "dead",
-        what: `the supervisor (pid ${document?.pid}) died without stopping`,
-        do: "mailchute run; it takes back what was running",
-      },
-    ];
-  if (!isAttended(view) || document === null)
-    return [
-      { code: "stopped", what: "no supervisor runs on this state tree", do: "mailchute run" },
-    ];
+  const pool = poolOf(view, nowMs);
+  const gone = POOL_GATES.supervisor(pool);
+  if (gone || document === null) return ailmentOf(state === "dead" ? "dead" : "stopped", gone);
   const found: Ailment[] = [];
   if (ageMs !== null && ageMs > lateMs)
     found.push({
@@ -33,13 +24,7 @@ export function findAilments(view: SupervisorView, nowMs: number, lateMs: number
       what: `the last heartbeat of the supervisor (pid ${document.pid}) was ${ago(nowMs - ageMs, nowMs)}`,
       do: HANG_TODO,
     });
-  const shortage = intakeStopped(view);
-  if (shortage !== undefined)
-    found.push({
-      code: "disk",
-      what: explainShortage(shortage),
-      do: "make room on the disk; it goes on by itself",
-    });
+  found.push(...ailmentOf("disk", POOL_GATES.disk(pool)));
   for (const { what, do: todo } of document.troubles ?? [])
     found.push({ code: "trouble", what, do: todo });
   if (typeof document.roadmap_problem === "string")
@@ -49,4 +34,8 @@ export function findAilments(view: SupervisorView, nowMs: number, lateMs: number
       do: "mailchute roadmap check",
     });
   return found;
+}
+
+function ailmentOf(code: Ailment["code"], reason: Reason | false | undefined): Ailment[] {
+  return !reason ? [] : [{ code, what: reason.why, do: reason.do }];
 }

@@ -3,19 +3,19 @@
  * reads the orders in `landings/`, which workers write before their tasks settle, so it also finishes the work of a dead process.
  */
 import type { Apart } from "../../core/apart.ts";
+import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
 import { LANDING_GROUP, landingGateOf, landingIdOf } from "../../core/landing.ts";
 import { foldId } from "../../core/names.ts";
 import { landingFileOf, landingsDir } from "../../core/state-tree.ts";
 import type { Standing } from "../../core/unmet.ts";
-import { readLane } from "../../core/waiting-task.ts";
+import type { Lane } from "../../core/waiting-task.ts";
 import { statOf } from "../../host/regular-file.ts";
 import { ordersApart } from "../../supervisor/environment/orders-apart.ts";
 import type {
   DependencySource,
   GroupSource,
   Part,
-  PartReport,
   StartLimit,
   StatusSource,
   Unlanded,
@@ -51,6 +51,7 @@ class LandingPart
     work: this,
   };
   version = 0;
+  gates: readonly ClosedGate[] = [];
   private readonly env: PartHost["env"];
   /** Orders whose work has not landed, by folded id. */
   private readonly open = new Map<string, Entry>();
@@ -174,10 +175,8 @@ class LandingPart
     return { is: "moving", how: why === undefined ? "is about to land" : `has not landed: ${why}` };
   }
 
-  mayStart(lane: string): boolean {
-    if (this.waits.size === 0) return true;
-    const wait = this.waits.get(readLane(lane).gate ?? "");
-    return wait === undefined || wait.untilMs <= this.env.trays.clock.wallMs();
+  mayPass(_lane: Lane, { gate }: ClosedGate): boolean {
+    return (this.waits.get(gate)?.untilMs ?? 0) <= this.env.trays.clock.wallMs();
   }
 
   /** See `GroupSource`. */
@@ -188,18 +187,6 @@ class LandingPart
   /** One landing of a repository at a time. */
   slotsOf(group: string): number | undefined {
     return LANDING_GROUP.test(group) ? 1 : undefined;
-  }
-
-  report(): PartReport {
-    return {
-      gates: [...this.waits].map(([gate, { order, why, untilMs }]) => ({
-        gate,
-        agents: [],
-        until_ms: untilMs === NEVER ? 0 : untilMs,
-        why: `the landing of ${order.task_id} waits: ${why}`,
-        do: "wait, it looks again by itself",
-      })),
-    };
   }
 
   /** True if all open orders could not land. These are looked at only when something happens. */
@@ -346,6 +333,13 @@ class LandingPart
       this.waits.set(landingGateOf(order.task_id), { order, why: wait.why, untilMs });
     };
     this.waiting.eachNow(this.open.values(), ({ order }) => order.task_id, readWait);
+    this.gates = [...this.waits].map(([gate, { order, why, untilMs }]) => ({
+      gate,
+      agents: [],
+      until_ms: untilMs === NEVER ? 0 : untilMs,
+      why: `the landing of ${order.task_id} waits: ${why}`,
+      do: "wait, it looks again by itself",
+    }));
     if (words() !== before) this.version++;
   }
 }

@@ -1,8 +1,9 @@
 /** Wakes the agents of a state tree for their mail while a supervisor runs. Does nothing without the setting `mail_enabled`. */
+import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { foldId } from "../../core/names.ts";
 import { CODING_AGENTS } from "../../core/settings.ts";
-import { readLane } from "../../core/waiting-task.ts";
+import type { Lane } from "../../core/waiting-task.ts";
 import type { Part, PartPorts, StartLimit } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
@@ -16,6 +17,9 @@ class MailPart implements Part, StartLimit {
   readonly ports: PartPorts;
   private readonly env: PartHost["env"];
   private readonly isOn: boolean;
+  /** The coding agents. */
+  private readonly agents: string[];
+  private readonly first: readonly ClosedGate[];
   private watch: MailWatch | undefined;
   /** Tasks of agents whose exits must be reported, by folded id. */
   private readonly notes = new Map<string, RunNote>();
@@ -31,6 +35,13 @@ class MailPart implements Part, StartLimit {
   constructor({ env }: Pick<PartHost, "env">) {
     this.env = env;
     this.isOn = env.settings.mail_enabled;
+    this.agents = env.settings.agents
+      .filter(({ kind }) => CODING_AGENTS.some((coding) => coding === kind))
+      .map(({ name }) => name);
+    const why = "the mail of the agents is being read";
+    this.first = [
+      { gate: "mail", agents: this.agents, until_ms: 0, why, do: "wait", is_well: true },
+    ];
     const isIdle = (): boolean =>
       this.hasLooked && !this.hasNewNote && this.watch?.hasWork !== true;
     const work = { canStart: () => false, isBusy: () => this.isLooking, isIdle };
@@ -38,14 +49,14 @@ class MailPart implements Part, StartLimit {
   }
 
   /** A run writes its session and compactions into its agent's record. So it starts once the record exists, or could not be made. */
-  mayStart(lane: string): boolean {
-    return this.watch !== undefined || this.hasLooked || !this.isOfAgent(lane);
+  get gates(): readonly ClosedGate[] {
+    return this.watch !== undefined || this.hasLooked ? [] : this.first;
   }
 
   /** Notes a task before it is accepted, so that its exit is reported even after a crash. */
-  noteStart(lane: string, id: string): boolean {
-    if (!this.isOfAgent(lane)) return false;
-    if (!this.notes.has(foldId(id))) this.noteAgent(readLane(lane).agent, id);
+  noteStart({ agent }: Lane, id: string): boolean {
+    if (!this.agents.includes(agent)) return false;
+    if (!this.notes.has(foldId(id))) this.noteAgent(agent, id);
     return true;
   }
 
@@ -103,12 +114,6 @@ class MailPart implements Part, StartLimit {
     }
     this.isLooking = false;
     this.hasLooked = true;
-  }
-
-  private isOfAgent(lane: string): boolean {
-    const { agent } = readLane(lane);
-    const kind = this.env.settings.agents.find(({ name }) => name === agent)?.kind;
-    return CODING_AGENTS.some((coding) => coding === kind);
   }
 }
 

@@ -75,7 +75,8 @@ class PlanView implements IdReader {
     const standing = planner.standing(node);
     if (node.status !== "open" || planner.waitOf(node) !== undefined) return standing;
     const { agent } = code.resolveAgent(node, this.agents ?? []);
-    return agent === undefined ? standing : { ...standing, agent: agent.name };
+    if (agent === undefined) return standing;
+    return { ...standing, agent: agent.name, ...(node.type === "plan" && { isPlanner: true }) };
   }
 }
 

@@ -1,6 +1,7 @@
-/** Knows which tasks wait for the answers to open questions. Pure. */
+/** Knows which tasks wait for the answers to open questions, and of which lanes one has tried to start. Pure. */
+import type { ClosedGate } from "../../core/documents.ts";
 import type { AgentSettings } from "../../core/settings.ts";
-import { type Lane, readLane } from "../../core/waiting-task.ts";
+import type { Lane } from "../../core/waiting-task.ts";
 import { holdOf, type Question } from "../../questions/question-file.ts";
 
 /** The shortest time until a task tries again (ms). */
@@ -9,7 +10,6 @@ const AGAIN_MS_MIN = 1000;
 const CODING: ReadonlySet<string> = new Set(["claude", "codex"]);
 
 export class HeldLanes {
-  private held = new Map<string, Question>();
   /** Lanes of which one task was let through as a trial: the settings may have raised the limit. */
   private readonly tried = new Set<string>();
   /** When one task of a lane may try again (epoch ms), for questions with `again_ms`. */
@@ -38,43 +38,25 @@ export class HeldLanes {
     return hasOpened;
   }
 
-  /** Takes over the questions that are open now. */
-  update(open: readonly Question[], agents: readonly AgentSettings[]): void {
-    this.held = new Map(
-      open.flatMap((question) => [
-        [keyOf({ gate: holdOf(question.id), agent: "" }), question],
-        ...agentsOf(question, agents).map((agent) => [keyOf({ agent }), question] as const),
-      ]),
-    );
-  }
-
   /** A task has ended: it may have done what others wait for. */
   noteEnd(): void {
     this.upToDate.clear();
   }
 
-  /** The question that only a person can answer, so that no task of this lane starts by itself. */
-  closedBy(lane: string): Question | undefined {
-    const key = keyOf(readLane(lane));
-    const question = this.held.get(key);
-    if (question === undefined || question.ends_at_ms !== null) return undefined;
-    const isTried = question.again_ms === undefined ? this.tried : this.upToDate;
-    return this.tried.has(key) && isTried.has(key) ? question : undefined;
+  /** One task of each lane may try. */
+  mayPass(lane: Lane): boolean {
+    return !this.tried.has(keyOf(lane));
   }
 
-  mayStart(lane: string): boolean {
-    if (this.held.size === 0) return true;
-    const key = keyOf(readLane(lane));
-    return !this.held.has(key) || !this.tried.has(key);
+  /** Whether no task of this lane tries again by itself. @param again_ms of the question */
+  isShut(lane: Lane, { again_ms }: Pick<Question, "again_ms">): boolean {
+    const key = keyOf(lane);
+    return this.tried.has(key) && (again_ms === undefined || this.upToDate.has(key));
   }
 
-  noteStart(lane: string): boolean {
-    if (this.held.size === 0) return false;
-    const key = keyOf(readLane(lane));
-    if (!this.held.has(key)) return false;
-    this.tried.add(key);
-    this.upToDate.add(key);
-    return true;
+  noteStart(lane: Lane): void {
+    this.tried.add(keyOf(lane));
+    this.upToDate.add(keyOf(lane));
   }
 }
 
@@ -83,13 +65,19 @@ function keyOf({ gate, agent }: Pick<Lane, "gate" | "agent">): string {
   return gate === undefined ? agent : `~${gate}`;
 }
 
-/** Agents whose tasks do not start before the answer. */
-export function agentsOf(
-  { agents: named }: Pick<Question, "agents">,
+/** What holds back the tasks that wait for the answer. */
+export function gateOf(
+  { id, agents: named, ends_at_ms: endsAtMs, question }: Question,
   agents: readonly AgentSettings[],
-): string[] {
-  const isAll = named.includes("*");
-  return agents
-    .filter(({ name, kind }) => CODING.has(kind) && (isAll || named.includes(name)))
-    .map(({ name }) => name);
+): ClosedGate {
+  const isNamed = (name: string): boolean => named.includes("*") || named.includes(name);
+  return {
+    gate: holdOf(id),
+    agents: agents
+      .filter(({ name, kind }) => CODING.has(kind) && isNamed(name))
+      .map(({ name }) => name),
+    until_ms: endsAtMs ?? 0,
+    why: question,
+    do: `mailchute answer ${id} TEXT, or write the answer into questions/open/${id}.md`,
+  };
 }

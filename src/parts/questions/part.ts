@@ -3,21 +3,18 @@
  * not start before it: tasks in the inbox are not accepted, and tasks that a worker put back stay held.
  */
 import type { Apart } from "../../core/apart.ts";
+import { closes } from "../../core/closed-gate.ts";
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
 import { DAY_MS } from "../../core/retention.ts";
-import { holdOf, type QuestionText } from "../../questions/question-file.ts";
+import type { Lane } from "../../core/waiting-task.ts";
+import type { QuestionText } from "../../questions/question-file.ts";
 import { QuestionStore } from "../../questions/question-store.ts";
 import { ordersApart } from "../../supervisor/environment/orders-apart.ts";
-import type {
-  Part,
-  PartReport,
-  StartLimit,
-  StatusSource,
-} from "../../supervisor/environment/part.ts";
+import type { Closed, Part, StartLimit, StatusSource } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
-import { agentsOf, HeldLanes } from "./held-lanes.ts";
+import { gateOf, HeldLanes } from "./held-lanes.ts";
 import { Reminders } from "./reminders.ts";
 
 /** Time between two looks at the files (ms). While no question is open, the supervisor's next regular tick is soon enough. */
@@ -33,6 +30,7 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
   private readonly lanes = new HeldLanes();
   private readonly reminders = new Reminders();
   private open: QuestionText[] = [];
+  gates: readonly ClosedGate[] = [];
   private lookAtMs = 0;
   private forgetAtMs = 0;
 
@@ -66,23 +64,18 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
     return this.open.length > 0 ? this.lookAtMs : NEVER;
   }
 
-  mayStart(lane: string): boolean {
-    return this.lanes.mayStart(lane);
+  closed(lane: Lane): Closed | undefined {
+    const at = this.gates.findIndex((one) => closes(one, lane));
+    const [gate, question] = [this.gates[at], this.open[at]];
+    if (gate === undefined || question === undefined || this.lanes.mayPass(lane)) return undefined;
+    const isShut = (): boolean => gate.until_ms === 0 && this.lanes.isShut(lane, question);
+    return () => (isShut() ? { ...gate, is_shut: true } : gate);
   }
 
-  noteStart(lane: string): boolean {
-    return this.lanes.noteStart(lane);
-  }
-
-  whyClosed(lane: string): string | undefined {
-    const closed = this.lanes.closedBy(lane);
-    return closed === undefined
-      ? undefined
-      : `${closed.question} Answer with: mailchute answer ${closed.id} TEXT`;
-  }
-
-  report(): PartReport {
-    return { gates: this.open.map((question) => this.gateOf(question)) };
+  noteStart(lane: Lane): boolean {
+    if (!this.gates.some((gate) => closes(gate, lane))) return false;
+    this.lanes.noteStart(lane);
+    return true;
   }
 
   async finish(): Promise<void> {}
@@ -118,18 +111,7 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
     this.open = open;
     if (open.map(({ id }) => id).join() === before) return;
     this.version++;
-    this.lanes.update(open, this.env.settings.agents);
-  }
-
-  private gateOf(question: QuestionText): ClosedGate {
-    const { id, ends_at_ms: endsAtMs } = question;
-    return {
-      gate: holdOf(id),
-      agents: agentsOf(question, this.env.settings.agents),
-      until_ms: endsAtMs ?? 0,
-      why: question.question,
-      do: `mailchute answer ${id} TEXT, or write the answer into questions/open/${id}.md`,
-    };
+    this.gates = open.map((question) => gateOf(question, this.env.settings.agents));
   }
 }
 

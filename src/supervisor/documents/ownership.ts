@@ -30,6 +30,8 @@ export type OwnershipFacts = Pick<
   | "field_warnings"
   | "gates"
   | "handlers"
+  | "mailbox_enabled"
+  | "replans"
 >;
 
 const VERSION = readVersion();

@@ -26,6 +26,11 @@ export class Lifecycle {
     return this.current;
   }
 
+  /** The state as people read it. */
+  get status(): RunState["is"] {
+    return this.finishingUntilMs !== undefined && !this.isEnding ? "draining" : this.current.is;
+  }
+
   get isEnding(): boolean {
     return this.current.is !== "running";
   }

@@ -5,6 +5,7 @@
 import type { ClosedGate, PlanHolds } from "../../core/documents.ts";
 import type { StatusCounts } from "../../core/roadmap.ts";
 import type { Standing } from "../../core/unmet.ts";
+import type { Lane } from "../../core/waiting-task.ts";
 import type { Service } from "./service.ts";
 
 export interface Part extends Service {
@@ -68,23 +69,22 @@ export interface DependencySource {
 
 export type Unlanded = ReadonlyMap<string, Standing>;
 
-/** The waiting tasks that may be chosen. `finishing`: only those that finish other work. `ids` are tasks that are about to begin; only their first run may start. */
-export type Choice =
-  | { kind: "all" | "finishing" }
-  | { kind: "planners"; ids: readonly string[] }
-  | { kind: "these"; ids: readonly string[] };
-
 /** A part that may hold tasks back. */
 export interface StartLimit {
-  /** Undefined when it holds nothing back. */
-  choice?(): Choice | undefined;
-  /** Whether a task of this lane may start now: see `laneOf`. It is called for each start, so it must be quick. */
-  mayStart?(lane: string): boolean;
-  /** Why no task of this lane starts as long as this supervisor runs; undefined when one may. */
-  whyClosed?(lane: string): string | undefined;
+  /** While only planners may start, the other tasks that are about to begin and may, too. Undefined when it holds nothing back. */
+  replan?(): readonly string[] | undefined;
+  /** The gates that are closed now. The supervisor reports them, and asks `closes` which of them hold back a task. */
+  readonly gates?: readonly ClosedGate[];
+  /** Whether a task of this lane may start although this gate is closed. It is called for each start, so it must be quick. */
+  mayPass?(lane: Lane, gate: ClosedGate): boolean;
+  /** For a part with too many gates to ask each: the gate that holds back this lane. It must be quick, too. */
+  closed?(lane: Lane): Closed | undefined;
   /** Called when a task of this lane starts. @returns false when it does not count the starts of this lane: see `Gates` */
-  noteStart?(lane: string, id: string): boolean;
+  noteStart?(lane: Lane, id: string): boolean;
 }
+
+/** Describes a gate that is closed. Most callers only want to know that it is. */
+export type Closed = () => ClosedGate | undefined;
 
 /** A part that knows groups of tasks. */
 export interface GroupSource {
@@ -105,7 +105,7 @@ export interface Gates {
 export interface StatusSource {
   /** Changes whenever the part has a new status to report. */
   readonly version: number;
-  report(): PartReport;
+  report?(): PartReport;
   /** Describes the first of its own items that no agent fits and that wait for nothing else, one line each. */
   unmatched?(max: number): string[];
   /** The tasks that it would start, best first. */
@@ -120,6 +120,4 @@ export interface PartReport {
   planHolds?: PlanHolds;
   /** Why `roadmap.yaml` cannot be used. */
   roadmapProblem?: string;
-  /** The closed gates. */
-  gates?: ClosedGate[];
 }

@@ -1,7 +1,10 @@
 /** Combines the parts of a supervisor: services ask this class without knowing which parts there are. */
+import { closes } from "../../core/closed-gate.ts";
+import type { ClosedGate } from "../../core/documents.ts";
 import type { Standing } from "../../core/unmet.ts";
+import { type Lane, readLane } from "../../core/waiting-task.ts";
 import type {
-  Choice,
+  Closed,
   DependencySource,
   Gates,
   GroupSource,
@@ -130,30 +133,46 @@ export class Parts implements Service, Gates {
     return NONE;
   }
 
-  /** The choice of the first limit that holds tasks back. */
-  choice(): Choice | undefined {
+  /** See `StartLimit`. At most one part makes plans. */
+  replan(): readonly string[] | undefined {
     for (const limit of this.limits) {
-      const choice = limit.choice?.();
-      if (choice !== undefined) return choice;
+      const ids = limit.replan?.();
+      if (ids !== undefined) return ids;
     }
     return undefined;
   }
 
-  readonly mayStart = (lane: string): boolean =>
-    this.limits.every((limit) => limit.mayStart?.(lane) !== false);
+  readonly mayStart = (lane: string): boolean => this.closed(lane) === undefined;
 
-  /** See `StartLimit`. The first reason counts. */
-  whyClosed(lane: string): string | undefined {
+  /** The first gate that holds back the tasks of this lane. */
+  closed(lane: string): Closed | undefined {
+    if (this.limits.length === 0) return undefined;
+    const of = readLane(lane);
     for (const limit of this.limits) {
-      const why = limit.whyClosed?.(lane);
-      if (why !== undefined) return why;
+      const closed = closedAt(limit, of);
+      if (closed !== undefined) return closed;
     }
     return undefined;
+  }
+
+  /** Why no task of this lane starts as long as this supervisor runs, and what to do; undefined when one may. */
+  whyClosed(lane: string): string | undefined {
+    const of = readLane(lane);
+    const gates = this.limits.map((limit) => closedAt(limit, of)?.());
+    const shut = gates.find((gate) => gate?.is_shut === true);
+    // The gate of a group, an agent or a limit says itself what to do.
+    return shut === undefined || shut.places === true ? shut?.why : `${shut.why} (${shut.do})`;
+  }
+
+  /** All closed gates. */
+  get gates(): ClosedGate[] {
+    return this.limits.flatMap((limit) => limit.gates ?? []);
   }
 
   noteStart(lane: string, id: string): boolean {
+    const of = readLane(lane);
     let isCounted = false;
-    for (const limit of this.limits) if (limit.noteStart?.(lane, id) === true) isCounted = true;
+    for (const limit of this.limits) if (limit.noteStart?.(of, id) === true) isCounted = true;
     return isCounted;
   }
 
@@ -186,4 +205,10 @@ export class Parts implements Service, Gates {
   isIdleBut(own: WorkSource): boolean {
     return this.works.every((work) => work === own || work.isIdle());
   }
+}
+
+function closedAt(limit: StartLimit, lane: Lane): Closed | undefined {
+  if (limit.closed !== undefined) return limit.closed(lane);
+  const gate = limit.gates?.find((one) => closes(one, lane) && limit.mayPass?.(lane, one) !== true);
+  return gate && (() => gate);
 }

@@ -15,6 +15,7 @@ import {
   resultName,
   resultsName,
 } from "../../core/names.ts";
+import type { Choice } from "../../core/pool-gates.ts";
 import { laneOf, type WaitingTask } from "../../core/waiting-task.ts";
 import { isEditing } from "../../host/identity.ts";
 import type { Telemetry } from "../../journal/telemetry.ts";
@@ -23,7 +24,7 @@ import { pathIn, type Trays } from "../../mailbox/files/trays.ts";
 import { isRefusal } from "../../mailbox/find/settled-record.ts";
 import { freeRefusedId } from "../../mailbox/settle/quarantine.ts";
 import type { Environment } from "../environment/environment.ts";
-import type { Choice, Gates } from "../environment/part.ts";
+import type { Gates } from "../environment/part.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { FinishedIds } from "./finished-ids.ts";
 

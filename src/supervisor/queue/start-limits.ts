@@ -1,9 +1,10 @@
-/** Decides whether tasks may start now, and how many: not before the first scan, while paused, when room is short, or beyond a limit. */
+/** Decides whether tasks may start now, and how many: it asks the gates of the pool, and counts starts. */
+import { type Choice, closedPool, type PoolState } from "../../core/pool-gates.ts";
 import { laneOf } from "../../core/waiting-task.ts";
 import type { ControlFile } from "../documents/control-file.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { Lifecycle } from "../environment/lifecycle.ts";
-import type { Choice, Unlanded, WorkSource } from "../environment/part.ts";
+import type { Unlanded, WorkSource } from "../environment/part.ts";
 import type { Parts } from "../environment/parts.ts";
 import type { DiskLimit } from "./disk-limit.ts";
 import type { Queue } from "./queue.ts";
@@ -21,13 +22,10 @@ interface Limits {
   readonly control: ControlFile;
   readonly disk: DiskLimit;
   readonly parts: Parts;
-  readonly lifecycle: Pick<Lifecycle, "finishingUntilMs">;
+  readonly lifecycle: Pick<Lifecycle, "status">;
 }
 
 type StartQueue = Pick<Queue, "backlog" | "scanner" | "finishedIds" | "dispatcher" | "pool">;
-
-/** The dispatcher waits this long for the first whole scan, so that a small inbox runs in the right order (ms). */
-const FIRST_SCAN_MS = 250;
 
 export class StartLimits {
   /** Monotonic ms. */
@@ -46,33 +44,39 @@ export class StartLimits {
     this.startedMs = nowMs;
   }
 
-  /**
-   * The tasks that may start; undefined when none may. Tasks that a part was about to start when the pool was paused may still
-   * begin: otherwise the work that waits for them would wait for ever.
-   */
+  /** The tasks that may start; undefined when none may. */
   whichMayStart(nowMs: number): Choice | undefined {
-    const { control, parts, lifecycle } = this.limits;
-    if (!this.isReady(nowMs)) return undefined;
-    const isFinishing = lifecycle.finishingUntilMs !== undefined;
-    if (!control.current.paused)
-      return isFinishing ? { kind: "finishing" } : (parts.choice() ?? { kind: "all" });
-    if (isFinishing) return undefined;
-    // Until the parts have looked, it is not known which tasks have begun.
-    if (!parts.isStarted) return undefined;
-    const unbegun = parts.unbegun();
-    const launched = control.current.launched.filter((id) => unbegun.includes(id));
-    // Forget tasks that have begun: the pause applies to their next run.
-    if (launched.length < control.current.launched.length) control.change({ launched });
-    return launched.length === 0 ? undefined : { kind: "these", ids: launched };
+    const closed = closedPool(this.pool(nowMs));
+    return closed === undefined ? { kind: "all" } : closed.passes;
   }
 
-  private isReady(nowMs: number): boolean {
-    const { scanner, finishedIds } = this.queue;
-    const isScanned =
-      (scanner.isComplete && finishedIds.isComplete) || nowMs - this.startedMs > FIRST_SCAN_MS;
-    return (
-      isScanned && this.limits.disk.shortage === undefined && this.env.settings.mailbox_enabled
-    );
+  /** What the gates of the pool are asked about. */
+  pool(nowMs: number): PoolState {
+    const { scanner, finishedIds, pool } = this.queue;
+    const { control, disk, parts, lifecycle } = this.limits;
+    const { paused, paused_at, paused_by, max_workers: slots } = control.current;
+    return {
+      supervisor: lifecycle.status,
+      pid: process.pid,
+      control: { paused, paused_at, paused_by, launched: paused ? this.launched() : [] },
+      slots: pool.workers.hasOthers ? null : slots,
+      shortage: disk.shortage,
+      isMailboxOn: this.env.settings.mailbox_enabled,
+      isRead: scanner.isComplete && finishedIds.isComplete,
+      upMs: nowMs - this.startedMs,
+      replan: parts.replan(),
+    };
+  }
+
+  /** The tasks that were about to start when the pool was paused, and have not begun. The pause applies to their next run. */
+  private launched(): readonly string[] {
+    const { control, parts } = this.limits;
+    // Until the parts have looked, it is not known which tasks have begun.
+    if (!parts.isStarted) return [];
+    const unbegun = parts.unbegun();
+    const launched = control.current.launched.filter((id) => unbegun.includes(id));
+    if (launched.length < control.current.launched.length) control.change({ launched });
+    return launched;
   }
 
   /** Whether the task waits for its time, or for a gate. */
@@ -113,9 +117,8 @@ export class StartLimits {
 
   /** @returns how much a part may start; undefined when it may start nothing */
   allowance(nowMs: number): StartAllowance | undefined {
-    const { control, lifecycle } = this.limits;
-    if (!this.isReady(nowMs) || control.current.paused) return undefined;
-    if (lifecycle.finishingUntilMs !== undefined) return undefined;
+    const closed = closedPool(this.pool(nowMs));
+    if (closed !== undefined && closed.code !== "replan") return undefined;
     // Only workers that are ready count: a task that is begun must run at once and not wait for a starting worker.
     return { slots: this.queue.pool.workers.readySlots, launchesMax: this.left };
   }

@@ -159,9 +159,8 @@ export class StatusWriter implements Service {
     const { shortages, disk, watchers } = this.p.shortOf;
     const { backlog, scanner } = this.p.queue;
     const report = reportOf(parts);
-    const { state, finishingUntilMs } = this.lifecycle;
     return {
-      status: finishingUntilMs !== undefined && state.is === "running" ? "draining" : state.is,
+      status: this.lifecycle.status,
       workers: control.current.max_workers ?? settings.workers,
       processes: settings.processes,
       watching: watchers.watching,
@@ -181,16 +180,17 @@ export class StatusWriter implements Service {
       roadmap_problem: report.roadmapProblem ?? null,
       troubles: shortages.list(),
       field_warnings: scanner.fieldNotes.list(),
-      gates: report.gates ?? [],
+      gates: parts.gates,
       ...handlersOf(settings.agents),
+      ...(!settings.mailbox_enabled && { mailbox_enabled: false as const }),
+      ...(parts.replan() !== undefined && { replans: true as const }),
     };
   }
 }
 
 /** The reports of all parts. */
 export function reportOf({ statuses }: Parts): PartReport {
-  const reports = statuses.map((status) => status.report());
-  return { ...Object.assign({}, ...reports), gates: reports.flatMap(({ gates = [] }) => gates) };
+  return Object.assign({}, ...statuses.map((status) => status.report?.()));
 }
 
 /** The agents that are functions of this program: their settings name no module. */

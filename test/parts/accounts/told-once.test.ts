@@ -35,7 +35,7 @@ async function night(limits?: Standing): Promise<{ kinds: string[]; told: string
   const look = (): void => {
     nowMs += 600;
     part.work({ nowMs } as Tick);
-    for (const { why } of part.report().gates ?? []) kinds.add(why.split(":")[1] ?? "");
+    for (const { why } of part.gates ?? []) kinds.add(why.split(":")[1] ?? "");
   };
   const refuse = async (): Promise<void> => {
     const refusal = { untilMs: T0 + nowMs + 2000, window: "five_hour", reason: "limit reached" };

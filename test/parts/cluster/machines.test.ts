@@ -80,15 +80,19 @@ describe("the room for a target", () => {
 describe("a machine that takes no tasks", () => {
   const view = (state: SupervisorView["state"], more: Partial<SupervisorDocument> = {}, age = 0) =>
     ({ state, document: more, heartbeat_age_ms: age }) as SupervisorView;
-  const stopped = { intake_stopped: { reason: "disk" } } as never;
+  const stopped = { intake_stopped: { reason: "disk", free_files: 1, wanted_files: 9 } } as never;
 
   test.each<[string, string | undefined, RegExp]>([
-    ["has no pool", whyStopped(view("none")), /^no pool runs there/],
-    ["has a stopped pool", whyStopped(view("stopped")), /^no pool runs there/],
-    ["has a pool that died", whyStopped(view("dead")), /^no pool runs there/],
-    ["has a pool that ends", whyStopped(view("stopping")), /^its pool ends/],
-    ["has a full disk", whyStopped(view("running", stopped)), /^its disk is nearly full/],
-    ["has a pool that hangs", whyStopped(view("running", {}, 30_000)), /^its pool hangs/],
+    [
+      "has no pool",
+      whyStopped(view("none"), 0),
+      /^no supervisor runs on this state tree: mailchute run/,
+    ],
+    ["has a stopped pool", whyStopped(view("stopped"), 0), /^no supervisor runs/],
+    ["has a pool that died", whyStopped(view("dead"), 0), /^the supervisor .* died/],
+    ["has a pool that ends", whyStopped(view("stopping"), 0), /^the supervisor is stopping/],
+    ["has a full disk", whyStopped(view("running", stopped), 0), /^intake stopped: disk/],
+    ["has a pool that hangs", whyStopped(view("running", {}, 30_000), 0), /^its pool hangs/],
     ["accepts nothing", roomOf({ slots: 4, accept: [] }, { slots: 2 }).why, /^it accepts no agent/],
     [
       "has no slots for others",
@@ -100,7 +104,7 @@ describe("a machine that takes no tasks", () => {
   });
 
   test("says nothing when it takes some", () => {
-    expect(whyStopped(view("running"))).toBeUndefined();
+    expect(whyStopped(view("running"), 0)).toBeUndefined();
     expect(roomOf({ slots: 4, accept: ["x"] }, { slots: 9 })).toEqual({ slots: 4 });
   });
 

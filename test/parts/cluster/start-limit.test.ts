@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
-import { laneOf } from "../../../src/core/waiting-task.ts";
+import { laneOf, readLane } from "../../../src/core/waiting-task.ts";
 import { openTrays } from "../../../src/mailbox/files/trays.ts";
 import { cluster } from "../../../src/parts/cluster/part.ts";
 import { LOOK_REST } from "../../../src/parts/cluster/rest.ts";
@@ -36,7 +36,7 @@ function newPart() {
   const env = { settings: { ...DEFAULT_SETTINGS, agents }, alerts, tree, trays };
   const part = cluster({ env } as never);
   const limit = part.ports.startLimit;
-  const lane = laneOf({ agentId: "far" } as never);
+  const lane = readLane(laneOf({ agentId: "far" }));
   let nowMs = performance.now();
   const later = (ms: number): void => {
     nowMs = Math.max(nowMs, performance.now()) + ms;
@@ -46,9 +46,9 @@ function newPart() {
   let count = 0;
   const start = (): string[] => {
     const ids: string[] = [];
-    while (limit?.mayStart?.(lane) === true) {
+    while (limit?.closed?.(lane) === undefined) {
       ids.push(`t${++count}`);
-      limit.noteStart?.(lane, `t${count}`);
+      limit?.noteStart?.(lane, `t${count}`);
     }
     return ids;
   };

@@ -96,7 +96,7 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
       "step ",
       "2x",
       "refused",
-      "wait for other tasks",
+      "wait for others that they",
       "? paint",
     );
     terminal.press("Enter");
@@ -129,7 +129,7 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
     terminal.press("Enter");
     await sees(terminal, "▸3 FAILED", "2x  exit");
     terminal.press("n", "Escape");
-    await sees(terminal, "wait for other tasks");
+    await sees(terminal, "wait for others that they");
     terminal.press("3", "r");
     await sees(terminal, "Retry 2 tasks?");
     fs.writeFileSync(join(pool.dir, "go"), "");
@@ -324,7 +324,7 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
     const pool = newPool();
     pool.drop("one", { exec: ["true"] });
     const terminal = await openTop(pool, { columns: 200, rows: 60 });
-    await sees(terminal, "NO SUPERVISOR", "wait for a supervisor", "do: mailchute run", "│");
+    await sees(terminal, "NO SUPERVISOR", "wait: no supervisor runs", "do: mailchute run", "│");
     terminal.press("p");
     await sees(
       terminal,

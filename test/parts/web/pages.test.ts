@@ -49,7 +49,12 @@ it("the overview has the counts, what waits and why, and failures by their cause
   ]);
   expect(blockOf(page, "table", "Running").rows).toEqual([]);
   expect(blockOf(page, "table", "Waiting, and why").rows).toEqual([
-    ["1", "wait for a supervisor", { text: "child", to: "/tasks/child" }, "mailchute run"],
+    [
+      "1",
+      "wait: no supervisor runs on this state tree",
+      { text: "child", to: "/tasks/child" },
+      "mailchute run",
+    ],
   ]);
   const [row] = blockOf(page, "table", "Failed, by cause").rows;
   expect(row).toEqual([

@@ -2,13 +2,14 @@
 import fs from "node:fs";
 import { systemCode } from "../../../core/errors.ts";
 import { parseName } from "../../../core/names.ts";
-import { controlOf } from "../../../core/saved-documents.ts";
+import { closedPool } from "../../../core/pool-gates.ts";
+import { type ControlDocument, controlOf } from "../../../core/saved-documents.ts";
 import type { ClusterSettings } from "../../../core/settings.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
 import type { Trays } from "../../../mailbox/files/trays.ts";
 import { readJsonObject } from "../../../view/scan.ts";
 import type { SupervisorView } from "../../../view/snapshot.ts";
-import { intakeStopped, readSupervisor } from "../../../view/supervisor.ts";
+import { poolOf, readSupervisor } from "../../../view/supervisor.ts";
 
 /** An answer is used again for this long (ms). */
 const KEPT_MS = 500;
@@ -42,9 +43,10 @@ export class PoolRoom {
   }
 
   private read(): Room {
-    const supervisor = readSupervisor(this.tree, Date.now());
+    const nowMs = Date.now();
+    const supervisor = readSupervisor(this.tree, nowMs);
     const control = controlOf(readJsonObject(this.tree.controlState));
-    const why = whyStopped(supervisor) ?? (control.paused ? PAUSED : this.whyUnwritable());
+    const why = whyStopped(supervisor, nowMs, control) ?? this.whyUnwritable();
     if (why !== undefined) return { slots: 0, why };
     const slots = control.max_workers ?? supervisor.document?.workers ?? 0;
     const own = this.trays.storage.list(this.trays.processing).filter((file) => {
@@ -52,7 +54,7 @@ export class PoolRoom {
       return name?.stage === "w" && !this.isOfOthers(name.id);
     });
     if (slots > own.length) return { slots: slots - own.length };
-    return { slots: 0, why: slots === 0 ? "its pool has 0 slots" : "its own tasks have all slots" };
+    return { slots: 0, why: "its own tasks have all slots" };
   }
 
   private whyUnwritable(): string | undefined {
@@ -69,17 +71,17 @@ export class PoolRoom {
   }
 }
 
-const PAUSED = "its pool is paused: mailchute resume";
-
-/** Why a pool starts nothing; undefined when it may start tasks. Pure. */
-export function whyStopped(supervisor: SupervisorView): string | undefined {
+/** Why a pool starts nothing; undefined when it may start tasks. Pure. @param nowMs epoch ms */
+export function whyStopped(
+  supervisor: SupervisorView,
+  nowMs: number,
+  control?: ControlDocument,
+): string | undefined {
   const { state, heartbeat_age_ms: stillMs } = supervisor;
+  const closed = closedPool(poolOf(supervisor, nowMs, control));
+  if (closed !== undefined) return `${closed.why}: ${closed.do}`;
   // The supervisor may run on another host, where we cannot see whether it lives.
-  if (state === "unknown") return undefined;
-  if (state === "draining" || state === "stopping") return "its pool ends";
-  if (state !== "running") return "no pool runs there: mailchute run";
-  if (intakeStopped(supervisor) !== undefined) return "its disk is nearly full";
-  return (stillMs ?? 0) > STILL_MS
+  return state !== "unknown" && (stillMs ?? 0) > STILL_MS
     ? "its pool hangs or was stopped, or its disk is full"
     : undefined;
 }

@@ -6,7 +6,7 @@ import { ErrInvalidTransition } from "../../../core/errors.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import type { CommandHandler } from "../../../supervisor/control/command-context.ts";
 import { steer } from "../../../supervisor/control/steer.ts";
-import type { Choice, StartLimit } from "../../../supervisor/environment/part.ts";
+import type { StartLimit } from "../../../supervisor/environment/part.ts";
 import type { PartHost } from "../../../supervisor/part.ts";
 import type { PlanEngine } from "./engine.ts";
 import type { EngineParts } from "./engine-parts.ts";
@@ -21,8 +21,8 @@ export class Replanning implements StartLimit {
     private readonly engine: PlanEngine,
   ) {}
 
-  choice(): Choice | undefined {
-    return this.isOn() ? { kind: "planners", ids: this.p.active.listUnbegun() } : undefined;
+  replan(): readonly string[] | undefined {
+    return this.isOn() ? this.p.active.listUnbegun() : undefined;
   }
 
   isOn(): boolean {

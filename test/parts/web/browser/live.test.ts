@@ -132,7 +132,7 @@ it("it says that there is no supervisor, when it dies, when the tree is gone, an
   const web = await openWeb(pool.state);
   const { tab } = await signedIn(web);
   await shows(tab, "no supervisor");
-  await shows(tab, "wait for a supervisor");
+  await shows(tab, "wait: no supervisor runs");
   await shows(tab, "mailchute run");
   await go(tab, web, "/tasks");
   await shows(tab, "no supervisor");

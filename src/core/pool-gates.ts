@@ -1,0 +1,145 @@
+/**
+ * The gates of the whole pool: each says why no task starts, or why only some do. The supervisor asks them with its live state.
+ * Everything that explains a wait asks them with the state in the files. A new gate is one entry here. Pure.
+ */
+import type { SupervisorDocument } from "./documents.ts";
+import { explainShortage, type Shortage } from "./free-space.ts";
+import type { ControlDocument } from "./saved-documents.ts";
+import type { WaitingTask } from "./waiting-task.ts";
+
+/** The waiting tasks that may be chosen. `finishing`: only those that finish other work. `ids` are tasks that are about to begin; only their first run may start. */
+export type Choice =
+  | { kind: "all" | "finishing" }
+  | { kind: "planners"; ids: readonly string[] }
+  | { kind: "these"; ids: readonly string[] };
+
+/** `none`: never started or its file is gone. `dead`: it died without writing that it stopped. `unknown`: on another host or container. */
+export type SupervisorState = SupervisorDocument["status"] | "dead" | "unknown" | "none";
+
+export interface PoolState {
+  supervisor: SupervisorState;
+  pid: number | undefined;
+  control: Pick<ControlDocument, "paused" | "paused_at" | "paused_by"> & {
+    /** Tasks that were about to begin at the pause. */
+    launched: readonly string[];
+  };
+  /** How many slots a command has set; null without one. */
+  slots: number | null;
+  shortage: Shortage | undefined;
+  isMailboxOn: boolean;
+  /** Whether each file of the inbox was looked at once. */
+  isRead: boolean;
+  /** For how long the supervisor has run (ms). */
+  upMs: number;
+  /** Only planners start, and these tasks, which are about to begin. Undefined without a replan. */
+  replan: readonly string[] | undefined;
+}
+
+/** Why a task does not start now. */
+export interface Reason {
+  /** A clause that follows "it waits: ". */
+  why: string;
+  do: string;
+  /** The gate opens by itself. */
+  goesOn?: true;
+  /** The tasks that may start even so. */
+  passes?: Choice;
+}
+
+/** The dispatcher waits this long for the first whole look at the inbox, so that a small inbox runs in the right order (ms). */
+const FIRST_LOOK_MS = 250;
+
+const NO_SUPERVISOR = reason("no supervisor runs on this state tree", "mailchute run");
+
+type PoolCheck = (pool: PoolState) => Reason | false | undefined;
+
+/** The first gate that is closed counts, so those that let no task pass come first. */
+export const POOL_GATES = {
+  supervisor: ({ supervisor, pid }) => {
+    if (isAttendedIn(supervisor)) return false;
+    const died = `the supervisor (pid ${pid}) died without stopping`;
+    return supervisor === "dead"
+      ? reason(died, "mailchute run; it takes back what was running")
+      : NO_SUPERVISOR;
+  },
+  stopping: ({ supervisor }) =>
+    supervisor === "stopping" && reason("the supervisor is stopping", "wait until it has ended"),
+  mailbox: ({ isMailboxOn }) =>
+    !isMailboxOn &&
+    reason(
+      "the task mailbox is off (mailbox_enabled: false), and only commands are taken",
+      "set mailbox_enabled in config.yaml and restart mailchute run",
+    ),
+  disk: ({ shortage }) =>
+    shortage &&
+    reason(
+      explainShortage(shortage),
+      "make room on the disk; mailchute clean removes what is past its retention. It goes on by itself",
+    ),
+  reading: ({ isRead, upMs }) =>
+    !isRead && upMs <= FIRST_LOOK_MS && reason("the inbox is being read", "wait", { goesOn: true }),
+  slots: ({ slots }) =>
+    slots === 0 && reason("the number of slots is set to 0", "mailchute set-workers N"),
+  // Tasks that a part was about to start may still begin: the work that waits for them would wait for ever.
+  pause: ({ supervisor, control: { paused, paused_at: at, paused_by, launched: ids } }) => {
+    const by = paused_by === null ? "" : ` by command ${paused_by}`;
+    const why = `claiming is paused since ${at ?? "an unknown time"}${by}`;
+    const passes = ids.length > 0 && supervisor !== "draining";
+    return (
+      paused && reason(why, "mailchute resume", passes ? { passes: { kind: "these", ids } } : {})
+    );
+  },
+  draining: ({ supervisor }) =>
+    supervisor === "draining" &&
+    reason("the supervisor drains: it ends when nothing is left", "wait, or mailchute stop", {
+      passes: { kind: "finishing" },
+    }),
+  replan: ({ replan: ids }) =>
+    ids &&
+    reason(
+      "the plan is made anew: other nodes wait until the planner has ended",
+      "wait, or mailchute roadmap next --explain",
+      { goesOn: true, passes: { kind: "planners", ids } },
+    ),
+} satisfies Record<string, PoolCheck>;
+
+function reason(why: string, todo: string, more: Pick<Reason, "goesOn" | "passes"> = {}): Reason {
+  return { why, do: todo, ...more };
+}
+
+export type PoolGate = keyof typeof POOL_GATES;
+
+/** A closed gate. */
+export type ClosedPool = Reason & { code: PoolGate };
+
+/** All gates of the pool that are closed. */
+export function closedPoolGates(pool: PoolState): ClosedPool[] {
+  return Object.entries<PoolCheck>(POOL_GATES).flatMap(([code, check]) => {
+    const closed = check(pool);
+    return closed ? { ...closed, code: code as PoolGate } : [];
+  });
+}
+
+/** The tasks that a choice is about. */
+export type ChosenTask = Pick<WaitingTask, "id" | "attempt" | "isPlanner" | "finishing">;
+
+/**
+ * The first gate of the pool that is closed. It decides alone which tasks start.
+ * @param task left out: for any task
+ */
+export function closedPool(pool: PoolState, task?: ChosenTask): ClosedPool | undefined {
+  const [first] = closedPoolGates(pool);
+  const isPassed = task !== undefined && first?.passes && isChosen(first.passes, task);
+  return isPassed === true ? undefined : first;
+}
+
+function isChosen(which: Choice, task: ChosenTask): boolean {
+  if ("ids" in which && task.attempt === 1 && which.ids.includes(task.id)) return true;
+  if (which.kind === "planners") return task.isPlanner === true;
+  return which.kind === "finishing" && task.finishing !== undefined;
+}
+
+/** True when a supervisor looks after the tree, as far as can be seen from here. */
+export function isAttendedIn(state: SupervisorState): boolean {
+  return ["running", "draining", "stopping", "unknown"].includes(state);
+}
