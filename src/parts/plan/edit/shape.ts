@@ -1,5 +1,14 @@
 /** Compares two pieces of YAML by meaning, including anchors and aliases. Pure. */
-import { isAlias, isMap, isScalar, isSeq, type Pair, type YAMLMap } from "yaml";
+import {
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  type Pair,
+  type Scalar,
+  type YAMLMap,
+} from "yaml";
 import { keyOf, textOf } from "../read/yaml-text.ts";
 
 export function sameShape(a: unknown, b: unknown): boolean {
@@ -20,34 +29,30 @@ export function sameBut(before: YAMLMap, after: YAMLMap, key: string, value: unk
 
 /** A YAML node as plain data; an alias becomes `*name`. */
 export function valuesOf(node: unknown): unknown {
-  if (isAlias(node)) return `*${node.source}`;
-  if (isSeq(node)) return node.items.map(valuesOf);
-  if (isMap(node))
-    return Object.fromEntries(
-      (node.items as Pair[]).map((pair) => [keyOf(pair), valuesOf(pair.value)]),
-    );
-  if (!isScalar(node)) return null;
-  return typeof node.value === "bigint" ? textOf(node) : node.value;
+  return plainOf(node, (scalar) =>
+    typeof scalar.value === "bigint" ? textOf(scalar) : scalar.value,
+  );
 }
 
 /** A YAML node or a value as plain data, with each scalar as the text in the file: an id like `0012` is not read as a number. */
 export function textsOf(value: unknown): unknown {
-  if (isAlias(value)) return `*${value.source}`;
-  if (isScalar(value)) return textOf(value) ?? null;
-  if (isSeq(value)) return value.items.map(textsOf);
-  if (isMap(value))
-    return Object.fromEntries(
-      (value.items as Pair[]).map((pair) => [keyOf(pair), textsOf(pair.value)]),
-    );
+  if (isNode(value)) return plainOf(value, (scalar) => textOf(scalar) ?? null);
   if (Array.isArray(value)) return value.map(textsOf);
-  if (typeof value === "object" && value !== null)
-    return Object.fromEntries(
-      Object.entries(value)
-        .filter(([, one]) => one !== undefined)
-        .map(([key, one]) => [key, textsOf(one)]),
-    );
+  if (typeof value === "object" && value !== null) {
+    const pairs = Object.entries(value).filter(([, one]) => one !== undefined);
+    return Object.fromEntries(pairs.map(([key, one]) => [key, textsOf(one)]));
+  }
   if (value === null || value === undefined) return null;
   return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function plainOf(node: unknown, leaf: (scalar: Scalar) => unknown): unknown {
+  if (isAlias(node)) return `*${node.source}`;
+  if (isScalar(node)) return leaf(node);
+  if (isSeq(node)) return node.items.map((item) => plainOf(item, leaf));
+  if (!isMap(node)) return null;
+  const pairs = node.items as Pair[];
+  return Object.fromEntries(pairs.map((pair) => [keyOf(pair), plainOf(pair.value, leaf)]));
 }
 
 function shapeOf(node: unknown): unknown {

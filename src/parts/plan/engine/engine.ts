@@ -6,8 +6,11 @@
  * settled task still needs these changes. The next start finds both.
  */
 import fs from "node:fs";
+import { NODES_OF_PLAN } from "../../../agents/budget/limits.ts";
+import { PLAN_BUDGET, planBudgets } from "../../../agents/budget/plan-of.ts";
 import { messageOf, systemCode } from "../../../core/errors.ts";
 import { isContainer } from "../../../core/roadmap.ts";
+import { QuestionStore } from "../../../questions/question-store.ts";
 import { REMEMBERED_MS } from "../file/stale-save.ts";
 import { readEarlierRuns } from "./earlier-runs.ts";
 import type { EngineParts } from "./engine-parts.ts";
@@ -15,7 +18,6 @@ import { NodeFinisher } from "./finish-nodes.ts";
 import { type LaunchAllowance, NodeLauncher } from "./launch-nodes.ts";
 import { PlanStatus } from "./plan-status.ts";
 import { Reconciler } from "./reconcile.ts";
-import { tellBudget } from "./tell-budget.ts";
 
 /** The ids of schedules' tasks: such a task may have reset the plan. */
 const MAY_RESET = /\.(?:\d{8}T\d{6}Z|manual-[0-9a-v]+)$/;
@@ -193,5 +195,23 @@ export class PlanEngine {
 
   private nowMs(): number {
     return this.p.env.trays.clock.monotonicMs();
+  }
+}
+
+/** Writes the budget of the plan into the file that the runs of its nodes read. So a change also counts for runs in progress. */
+function tellBudget({ env, store }: Pick<EngineParts, "env" | "store">): void {
+  const told = planBudgets(env.tree.dir);
+  const budget = store.doc?.budget;
+  try {
+    const now = budget && { v: 1, ...budget };
+    if (JSON.stringify(told.load(PLAN_BUDGET)) === JSON.stringify(now)) return;
+    if (now === undefined) told.remove(PLAN_BUDGET);
+    else told.replace(PLAN_BUDGET, now);
+    // The new budget may be enough, so open questions about it are closed. If it is not enough, the next run asks again.
+    const questions = new QuestionStore(env.tree.dir);
+    for (const { id, who } of questions.open(env.trays.clock.wallMs()))
+      if (who === NODES_OF_PLAN) questions.close(id);
+  } catch (error) {
+    env.alerts.report("plan-budget", `cannot write the budget of the plan: ${messageOf(error)}`);
   }
 }

@@ -83,27 +83,22 @@ export class ReplacedFiles {
 
   /** Cleans up after processes that died during a replacement. Must be called before the first read. */
   recoverLeftovers(): Settled {
-    let hasChanged = false;
     const target = targetOf(this.path);
-    if (target === undefined) return { hasChanged, conflicts: [] };
-    const dir = tempDirOf(target);
-    const names = listNames(dir);
-    const found = names.flatMap((name) => {
-      const [, file, owner, baseHash, nextHash, kind] = LEFTOVER.exec(name) ?? [];
-      if (file !== basename(target) || owner === undefined || baseHash === undefined) return [];
-      if (nextHash === undefined || judgeOwner(owner) !== "dead") return [];
-      const path = join(dir, name);
-      const stats = fs.lstatSync(path);
-      // A replacement never leaves a pipe or a directory.
-      return stats.isFile() ? [{ path, kind, baseHash, nextHash, ctimeMs: stats.ctimeMs }] : [];
-    });
-    const olds = found.filter((one) => one.kind === "old").sort((a, b) => b.ctimeMs - a.ctimeMs);
+    // A replacement never leaves a pipe or a directory.
+    const found = leftoversOf(target).filter(
+      ({ owner, path }) => judgeOwner(owner) === "dead" && fs.lstatSync(path).isFile(),
+    );
+    const olds = found
+      .filter((one) => one.kind === "old")
+      .map((old) => ({ ...old, ctimeMs: fs.lstatSync(old.path).ctimeMs }))
+      .sort((a, b) => b.ctimeMs - a.ctimeMs);
+    let hasChanged = false;
     for (const old of olds) {
-      const isHalfWay = names.includes(basename(old.path).replace(/old$/, "next"));
+      if (target === undefined) break;
       if (fs.existsSync(`${old.path}.aside`)) {
         this.finishPutBack(target, old);
         hasChanged = true;
-      } else if (isHalfWay && linkWhereNothingIs(old.path, target)) {
+      } else if (isHalfWay(old, found) && linkWhereNothingIs(old.path, target)) {
         hasChanged = true;
         fs.rmSync(old.path, { force: true });
       } else if (this.checkOld(target, old)) hasChanged = true;
@@ -115,17 +110,12 @@ export class ReplacedFiles {
   /** True if the plan is missing because a process is replacing it. If that process died or hangs, puts the old file back. */
   mendGap(absentMs: number): boolean {
     const target = targetOf(this.path);
-    if (target === undefined) return false;
-    const dir = tempDirOf(target);
-    const names = listNames(dir).filter((name) => LEFTOVER.exec(name)?.[1] === basename(target));
-    const old = names.find(
-      (name) => names.includes(name.replace(/old$/, "next")) && name.endsWith("old"),
-    );
-    if (old === undefined) return false;
-    const owner = LEFTOVER.exec(old)?.[2] ?? "";
+    const found = leftoversOf(target);
+    const old = found.find((one) => one.kind === "old" && isHalfWay(one, found));
+    if (target === undefined || old === undefined) return false;
     // A process that wakes up later finds the name taken, as after a person's save, and starts again.
-    if (absentMs > GAP_MS_MAX || judgeOwner(owner) === "dead")
-      linkWhereNothingIs(join(dir, old), target);
+    if (absentMs > GAP_MS_MAX || judgeOwner(old.owner) === "dead")
+      linkWhereNothingIs(old.path, target);
     return true;
   }
 
@@ -191,11 +181,32 @@ export class ReplacedFiles {
 
   /** True if a mailchute process published this text just now: it has no other writer's changes. */
   private isKnown(target: string, hash: string): boolean {
-    return (
-      hash === this.ownHash ||
-      listNames(tempDirOf(target)).some((name) => LEFTOVER.exec(name)?.[4] === hash)
-    );
+    return hash === this.ownHash || leftoversOf(target).some(({ nextHash }) => nextHash === hash);
   }
+}
+
+/** A file that a replacement has staged or moved away, with what its name says. */
+interface Leftover {
+  path: string;
+  owner: string;
+  baseHash: string;
+  nextHash: string;
+  kind: string;
+}
+
+function leftoversOf(target: string | undefined): Leftover[] {
+  if (target === undefined) return [];
+  const dir = tempDirOf(target);
+  return listNames(dir).flatMap((name) => {
+    const [, file, owner = "", baseHash = "", nextHash = "", kind = ""] = LEFTOVER.exec(name) ?? [];
+    const path = join(dir, name);
+    return file === basename(target) ? { path, owner, baseHash, nextHash, kind } : [];
+  });
+}
+
+/** True if the replacement that moved the old file away has not published the new one, which is still staged. */
+function isHalfWay(old: Leftover, all: readonly Leftover[]): boolean {
+  return all.some(({ path }) => path === old.path.replace(/old$/, "next"));
 }
 
 function tempDirOf(target: string): string {

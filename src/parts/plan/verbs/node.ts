@@ -103,40 +103,31 @@ export const command = defineCommand({
         `node ${ctx.subcommand} does not know what to do with ${JSON.stringify(word)}`,
         USAGES[ctx.subcommand],
       );
-    return ctx.subcommand === "add"
-      ? add(ctx, {
-          id,
-          ...given,
-          ...(ctx.options.after.length > 0 ? { dependencies: [...ctx.options.after] } : {}),
-        })
-      : update(ctx, id, given, ctx.options.after);
+    const { after } = ctx.options;
+    if (ctx.subcommand === "add") {
+      const node: NewNode = { id, ...given, ...(after.length > 0 && { dependencies: [...after] }) };
+      return change(ctx, id, [{ kind: "add", node }]);
+    }
+    const edits = [
+      ...Object.entries(given).map(([field, value]): RoadmapEdit => {
+        return { kind: "set", id, field: field as SettableField, value };
+      }),
+      ...after.map((on): RoadmapEdit => ({ kind: "add-dep", id, on })),
+    ];
+    if (edits.length === 0)
+      throw new ErrUsage("node update needs something to set", USAGES["update"]);
+    return change(ctx, id, edits);
   },
 });
 
 type NodeContext = Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd" | "out" | "json">;
 
-async function add(ctx: NodeContext, node: NewNode): Promise<number> {
-  const { after } = await editPlan(ctx, () => [{ kind: "add", node }]);
-  if (ctx.json) ctx.out.json(shownIn(after)(findNode(after, node.id)));
-  else ctx.out.line(node.id);
-  return EXIT.ok;
-}
-
-async function update(
+/** Makes the edits, and shows the node. */
+async function change(
   ctx: NodeContext,
   id: string,
-  fields: Partial<Record<SettableField, unknown>>,
-  dependencies: readonly string[],
+  edits: readonly RoadmapEdit[],
 ): Promise<number> {
-  const edits: RoadmapEdit[] = Object.entries(fields).map(([field, value]) => ({
-    kind: "set",
-    id,
-    field: field as SettableField,
-    value,
-  }));
-  for (const on of dependencies) edits.push({ kind: "add-dep", id, on });
-  if (edits.length === 0)
-    throw new ErrUsage("node update needs something to set", USAGES["update"]);
   const { after } = await editPlan(ctx, () => edits);
   const node = findNode(after, id);
   if (ctx.json) ctx.out.json(shownIn(after)(node));
