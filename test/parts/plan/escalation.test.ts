@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type Envelope, newEnvelope } from "../../../src/core/envelope.ts";
 import type { RoadmapNode } from "../../../src/core/roadmap.ts";
-import { applyEdits } from "../../../src/parts/plan/edit/edit.ts";
+import { applyEdits, type RoadmapEdit } from "../../../src/parts/plan/edit/edit.ts";
 import {
   findNode,
   parseRoadmap,
@@ -30,14 +30,15 @@ function settle(
   run: SettledRun,
 ): { doc: RoadmapDocument; follow: FollowUp } {
   const find = (other: string): RoadmapNode | undefined => findNode(doc, other);
-  const follow = followUp(find(id) as RoadmapNode, run, find, (edits) => {
+  const explainRefused = (edits: readonly RoadmapEdit[]): string | undefined => {
     try {
       applyEdits(doc, edits);
       return undefined;
     } catch (error) {
       return (error as Error).message;
     }
-  });
+  };
+  const follow = followUp(find(id) as RoadmapNode, run, { find, explainRefused });
   return { doc: applyEdits(doc, follow.edits), follow };
 }
 

@@ -149,20 +149,12 @@ export class NodeFinisher {
         by: record.agent_id,
       });
     if (node === undefined) return;
-    const follow = followUp(
-      node,
-      run,
-      (other) => store.find(other),
-      (edits) => store.explainRefused(edits),
-    );
+    const follow = followUp(node, run, store);
     this.keepEvidence(node, record, follow, this.p.active.events.of(id));
     this.tell(id, record, follow);
     store.edit(follow.edits, id);
-    const finished = finishedContainers(this.p.store.nodes).filter((each) =>
-      store.saysStatus(each),
-    );
-    if (finished.length > 0)
-      store.edit(finished.map((each) => ({ kind: "status", id: each.id, status: "done" })));
+    const finished = finishedContainers(store.nodes).filter((each) => store.saysStatus(each));
+    store.edit(finished.map((each) => ({ kind: "status", id: each.id, status: "done" })));
   }
 
   /**
@@ -180,12 +172,8 @@ export class NodeFinisher {
       return;
     }
     const run = { ended: "failed", kind: "invalid_result", error } as const;
-    const follow = followUp(
-      node,
-      run,
-      (other) => store.find(other),
-      () => undefined,
-    );
+    const find = (other: string): RoadmapNode | undefined => store.find(other);
+    const follow = followUp(node, run, { find, explainRefused: () => undefined });
     try {
       const { events } = readEvidence(tree.evidence, id);
       this.keepEvidence(node, record, { ...follow, error }, events);

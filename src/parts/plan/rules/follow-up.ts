@@ -16,7 +16,12 @@ export type SettledRun =
 
 type NextSteps = Envelope["next"];
 
-type Check = (edits: RoadmapEdit[]) => string | undefined;
+/** The current plan. */
+interface Plan {
+  find: FindNode;
+  /** Why edits cannot be made; undefined if they can. */
+  explainRefused(edits: readonly RoadmapEdit[]): string | undefined;
+}
 
 export interface FollowUp {
   edits: RoadmapEdit[];
@@ -29,31 +34,24 @@ export interface FollowUp {
   alerts: { kind: string; message: string }[];
 }
 
-/**
- * @param node the node in the current plan
- * @param check returns why edits cannot be made, or undefined if they can
- */
-export function followUp(
-  node: RoadmapNode,
-  run: SettledRun,
-  find: FindNode,
-  check: Check,
-): FollowUp {
+/** @param node the node in the current plan */
+export function followUp(node: RoadmapNode, run: SettledRun, plan: Plan): FollowUp {
   // A person marked the node done, failed or blocked while it ran: that status stays.
   if (node.status !== "in_progress") return { edits: [], status: undefined, alerts: [] };
-  if (run.ended === "failed") return failure(node, run.kind, run.error, find, check);
-  const { edits, alerts } = stepsOf(node, run.next, find);
+  if (run.ended === "failed") return failure(node, run.kind, run.error, plan);
+  const { edits, alerts } = stepsOf(node, run.next, plan);
   const status = run.ended === "success" ? "done" : "needs_human";
   const own: RoadmapEdit = { kind: "status", id: node.id, status };
   const more =
     run.ended === "success" && run.shown !== undefined
-      ? goOn(node, run.shown, (id) => findAfter(edits, id, find))
+      ? goOn(node, run.shown, (id) => findAfter(edits, id, plan))
       : undefined;
   const all = [...edits, own, ...(more?.edits ?? [])];
-  const refused = explainRefused(edits) ?? (all.length === 1 ? undefined : check(all));
+  const refused =
+    explainInProgress(edits) ?? (all.length === 1 ? undefined : plan.explainRefused(all));
   if (refused !== undefined) {
     const error = `what it wants next is not possible: ${refused}`;
-    return { ...failure(node, "invalid_result", error, find, check), error };
+    return { ...failure(node, "invalid_result", error, plan), error };
   }
   if (run.ended === "checkpoint")
     alerts.push({
@@ -66,18 +64,14 @@ export function followUp(
 }
 
 /** Finds a node, with the status that the edits give it. */
-function findAfter(
-  edits: readonly RoadmapEdit[],
-  id: string,
-  find: FindNode,
-): RoadmapNode | undefined {
-  const node = find(id);
+function findAfter(edits: readonly RoadmapEdit[], id: string, plan: Plan): RoadmapNode | undefined {
+  const node = plan.find(id);
   const last = edits.findLast((edit) => edit.kind === "status" && foldId(edit.id) === foldId(id));
   return node !== undefined && last?.kind === "status" ? { ...node, status: last.status } : node;
 }
 
 /** Refuses the status `in_progress`: a node that was not launched would seem to run. */
-function explainRefused(edits: readonly RoadmapEdit[]): string | undefined {
+function explainInProgress(edits: readonly RoadmapEdit[]): string | undefined {
   for (const edit of edits) {
     const said = edit.kind === "add" ? edit.node : edit;
     if ("status" in said && said.status === "in_progress")
@@ -86,17 +80,15 @@ function explainRefused(edits: readonly RoadmapEdit[]): string | undefined {
   return undefined;
 }
 
-function failure(
-  node: RoadmapNode,
-  kind: string,
-  error: string,
-  find: FindNode,
-  check: Check,
-): FollowUp {
+function failure(node: RoadmapNode, kind: string, error: string, plan: Plan): FollowUp {
   const own: RoadmapEdit = { kind: "status", id: node.id, status: "failed" };
   // A person cancelled the node, so it needs no alert and no escalation.
   if (kind === "cancelled") return { edits: [own], status: "failed", alerts: [] };
-  const escalation = possible(escalate(node, find), own, check);
+  const escalation = possible(
+    escalate(node, (id) => plan.find(id)),
+    own,
+    plan,
+  );
   const said = saidOf(escalation, node.id);
   const alert = {
     kind: "node_failed",
@@ -111,14 +103,14 @@ function failure(
 }
 
 /** Limits an escalation to edits that are possible. A new one can always be added, but editing an existing one may be refused. */
-function possible(escalation: Escalation, own: RoadmapEdit, check: Check): Escalation {
+function possible(escalation: Escalation, own: RoadmapEdit, plan: Plan): Escalation {
   const { edits } = escalation;
   if (escalation.kind === "stopped" || escalation.kind === "none") return escalation;
   if (edits.every((edit) => edit.kind === "add")) return escalation;
-  if (check([own, ...edits]) === undefined) return escalation;
+  if (plan.explainRefused([own, ...edits]) === undefined) return escalation;
   // The failed node may depend on this very escalation. Then the new dependency would make a circle and is left out.
   const withoutCircle = edits.filter((edit) => edit.kind !== "add-dep");
-  const refused = check([own, ...withoutCircle]);
+  const refused = plan.explainRefused([own, ...withoutCircle]);
   if (refused === undefined) return { ...escalation, edits: withoutCircle };
   const why = `${escalation.id} cannot be changed: ${refused}`;
   return { kind: "stopped", subject: escalation.subject, why, edits: [] };
@@ -137,15 +129,16 @@ function saidOf(escalation: Escalation, failedId: string): Pick<FollowUp, "escal
 function stepsOf(
   node: RoadmapNode,
   next: NextSteps | undefined,
-  find: FindNode,
+  plan: Plan,
 ): { edits: RoadmapEdit[]; alerts: FollowUp["alerts"] } {
   const edits: RoadmapEdit[] = [];
   const alerts: FollowUp["alerts"] = [];
   const parent = node.type === "plan" ? node.id : node.parent;
   for (const added of next?.addNodes ?? [])
-    if (find(added.id) === undefined) edits.push({ kind: "add", node: newNode(added, parent) });
+    if (plan.find(added.id) === undefined)
+      edits.push({ kind: "add", node: newNode(added, parent) });
   for (const { id, status } of next?.setStatus ?? []) {
-    const target = find(id);
+    const target = plan.find(id);
     if (foldId(id) === foldId(node.id)) continue;
     if (target !== undefined && (target.status === "in_progress" || isContainer(target))) {
       alerts.push({
