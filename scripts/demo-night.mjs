@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * demo-night.mjs [--keep]: a night with a checklist in about a minute. Three agents work on one repository: a quota wait, a crash, a
+ * demo-night.mjs [--keep]: a night with a checklist in about a minute. --keep leaves its tree, and says how to go on in it. Three agents work on one repository: a quota wait, a crash, a
  * conflict, a question, a budget and a review; in the morning each item has landed and is checked, or waits with its reason. It asserts
  * its counts at the end, and ends with 1 when one is wrong. Stand-ins play the programs: it needs no account and no network.
  */
@@ -58,6 +58,8 @@ const SCRIPTS = {
   },
   bob: {
     tasks: {
+      // The answer to his question also comes as mail when his run has ended before he has read it.
+      "There is mail for you": [done("I have it already.")],
       "conflict in greeting.txt": [[{ run: MERGE }, ...done("Both changes are in.")]],
       "Greet politely": [[write("greeting.txt", "Please"), ...done("It greets politely.")]],
       "Build the index": [[{ run: LONG }, write("index.txt", "1"), ...done("The index is there.")]],
@@ -249,7 +251,9 @@ async function perform() {
   await answer("the question about the budget", "cleo", "yes");
 
   stage.bold("5. Until nothing moves any more");
-  await until("the end of all items", () => ALL.every((item) => landingOf(item)));
+  await until("the end of all items, and of runs for mail", () => {
+    return ALL.every((item) => landingOf(item)) && stage.inFlight().length === 0;
+  });
   await stage.stop(hear);
 }
 
@@ -346,6 +350,13 @@ try {
   const wrong = stage.check(counts());
   const seconds = ((Date.now() - stage.startedMs) / 1000).toFixed(1);
   if (wrong === 0) stage.bold(`All counts are as expected: 8 items, none lost, ${seconds} s.`);
+  if (flags.keep) {
+    console.log(`Its tree stays: export MAILCHUTE_STATE=${state}, and then`);
+    console.log("   npx mailchute report                 # the morning");
+    console.log("   npx mailchute review ID              # the item that waits for a person");
+    console.log("   npx mailchute land ID --no-review    # lands it as it is");
+    console.log("   npx mailchute run --drain            # does so");
+  }
   process.exitCode = wrong === 0 ? 0 : 1;
 } catch (error) {
   console.error(`the demo failed: ${error.message}`);

@@ -70,6 +70,21 @@ describe("seed task 6: a mention wakes its agent", () => {
     expect(texts.filter((text) => !isRead(text))).toEqual([]);
   });
 
+  it("outside of a repository also when its settings give its tasks a worktree", async () => {
+    const { pool, post, cursorOf } = newMailPool({}, undefined, {
+      worktree: "auto",
+      land: "merge",
+    });
+    post();
+    await pool.start();
+    await waitFor(() => cursorOf("claude") === 1, {
+      what: "the mail to be read",
+      timeoutMs: 30_000,
+    });
+    const [wake = ""] = wakesOf(pool);
+    expect(await pool.result(wake)).toMatchObject({ status: "completed" });
+  });
+
   it("also by a file in post/inbox, and for mail that came while nothing ran", async () => {
     const { pool, post, cursorOf } = newMailPool();
     post();

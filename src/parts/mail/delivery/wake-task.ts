@@ -1,7 +1,7 @@
 /** The task that wakes an agent for its mail. The mail itself is in the messages of this task. Pure. */
 import { WAKE_TYPE } from "../../../core/callback.ts";
 import type { Task } from "../../../core/task.ts";
-import type { Scope } from "../scope/scope.ts";
+import { OUTSIDE, type Scope } from "../scope/scope.ts";
 
 export interface Wake {
   id: string;
@@ -27,6 +27,8 @@ export function wakeTask({ id, agent, name, scope, hops }: Wake, cwd: string): T
       "`mailchute messages` shows what was said before.",
     ].join("\n"),
     cwd,
+    // There is no repository of which its settings could give it a worktree.
+    ...(project === OUTSIDE.project && branch === OUTSIDE.branch ? { worktree: "none" } : {}),
     // The agent's checks are for its work. Mail may ask for no work.
     verify: [],
     expect_files: [],
