@@ -7,7 +7,7 @@ const WEIGHTS = {
   shared: 4,
   /** Its first work fails the check. */
   red: 3,
-  /** Its check is red when it runs for the first time, whatever is there. */
+  /** Its check is red at its first run, whatever is there. */
   flaky: 1,
   /** The account has used up its quota when it begins. */
   window: 1,
