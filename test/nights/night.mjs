@@ -79,10 +79,16 @@ class NightStage extends Stage {
   }
 }
 
-/** The tool of an agent with its shell and its git. A stand-in says that it is done when its tool was killed; a model looks at the exit code. */
-function isTool(pid) {
+/**
+ * The tool of an agent, with its shell and its git, and what the check starts. A stand-in says that it is done when its tool was killed,
+ * where a model looks at the exit code; and a check whose grep was killed is red.
+ */
+function isOfItem(pid) {
   const parent = /^PPid:\s*(\d+)/m.exec(read(`/proc/${pid}/status`))?.[1];
-  return [pid, parent].some((one) => read(`/proc/${one}/cmdline`).includes("work.mjs"));
+  return (
+    [pid, parent].some((one) => read(`/proc/${one}/cmdline`).includes("work.mjs")) ||
+    read(`/proc/${parent}/cmdline`).includes("check.sh")
+  );
 }
 
 class Night {
@@ -289,7 +295,7 @@ class Night {
     const drawn = this.random(14);
     if (drawn === 0) return this.stage.reboot();
     if (drawn === 1) return this.stage.killAll();
-    const pids = this.stage.pids().filter((one) => flags.real || !isTool(one));
+    const pids = this.stage.pids().filter((one) => flags.real || !isOfItem(one));
     const pid =
       this.random(3) === 0 ? this.stage.supervisor.pid : pids[this.random(pids.length || 1)];
     try {
