@@ -104,7 +104,14 @@ export class InboxFiles {
       if (now === undefined || !unreadable.isLetBe(name, now)) this.judge(name);
     } catch (error) {
       this.incomplete.forget(name);
-      const facts = this.factsOf(name);
+      let facts: FileFacts | undefined;
+      try {
+        facts = this.factsOf(name);
+      } catch {
+        // The inbox itself cannot be searched. A later scan finds the file again.
+        this.report("", error);
+        return;
+      }
       if (facts === undefined) this.forgetTask(name);
       else if (!unreadable.isLetBe(name, facts)) this.setAside(name, facts, error);
     }
