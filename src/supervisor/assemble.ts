@@ -28,11 +28,13 @@ import type { MakePart } from "./part.ts";
 import { Poll } from "./poll.ts";
 import { Pool } from "./pool/pool.ts";
 import { Shortages } from "./pool/shortages.ts";
+import { AcceptedTasks } from "./queue/accepted-tasks.ts";
 import { Completions } from "./queue/completions.ts";
 import { DiskLimit } from "./queue/disk-limit.ts";
 import { Dispatcher } from "./queue/dispatcher.ts";
 import { DueTasks } from "./queue/due-tasks.ts";
 import { FinishedIds } from "./queue/finished-ids.ts";
+import { IdProbe } from "./queue/id-probe.ts";
 import { ProcessingTray } from "./queue/processing-tray.ts";
 import type { Queue } from "./queue/queue.ts";
 import { Skipper } from "./queue/skipper.ts";
@@ -95,7 +97,7 @@ export function assemble(
   const slots = new SlotSharing(pool, queue.processing, control);
   const holds = { control, disk, parts, lifecycle };
   const limits = new StartLimits(env, queue, holds, options.maxTasks);
-  new WorkerEvents(env, lifecycle, { pool, dispatcher: queue.dispatcher, shortages, slots });
+  new WorkerEvents(env, lifecycle, { ...queue, shortages, slots });
 
   // Commands.
   const run = runControl(lifecycle, slots, isOnePass);
@@ -156,16 +158,19 @@ function makeQueue(
     alerts.report(`settled:${systemCode(error)}`, `cannot list what settled: ${messageOf(error)}`),
   );
   const rejections = new Rejections(env, (id) => finishedIds.has(id));
-  const dispatcher = new Dispatcher(env, backlog, pool, finishedIds, parts);
-  const completions = new Completions(env, { backlog, dispatcher, finishedIds, pool }, parts);
+  const accepted = new AcceptedTasks();
+  const ids = new IdProbe(trays, accepted, finishedIds);
+  const { workers } = pool;
+  const own = { accepted, backlog, finishedIds, workers };
+  const processing = new ProcessingTray(env, own, () => rescuer.list());
+  const dispatcher = new Dispatcher(env, { accepted, backlog, ids, pool, processing }, parts);
+  const known = { accepted, backlog, dispatcher, finishedIds, pool };
+  const completions = new Completions(env, known, parts);
   const isMet = (dependency: Dependency): boolean => completions.isMet(dependency);
   const keys = isDryRun ? NO_KEYS : new KeyHolders(env, (id) => parts.ownerOf(id) !== undefined);
   const refusals = isDryRun ? NO_REJECTIONS : rejections;
-  const scanner = new InboxScanner(env, backlog, refusals, { ids: dispatcher, keys, isMet });
-  const processing = new ProcessingTray(env, backlog, dispatcher, pool.workers, () =>
-    rescuer.list(),
-  );
-  const queue = { backlog, scanner, dispatcher, processing, finishedIds, pool };
+  const scanner = new InboxScanner(env, backlog, refusals, { ids, keys, isMet });
+  const queue = { accepted, backlog, dispatcher, finishedIds, ids, pool, processing, scanner };
   return { queue, completions, rejections };
 }
 

@@ -98,14 +98,14 @@ export class ExitCondition implements Service {
 
   /** Whether the started tasks have ended, so that a pass is over or a limit is reached. Tasks that wait for a retry do not count. */
   private isPassOver(): boolean {
-    const { dispatcher, processing } = this.p.queue;
-    if (dispatcher.offeredCount > 0 || this.p.parts.isBusy()) return false;
-    if (processing.isBusy()) dispatcher.tellStrange();
+    const { accepted, processing } = this.p.queue;
+    if (accepted.count("offered") > 0 || this.p.parts.isBusy()) return false;
+    if (processing.isBusy()) processing.tellStrange();
     return !processing.isBusy();
   }
 
   private isDrained(): boolean {
-    const { backlog, scanner, dispatcher, processing } = this.p.queue;
+    const { accepted, backlog, scanner, processing } = this.p.queue;
     if (backlog.timedCount + scanner.unsettledCount > 0) return false;
     // Tasks of closed lanes do not count: they wait for a group or an agent with 0 slots, or for a person's answer.
     const isOpen = (lane: string): boolean => this.p.parts.whyClosed(lane) === undefined;
@@ -115,9 +115,9 @@ export class ExitCondition implements Service {
       if (isOpen(laneOf(task))) return false;
       closed.add(foldId(task.id));
     }
-    for (const id of dispatcher.inFlight.values())
+    for (const id of accepted.ids())
       if (backlog.stateOfId(id) !== "runnable" && !closed.has(foldId(id))) {
-        dispatcher.tellStrange();
+        processing.tellStrange();
         return false;
       }
     // An unfinished retry ends in the inbox: then there is more to do.

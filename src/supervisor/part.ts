@@ -11,7 +11,7 @@ export interface PartHost {
   readonly env: Environment;
   readonly journal: JournalReader;
   readonly control: ControlFile;
-  readonly queue: Pick<Queue, "backlog" | "dispatcher">;
+  readonly queue: Pick<Queue, "accepted" | "backlog">;
   readonly limits: StartLimits;
   /** The table to which the part adds its commands. */
   readonly commands: CommandTable;

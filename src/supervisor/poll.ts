@@ -101,7 +101,7 @@ export class Poll implements Service {
   }
 
   nextMs(nowMs: number): number {
-    if (this.p.queue.dispatcher.offeredCount > 0) this.expectChange(nowMs);
+    if (this.p.queue.accepted.count("offered") > 0) this.expectChange(nowMs);
     return Math.min(this.lookAtMs, this.journalAtMs);
   }
 
@@ -187,10 +187,10 @@ export class Poll implements Service {
 
   /** Pause until the next look (ms). It is longer while nothing waits or runs. */
   private pauseMs(): number {
-    const { backlog, dispatcher, pool } = this.p.queue;
+    const { accepted, backlog, pool } = this.p.queue;
     const isQuiet =
       backlog.size === 0 &&
-      dispatcher.inFlight.size === 0 &&
+      accepted.size === 0 &&
       !this.isAnythingProcessed &&
       !pool.workers.hasOthers;
     const { settings } = this.env;

@@ -37,13 +37,19 @@ export class RunReport {
   /** The progress of the run. A caller may ask for it several times a second. */
   progress(): RunProgress {
     const { completions, queue, status } = this.p;
-    const { backlog, dispatcher, scanner } = queue;
+    const { accepted, backlog, scanner } = queue;
     const { completed, failed, skipped } = completions.counts;
     let left = backlog.size + (status.last?.roadmap?.open ?? 0);
     // A task between two runs is in both.
-    for (const id of dispatcher.inFlight.values()) if (backlog.stateOfId(id) === undefined) left++;
-    const accepted = dispatcher.inFlight.size;
-    return { completed, failed, skipped, left, accepted, isAllKnown: scanner.isComplete };
+    for (const id of accepted.ids()) if (backlog.stateOfId(id) === undefined) left++;
+    return {
+      completed,
+      failed,
+      skipped,
+      left,
+      accepted: accepted.size,
+      isAllKnown: scanner.isComplete,
+    };
   }
 
   summary(endedBy: EndReason): RunSummary {

@@ -26,6 +26,7 @@ import { CommandInbox, type CommandMemory } from "../../src/supervisor/control/c
 import { Parts } from "../../src/supervisor/environment/parts.ts";
 import { makeTaskRescue } from "../../src/supervisor/maintenance/rescue-tasks.ts";
 import { Rescuer } from "../../src/supervisor/maintenance/rescuer.ts";
+import { AcceptedTasks } from "../../src/supervisor/queue/accepted-tasks.ts";
 import { decideAttempt, readAttempt } from "../../src/worker/attempt.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -426,7 +427,7 @@ test("a final cancel whose task goes on elsewhere meanwhile cancels it there, an
     parts: new Parts(),
     queue: {
       backlog: { remove: (id: string) => forgotten.push(id) },
-      dispatcher: { inFlight: new Set<string>() },
+      accepted: new AcceptedTasks(),
       // Its worker is dead: a recovery puts it back while the cancel waits for somebody to let go.
       pool: {
         workers: {

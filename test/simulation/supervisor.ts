@@ -18,10 +18,13 @@ import { Parts } from "../../src/supervisor/environment/parts.ts";
 import { KeyHolders } from "../../src/supervisor/inbox/key-holders.ts";
 import { Rejections } from "../../src/supervisor/inbox/reject.ts";
 import { InboxScanner } from "../../src/supervisor/inbox/scanner.ts";
+import type { Pool } from "../../src/supervisor/pool/pool.ts";
 import type { Workers } from "../../src/supervisor/pool/workers.ts";
+import { AcceptedTasks } from "../../src/supervisor/queue/accepted-tasks.ts";
 import { Completions } from "../../src/supervisor/queue/completions.ts";
 import { Dispatcher } from "../../src/supervisor/queue/dispatcher.ts";
 import { FinishedIds } from "../../src/supervisor/queue/finished-ids.ts";
+import { IdProbe } from "../../src/supervisor/queue/id-probe.ts";
 import { ProcessingTray } from "../../src/supervisor/queue/processing-tray.ts";
 import { Skipper } from "../../src/supervisor/queue/skipper.ts";
 import { type Api, isAnyLive, type Program } from "./world.ts";
@@ -122,22 +125,26 @@ class Head {
       ownPrefixes: () => new Set(),
       isOrWasOwn: () => false,
     });
-    const pool = silent<ConstructorParameters<typeof Dispatcher>[2]>({ workers });
-    const dispatcher = new Dispatcher(env, backlog, pool, finishedIds);
-    this.dispatcher = dispatcher;
-    const queue = { backlog, dispatcher, finishedIds, pool };
+    const pool = silent<Pool>({ workers });
+    const accepted = new AcceptedTasks();
+    const ids = new IdProbe(trays, accepted, finishedIds);
+    const list = (): string[] => trays.storage.list(trays.processing);
+    const lists = { accepted, backlog, finishedIds, workers };
+    this.processing = new ProcessingTray(env, lists, list);
+    const { processing } = this;
+    this.dispatcher = new Dispatcher(env, { accepted, backlog, ids, pool, processing });
+    const { dispatcher } = this;
+    const queue = { accepted, backlog, dispatcher, finishedIds, ids, pool };
     const completions = new Completions(env, queue, new Parts());
     this.completions = completions;
     const isMet = (one: Dependency): boolean => completions.isMet(one);
     this.keys = new KeyHolders(env, () => false);
-    const questions = { ids: dispatcher, keys: this.keys, isMet };
+    const questions = { ids, keys: this.keys, isMet };
     this.scanner = new InboxScanner(env, backlog, this.rejections, questions);
     const telemetry = env.telemetry;
     const skipOwner = (): string => api.newOwner().replace(/-([^-]*)$/, "-K$1");
     const parts = new Parts();
     this.skipper = new Skipper({ ...env, telemetry }, queue, completions, parts, skipOwner);
-    const list = (): string[] => trays.storage.list(trays.processing);
-    this.processing = new ProcessingTray(env, backlog, dispatcher, workers, list);
   }
 
   /** As `Supervisor.tick` and `Poll.work`, with a whole look at each directory. */

@@ -38,7 +38,7 @@ function pollAmid(around: Around): { poll: Poll; facts: EventEmitter } {
   const queue = {
     backlog: { size: around.waiting ?? 0 },
     scanner: { sweepDue: nothing },
-    dispatcher: { inFlight: new Set(Array(around.running ?? 0).keys()), offeredCount: 0 },
+    accepted: { size: around.running ?? 0, count: () => 0 },
     processing: { take: nothing },
     pool: {
       survey: nothing,

@@ -82,8 +82,8 @@ class NotifyPart implements Part {
   }
 
   private isDrained(): boolean {
-    const { backlog, dispatcher } = this.host.queue;
-    return backlog.size === 0 && dispatcher.inFlight.size === 0;
+    const { accepted, backlog } = this.host.queue;
+    return backlog.size === 0 && accepted.size === 0;
   }
 
   private tell(error: unknown): void {

@@ -7,7 +7,6 @@ import type { RemoteRunsDocument } from "../../core/documents.ts";
 import { ErrInvalidTask, ErrIo, messageOf } from "../../core/errors.ts";
 import {
   CLUSTER_GATE,
-  foldId,
   leaseOf,
   type ProcessingName,
   parseRun,
@@ -87,7 +86,7 @@ export async function settleAsCancelled(
     recordConflict(telemetry, subject, settlement.recordAs);
     telemetry.flush();
   }
-  queue.dispatcher.inFlight.delete(foldId(id));
+  queue.accepted.delete(id);
   env.facts.emit("processing:changed");
   env.facts.emit("task:failed", id);
 }

@@ -2,7 +2,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
 import {
-  foldId,
   inboxName,
   isUnclaimed,
   leaseOf,
@@ -200,7 +199,7 @@ async function take(
   }
   // Remove the task wherever it waited, even for its retry: a drain must not wait for it.
   queue.backlog.remove(id);
-  queue.dispatcher.inFlight.delete(foldId(id));
+  queue.accepted.delete(id);
   env.facts.emit("processing:changed");
   return taken;
 }

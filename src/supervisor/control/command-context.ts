@@ -9,7 +9,7 @@ import type { ClaimedCommand } from "./command-inbox.ts";
 export interface CommandContext {
   readonly env: Environment;
   readonly control: ControlFile;
-  readonly queue: Pick<Queue, "backlog" | "dispatcher" | "pool">;
+  readonly queue: Pick<Queue, "accepted" | "backlog" | "pool">;
   readonly parts: Parts;
   /** Makes owners for leases that are taken only to cancel a task. */
   newOwner(): string;

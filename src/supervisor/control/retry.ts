@@ -1,5 +1,3 @@
-/** The command `retry`: puts a failed task back into the inbox. */
-import { foldId } from "../../core/names.ts";
 import { deadLetterOf, retry as retryTask } from "../../mailbox/retry/retry.ts";
 import type { CommandHandler } from "./command-context.ts";
 
@@ -12,7 +10,7 @@ export const retry: CommandHandler = async ({ env, queue }, inHand) => {
     if (inHand.subject === undefined && letter !== undefined) await inHand.noteSubject(letter);
     await retryTask(trays, id);
   }
-  queue.dispatcher.inFlight.delete(foldId(id));
+  queue.accepted.delete(id);
   facts.emit("inbox:written", `${id}.json`);
   facts.emit("processing:changed");
   return { retried: id };

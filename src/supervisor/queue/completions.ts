@@ -1,7 +1,7 @@
 /** Handles settled tasks: counts them, releases their dependents, and reports failures. Checks again which dependencies are met. */
 import { type BatchCounts, failedLinesText } from "../../core/batch.ts";
 import type { Dependency } from "../../core/dependencies.ts";
-import { resultName, resultsName } from "../../core/names.ts";
+import { errorName, resultName, resultsName } from "../../core/names.ts";
 import { headlineOf } from "../../core/outcome.ts";
 import { pathIn } from "../../mailbox/files/trays.ts";
 import { hasErrorRecord, isFailed } from "../../mailbox/find/failures.ts";
@@ -13,7 +13,7 @@ import { NEVER, type Service } from "../environment/service.ts";
 import type { Queue } from "./queue.ts";
 
 type CompletionsEnvironment = Pick<Environment, "trays" | "alerts" | "facts">;
-type CompletionsQueue = Pick<Queue, "backlog" | "dispatcher" | "finishedIds" | "pool">;
+type CompletionsQueue = Pick<Queue, "accepted" | "backlog" | "dispatcher" | "finishedIds" | "pool">;
 
 /** Listing the settled tasks takes at most about this much of a tick (ms). */
 const SLICE_MS = 2;
@@ -72,7 +72,10 @@ export class Completions implements Service {
 
   /** @param batch the counts of its lines, when it is a batch */
   private noteSettled(id: string, isCompleted: boolean, batch?: BatchCounts): void {
-    this.queue.dispatcher.onSettled(id);
+    const { accepted, dispatcher, finishedIds } = this.queue;
+    accepted.delete(id);
+    finishedIds.add(id);
+    dispatcher.noteSettled();
     if (isCompleted) {
       this.counts.completed++;
       this.noteCompleted(id);
@@ -86,7 +89,9 @@ export class Completions implements Service {
   }
 
   private noteSkipped(id: string, isDuplicate: boolean): void {
-    this.queue.dispatcher.onSkipped(id);
+    this.queue.accepted.delete(id);
+    // The dependents of this task are judged next, and each asks for this id.
+    this.queue.finishedIds.add(id, pathIn(this.env.trays.failed, errorName(id)));
     if (isDuplicate) this.counts.duplicates++;
     else this.counts.skipped++;
     this.env.facts.emit("task:failed", id);

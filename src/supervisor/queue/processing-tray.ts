@@ -6,6 +6,7 @@ import { finishingOf } from "../../core/landing.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { isPlannerWork, matchAgent } from "../../core/matching.ts";
 import {
+  foldId,
   formatName,
   isUnclaimed,
   type ProcessingName,
@@ -14,26 +15,42 @@ import {
 } from "../../core/names.ts";
 import { retryPolicyOf } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
-import { limitsOf, toldOf, waitingBatch } from "../../core/waiting-task.ts";
+import { limitsOf, toldOf, type WaitingTask, waitingBatch } from "../../core/waiting-task.ts";
+import { isEditing } from "../../host/identity.ts";
 import { pathIn } from "../../mailbox/files/trays.ts";
 import { readyWait } from "../../mailbox/find/ready-waits.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { Workers } from "../pool/workers.ts";
-import type { Dispatcher } from "./dispatcher.ts";
+import type { AcceptedTasks } from "./accepted-tasks.ts";
+import type { FinishedIds } from "./finished-ids.ts";
+import { StrangeClaims } from "./strange-claims.ts";
 
-export type TrayEnvironment = Pick<Environment, "trays" | "settings" | "facts" | "wake">;
+export type TrayEnvironment = Pick<Environment, "trays" | "settings" | "facts" | "wake" | "alerts">;
+
+/** Minimum time that a task is held (ms): a task at a gate that no part knows must not be let go and held again without a pause. */
+const HELD_MS_MIN = 1000;
+
+interface TrayQueue {
+  readonly backlog: Backlog;
+  readonly accepted: AcceptedTasks;
+  readonly finishedIds: Pick<FinishedIds, "add">;
+  readonly workers: Pick<Workers, "ownPrefixes" | "isKnown" | "forget">;
+}
 
 const HALF_WAY: ReadonlySet<ProcessingName["stage"]> = new Set(["again", "bad", "ok", "err"]);
 
 export class ProcessingTray {
+  private readonly strange: StrangeClaims;
+  /** How many tasks are claimed by workers that are no children of ours. */
+  otherClaims = 0;
+
   constructor(
     private readonly env: TrayEnvironment,
-    private readonly backlog: Backlog,
-    private readonly dispatcher: Dispatcher,
-    private readonly workers: Pick<Workers, "ownPrefixes">,
+    private readonly queue: TrayQueue,
     /** Lists the tray now; undefined when it cannot be listed. */
     private readonly list: () => string[] | undefined,
   ) {
+    this.strange = new StrangeClaims(env);
     env.facts.on("task:returned", (name, isLastRun) => {
       this.admit(name, formatName(name), isLastRun);
       env.wake();
@@ -42,7 +59,7 @@ export class ProcessingTray {
 
   /** Takes over a listing: unknown tasks that no process has claimed join the backlog. */
   take(files: readonly string[]): void {
-    const { backlog, dispatcher, workers } = this;
+    const { backlog, accepted } = this.queue;
     const names: ProcessingName[] = [];
     const plainIds: string[] = [];
     for (const file of files) {
@@ -54,12 +71,111 @@ export class ProcessingTray {
       }
       names.push(name);
       const known = backlog.get(name.id);
-      if (!isUnclaimed(name) || known?.file === file || dispatcher.isKnown(file)) continue;
+      if (!isUnclaimed(name) || known?.file === file || accepted.isPlaced(file)) continue;
       this.admit(name, file);
       // This task replaces the inbox file with the same id, which is now a duplicate and must be looked at.
       if (known?.tray === "inbox") this.env.facts.emit("inbox:written", known.file);
     }
-    dispatcher.onListing(names, plainIds, workers.ownPrefixes());
+    this.compare(names, plainIds);
+  }
+
+  private compare(names: readonly ProcessingName[], plainIds: readonly string[]): void {
+    const { accepted, finishedIds, workers } = this.queue;
+    const ownPrefixes = workers.ownPrefixes();
+    const present = new Map(plainIds.map((id) => [foldId(id), id]));
+    const ready = new Set<string>();
+    const strangeIds = new Set(plainIds);
+    this.otherClaims = 0;
+    for (const name of names) {
+      // An unfinished retry or refusal does not use an id: the file in the inbox is the task itself, not a duplicate of it.
+      if (name.stage === "again" || name.stage === "bad") continue;
+      // A task that is being changed goes back into the inbox.
+      if (name.stage === "w" && isEditing(name.token)) continue;
+      present.set(foldId(name.id), name.id);
+      if (name.stage === "ready") ready.add(formatName(name));
+      const prefix = name.token.slice(0, name.token.lastIndexOf("-"));
+      if (name.stage !== "w" || ownPrefixes.has(prefix)) continue;
+      this.otherClaims++;
+      if (!workers.isKnown(prefix)) strangeIds.add(name.id);
+    }
+    this.strange.update(strangeIds);
+    const { vanished, lost } = accepted.compare(present, ready);
+    for (const id of vanished) {
+      // It may have been settled by a process that does not report to us.
+      finishedIds.add(id);
+      this.env.facts.emit("task:vanished", id);
+    }
+    if (lost.size > 0) workers.forget(lost);
+  }
+
+  /** A run waits although no worker of this pool has these tasks. */
+  tellStrange(): void {
+    this.strange.tell();
+  }
+
+  /** A task waits again: for its retry, or because it was given back. @returns false when it is not known here */
+  putBack(file: string, delayMs: number, known: WaitingTask | undefined): boolean {
+    const name = parseName(file);
+    const before = known ?? this.queue.accepted.offeredOf(name?.id);
+    if (name === undefined || before === undefined) return false;
+    this.add(name, file, { ...before, isSelected: true }, delayMs);
+    return true;
+  }
+
+  /** A worker died: the tasks that it was offered and did not claim wait again. */
+  reoffer(files: readonly string[]): void {
+    const { trays } = this.env;
+    for (const file of files) {
+      const task = this.queue.accepted.take(file);
+      const name = parseName(file);
+      if (task === undefined || name === undefined) continue;
+      if (trays.storage.look(pathIn(trays.processing, file)) !== undefined)
+        this.add(name, file, { ...task, isSelected: true }, 0);
+    }
+  }
+
+  /**
+   * Adds a ready or held task to the backlog.
+   * @param delayMs the rest of its backoff
+   * @param notBeforeMs epoch ms: it does not start earlier
+   */
+  private add(
+    name: ProcessingName,
+    file: string,
+    like: WaitingTask,
+    delayMs: number,
+    notBeforeMs = 0,
+  ): void {
+    const { clock } = this.env.trays;
+    const nowMs = clock.monotonicMs();
+    const wallMs = clock.wallMs();
+    const isHeld = name.stage === "hold";
+    const leftMs = isHeld ? Math.max(delayMs, HELD_MS_MIN) : delayMs;
+    const {
+      dependencies: _all,
+      unmet: _unmet,
+      notBeforeMs: _notBefore,
+      dueMs: _due,
+      gate: _gate,
+      ...rest
+    } = like;
+    this.queue.accepted.add(name.id);
+    this.queue.backlog.add(
+      {
+        ...rest,
+        id: name.id,
+        file,
+        tray: "processing",
+        attempt: name.attempt,
+        ...(isHeld ? { gate: name.token } : {}),
+        // A landing that waited for its fix comes before others that would move the target again.
+        ...(isHeld && like.finishing === 1 ? { finishing: 2 as const } : {}),
+        ...(leftMs > 0 ? { dueMs: nowMs + leftMs } : {}),
+        ...(notBeforeMs > wallMs ? { notBeforeMs } : {}),
+      },
+      wallMs,
+      nowMs,
+    );
   }
 
   /**
@@ -68,9 +184,8 @@ export class ProcessingTray {
    * @param runsAlone the next run must have its own process
    */
   admit(name: ProcessingName, file: string, runsAlone = false): void {
-    const { dispatcher } = this;
     const { trays, settings } = this.env;
-    if (dispatcher.isKnown(file)) return;
+    if (this.queue.accepted.isPlaced(file)) return;
     if (name.isBatch === true) {
       this.admitBatch(name, file);
       return;
@@ -109,11 +224,10 @@ export class ProcessingTray {
     };
     const { backoff_max_ms: backoffMaxMs } = settings.retry;
     const wait = readyWait(trays, file, mtimeMs, task, backoffMaxMs);
-    dispatcher.addReady(name, file, waiting, wait.backoffMs, wait.notBeforeMs);
+    this.add(name, file, waiting, wait.backoffMs, wait.notBeforeMs);
   }
 
   private admitBatch(name: ProcessingName, file: string): void {
-    const { dispatcher } = this;
     const { trays, settings } = this.env;
     const facts = trays.storage.look(pathIn(trays.processing, file));
     if (facts === undefined) return;
@@ -123,7 +237,7 @@ export class ProcessingTray {
     const waiting = { ...waitingBatch(place), createdAt: 0, arrivedMs: 0 };
     const { backoff_max_ms: backoffMaxMs } = settings.retry;
     const { backoffMs } = readyWait(trays, file, mtimeMs, undefined, backoffMaxMs);
-    dispatcher.addReady(name, file, waiting, backoffMs);
+    this.add(name, file, waiting, backoffMs);
   }
 
   /** How many tasks each process runs, by the prefix of its leases; undefined when the tray cannot be listed. */

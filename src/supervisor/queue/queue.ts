@@ -2,8 +2,10 @@
 import type { Backlog } from "../../core/backlog.ts";
 import type { InboxScanner } from "../inbox/scanner.ts";
 import type { Pool } from "../pool/pool.ts";
+import type { AcceptedTasks } from "./accepted-tasks.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { FinishedIds } from "./finished-ids.ts";
+import type { IdProbe } from "./id-probe.ts";
 import type { ProcessingTray } from "./processing-tray.ts";
 
 export interface Queue {
@@ -11,7 +13,9 @@ export interface Queue {
   readonly backlog: Backlog;
   readonly scanner: InboxScanner;
   readonly dispatcher: Dispatcher;
-  /** The accepted tasks, in `processing/`. */
+  readonly ids: IdProbe;
+  readonly accepted: AcceptedTasks;
+  /** The files of `processing/`. */
   readonly processing: ProcessingTray;
   readonly finishedIds: FinishedIds;
   readonly pool: Pool;

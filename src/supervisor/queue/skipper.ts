@@ -80,7 +80,7 @@ export class Skipper implements Service {
   /** @param newOwner see `skippingSequence` */
   constructor(
     private readonly env: SkipperEnvironment,
-    private readonly queue: Pick<Queue, "backlog" | "dispatcher">,
+    private readonly queue: Pick<Queue, "backlog" | "ids">,
     private readonly completions: Completions,
     private readonly parts: Parts,
     private readonly newOwner: () => string,
@@ -217,15 +217,15 @@ export class Skipper implements Service {
   /** Undefined when the task must not be skipped. @throws a system error */
   private take(id: string, why: Skip | Duplicate): Settlement | undefined {
     const { trays, facts } = this.env;
-    const { backlog, dispatcher } = this.queue;
+    const { backlog, ids } = this.queue;
     // The part that owns the task handles it.
     if (this.parts.ownerOf(id) !== undefined) return undefined;
-    if (dispatcher.isTaken(id, this.ids) !== false) {
+    if (ids.isTaken(id, this.ids) !== false) {
       backlog.remove(id);
       facts.emit("task:duplicate", `${id}.json`);
       return undefined;
     }
-    dispatcher.freeRefused(id);
+    ids.freeRefused(id);
     const claim = claimToSkip(trays, id, this.newOwner());
     backlog.remove(id);
     facts.emit("inbox:taken", `${id}.json`);

@@ -9,7 +9,8 @@ import type { Pool, WorkerDeath } from "../pool/pool.ts";
 import type { Shortages } from "../pool/shortages.ts";
 import { roomText } from "../pool/thread-budget.ts";
 import type { WorkerInfo } from "../pool/worker-info.ts";
-import type { Dispatcher } from "./dispatcher.ts";
+import type { AcceptedTasks } from "./accepted-tasks.ts";
+import type { ProcessingTray } from "./processing-tray.ts";
 import type { SlotSharing } from "./slot-sharing.ts";
 
 /** Advice when no worker process can be started: its files are gone, or the system allows no more processes and threads. */
@@ -32,7 +33,8 @@ const LEFT_ELSEWHERE = [
 
 export interface WorkerEventsParts {
   pool: Pool;
-  dispatcher: Dispatcher;
+  accepted: AcceptedTasks;
+  processing: ProcessingTray;
   shortages: Shortages;
   slots: SlotSharing;
 }
@@ -103,7 +105,7 @@ export class WorkerEvents {
     this.env.alerts.notice(
       `worker ${id} (pid ${pid}) was sent ${signal}: it ends with what it runs, and is replaced`,
     );
-    this.p.dispatcher.reoffer(files);
+    this.p.processing.reoffer(files);
     this.onChange();
   }
 
@@ -117,7 +119,7 @@ export class WorkerEvents {
   }
 
   private onProgress(message: Progress): void {
-    const { dispatcher, pool } = this.p;
+    const { accepted, pool, processing } = this.p;
     const { facts } = this.env;
     for (const { file, delayMs, trouble } of message.returned) {
       const id = parseName(file)?.id;
@@ -133,12 +135,12 @@ export class WorkerEvents {
           Number.POSITIVE_INFINITY,
         );
       const before = [...message.done]
-        .map((f) => dispatcher.offeredTask(f))
+        .map((f) => accepted.offered(f))
         .find((t) => t?.id === parseName(file)?.id);
       if (id !== undefined) facts.emit("task:begun", id);
-      if (!dispatcher.onReturned(file, delayMs, before)) this.look();
+      if (!processing.putBack(file, delayMs, before)) this.look();
     }
-    dispatcher.onDone(message.done);
+    for (const file of message.done) accepted.take(file);
     if (pool.isOversubscribed) this.look();
     for (const { id, isCompleted, batch, recordAs } of message.settled) {
       if (recordAs !== undefined) tellConflict(this.env.alerts, id, recordAs);
@@ -150,7 +152,7 @@ export class WorkerEvents {
 
   private onDeath(death: WorkerDeath): void {
     if (!this.lifecycle.isEnding) this.tellDeath(death);
-    this.p.dispatcher.reoffer([...(death.worker?.offered ?? [])]);
+    this.p.processing.reoffer([...(death.worker?.offered ?? [])]);
     this.look();
   }
 

@@ -1,7 +1,7 @@
 /** Names some of the tasks that do not start, and the reasons, for people. Changes nothing. */
 import { join } from "node:path";
 import type { HeldTask } from "../../core/documents.ts";
-import { errorName, foldId, resultName } from "../../core/names.ts";
+import { errorName, resultName } from "../../core/names.ts";
 import { describeUnmet, findUnmet, type Standing, UNKNOWN } from "../../core/unmet.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
 import { duplicateOf } from "../../mailbox/find/failures.ts";
@@ -64,7 +64,7 @@ function explainBlocked(
 }
 
 function standingOf(id: string, trays: Trays, { queue, parts }: BlockedTasksParts): Standing {
-  const { backlog, dispatcher } = queue;
+  const { accepted, backlog } = queue;
   const known = parts.standing(id);
   if (known !== undefined) return known;
   switch (backlog.stateOfId(id)) {
@@ -78,7 +78,7 @@ function standingOf(id: string, trays: Trays, { queue, parts }: BlockedTasksPart
       return { is: "moving", how: "waits its turn" };
     default:
   }
-  if (dispatcher.inFlight.has(foldId(id))) return { is: "moving", how: "runs" };
+  if (accepted.has(id)) return { is: "moving", how: "runs" };
   return settledStanding(id, trays, queue);
 }
 

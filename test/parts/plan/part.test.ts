@@ -8,6 +8,7 @@ import { stateTree } from "../../../src/core/state-tree.ts";
 import { plan } from "../../../src/parts/plan/part.ts";
 import { openEnvironment } from "../../../src/supervisor/environment/environment.ts";
 import type { PartHost } from "../../../src/supervisor/part.ts";
+import { AcceptedTasks } from "../../../src/supervisor/queue/accepted-tasks.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 it.each([
@@ -21,7 +22,7 @@ it.each([
     env,
     journal: { readAll: () => {} },
     control: { current: {} },
-    queue: { backlog: new Backlog(), dispatcher: { inFlight: new Map() } },
+    queue: { backlog: new Backlog(), accepted: new AcceptedTasks() },
     limits: { allowance: () => undefined },
     commands: new Map(),
   } as unknown as PartHost;

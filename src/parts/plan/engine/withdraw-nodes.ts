@@ -1,6 +1,5 @@
 /** Removes the tasks of nodes from the mailbox when a person cancels them, or when the plan does not want them any more. */
 import { messageOf } from "../../../core/errors.ts";
-import { foldId } from "../../../core/names.ts";
 import { isContainer, isNodeTask } from "../../../core/roadmap.ts";
 import { cancellingSequence } from "../../../host/identity.ts";
 import { claimReady } from "../../../mailbox/claim/claim.ts";
@@ -58,7 +57,7 @@ export class NodeWithdrawals {
   async withdraw(id: string): Promise<boolean> {
     const { env, store, active } = this.p;
     this.queue.backlog.remove(id);
-    this.queue.dispatcher.inFlight.delete(foldId(id));
+    this.queue.accepted.delete(id);
     let isOut = false;
     if (this.isOwn(id)) {
       if (store.find(id)?.status === "in_progress") store.setStatus(id, "open");
@@ -73,8 +72,8 @@ export class NodeWithdrawals {
 
   /** A task that was offered to a worker counts as running. */
   private isOffered(id: string): boolean {
-    const { backlog, dispatcher } = this.queue;
-    return dispatcher.inFlight.has(foldId(id)) && backlog.stateOfId(id) === undefined;
+    const { accepted, backlog } = this.queue;
+    return accepted.has(id) && backlog.stateOfId(id) === undefined;
   }
 }
 
