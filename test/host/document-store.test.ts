@@ -26,7 +26,7 @@ it("documents are written, read, listed and removed; other files in the folder a
   expect(all.create("y", { v: 1, count: 2 })).toBe(true);
   expect(all.create("y", { v: 1, count: 3 })).toBe(false);
   fs.writeFileSync(join(all.dir, "z.txt"), '{"v":1,"count":1}');
-  expect(all.loadAll().sort()).toEqual([
+  expect(all.loadAll().sort(([a], [b]) => (a < b ? -1 : 1))).toEqual([
     ["x", { v: 1, count: 1 }],
     ["y", { v: 1, count: 2 }],
   ]);

@@ -10,9 +10,9 @@ export const TARGET = "mailchute/integration";
 /** Of the items that can land, this share must have landed. */
 const SHARE = 0.95;
 /** Kinds whose trouble lies with the service: none of it may use up an attempt. */
-const OF_SERVICE = new Set([
-  ...["plain", "shared", "window", "throttled", "overloaded", "refused", "login", "overflow"],
-]);
+const OF_SERVICE = new Set(
+  "plain shared window throttled overloaded refused login overflow".split(" "),
+);
 const SAYS_SERVICE = /429|529|401|limit|overloaded|quota|account|permission|denied|too long/i;
 /** What one answer of a model costs (tokens), see mock-api/format.ts and the stand-ins. */
 const ANSWER_TOKENS = 1030;

@@ -75,3 +75,16 @@ it("an answer lets them go", () => {
   pool.answer();
   expect(pool.mayStart("coder")).toBe(true);
 });
+
+it("tasks that may find the answer by themselves are shut out when one has tried since the last end of a task", () => {
+  const lanes = new HeldLanes();
+  const lane = readLane("~base-1 coder");
+  const again = { again_ms: 60_000 };
+  expect(lanes.isShut(lane, again)).toBe(false);
+  lanes.noteStart(lane);
+  expect(lanes.isShut(lane, again)).toBe(true);
+  lanes.noteEnd();
+  expect(lanes.isShut(lane, again)).toBe(false);
+  // Only a person can answer this one.
+  expect(lanes.isShut(lane, {})).toBe(true);
+});

@@ -97,7 +97,7 @@ async function screensOf(pool: Pool): Promise<Record<string, Record<string, numb
   for (const state of LISTED_STATES) {
     const table = blockOf(await web.page(`/tasks?state=${state}`), "table");
     for (const [, label] of table.rows) {
-      const name = ENDED[String(label)] ?? String(label);
+      const name = ENDED[label as string] ?? (label as string);
       listed[name] = (listed[name] ?? 0) + 1;
     }
   }
@@ -118,7 +118,7 @@ async function screensOf(pool: Pool): Promise<Record<string, Record<string, numb
     gauges[state] = Number(count);
   const facts = Object.fromEntries(blockOf(await web.page("/plan"), "facts").facts);
   const nodes: Record<string, number> = {};
-  for (const [, count, name = ""] of String(facts["of these"]).matchAll(/(\d+) ([a-z ]+)/g))
+  for (const [, count, name = ""] of (facts["of these"] as string).matchAll(/(\d+) ([a-z ]+)/g))
     nodes[`node ${name.trim().replaceAll(" ", "_")}`] = Number(count);
   const questionsPage = (await web.page("/questions")).blocks;
   const first = blockOf(await web.page("/"), "table", "Questions").rows.length;

@@ -156,9 +156,9 @@ describe("why, beside a supervisor", () => {
 
   it("of a task whose worker and supervisor were killed says that it does not run, and what takes it back", async () => {
     const pool = await poolWithARun("cut");
-    expect(await whyOf(pool.run, "cut")).toMatchObject({ why: "runs", do: null });
+    expect(await whyOf((args) => pool.run(args), "cut")).toMatchObject({ why: "runs", do: null });
     await pool.killAll();
-    expect(await whyOf(pool.run, "cut")).toMatchObject({
+    expect(await whyOf((args) => pool.run(args), "cut")).toMatchObject({
       why: "does not run: its worker is dead, and no supervisor runs that takes it back",
       is_stuck: true,
       do: "mailchute run",
@@ -166,7 +166,7 @@ describe("why, beside a supervisor", () => {
     fs.writeFileSync(join(pool.dir, "go"), "");
     await pool.start();
     await pool.result("cut");
-    expect(await whyOf(pool.run, "cut")).toMatchObject({ why: "has completed" });
+    expect(await whyOf((args) => pool.run(args), "cut")).toMatchObject({ why: "has completed" });
   });
 
   it("advises to look at a failure that another run cannot help, and to retry another one", async () => {
@@ -174,7 +174,7 @@ describe("why, beside a supervisor", () => {
     pool.drop("none", { exec: ["/no/such/program"] });
     pool.drop("bad", { exec: ["false"], max_attempts: 1 });
     await pool.run(["run", "--drain"]);
-    expect((await whyOf(pool.run, "none")).do).toBe("mailchute show none");
-    expect((await whyOf(pool.run, "bad")).do).toBe("mailchute retry bad");
+    expect((await whyOf((args) => pool.run(args), "none")).do).toBe("mailchute show none");
+    expect((await whyOf((args) => pool.run(args), "bad")).do).toBe("mailchute retry bad");
   });
 });
