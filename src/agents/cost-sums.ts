@@ -23,6 +23,16 @@ export interface CostSum {
 }
 
 /** Adds up records, each run of a session once. A line may be there twice after a crash, or say that a run has failed after all. */
+/** The price in USD, with four digits; "-" when nothing is known of it. */
+export function usdText({
+  cost_usd_micro: micro,
+  runs_without_price,
+  runs_without_usage,
+}: CostSum): string {
+  const isUnknown = micro === 0 && runs_without_price + runs_without_usage > 0;
+  return isUnknown ? "-" : (micro / 1e6).toFixed(4);
+}
+
 export class CostSums {
   /** The sum of each run that counts as completed so far; undefined for the others. */
   private readonly seen = new Map<string, CostSum | undefined>();

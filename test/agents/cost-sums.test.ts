@@ -1,7 +1,7 @@
 /** What runs of coding agents used, added up. */
 import { describe, expect, it } from "vitest";
 import { type CostRecord, readCostRecord } from "../../src/agents/cost-records.ts";
-import { CostSums } from "../../src/agents/cost-sums.ts";
+import { CostSums, usdText } from "../../src/agents/cost-sums.ts";
 
 const record = (more: Partial<CostRecord>): CostRecord => ({
   at: 1_795_478_400,
@@ -21,6 +21,16 @@ const record = (more: Partial<CostRecord>): CostRecord => ({
 });
 
 describe("sums of costs", () => {
+  it("shows no price of runs of which none has one, and the known part of others", () => {
+    const unpriced = record({ run: "b@s.1.0", session_id: "s2", cost_usd_micro: null });
+    const sums = new CostSums("agent", {});
+    sums.add(unpriced);
+    expect(usdText(sums.total)).toBe("-");
+    sums.add(record({}));
+    expect(usdText(sums.total)).toBe("0.0034");
+    expect(usdText(new CostSums("agent", {}).total)).toBe("0.0000");
+  });
+
   it("counts a run of a session once, however often its line is there", () => {
     const sums = new CostSums("agent", {});
     sums.add(record({}));

@@ -1,7 +1,13 @@
 /** `cost`: tokens and money that coding agents used, by task, plan, agent, account, model or day. Changes nothing. */
 import { RunningCosts } from "../../agents/budget/running-costs.ts";
 import { type CostRecord, readCostRecord } from "../../agents/cost-records.ts";
-import { COST_KEYS, type CostKey, type CostSum, CostSums } from "../../agents/cost-sums.ts";
+import {
+  COST_KEYS,
+  type CostKey,
+  type CostSum,
+  CostSums,
+  usdText,
+} from "../../agents/cost-sums.ts";
 import { defineCommand, durationOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../cli/shell/options.ts";
@@ -74,7 +80,7 @@ function print(
     String(sum.input_tokens),
     String(sum.cached_input_tokens),
     String(sum.output_tokens),
-    (sum.cost_usd_micro / 1e6).toFixed(4),
+    usdText(sum),
   ]);
   for (const line of table(columns, cells, ctx.columns, ctx.colour)) ctx.out.line(line);
   if (total.runs_without_usage > 0)

@@ -1,4 +1,5 @@
 /** Lays the report out as a page of sections, which the formats print. Pure. It does not escape texts; each format does. */
+import { usdText } from "../../agents/cost-sums.ts";
 import { headlineOf } from "../../core/outcome.ts";
 import { localTime } from "../../text/local-time.ts";
 import { counted, countText, duration } from "../../text/render.ts";
@@ -108,7 +109,7 @@ function leadOf(report: Report): string[] {
     `now: ${open.length === 0 ? "nothing runs or waits" : open.join(", ")}`,
     ...(total.runs === 0
       ? []
-      : [`${usd(total.cost_usd_micro)} USD in ${counted(total.runs, "run")} of coding agents`]),
+      : [`${usdText(total)} USD in ${counted(total.runs, "run")} of coding agents`]),
     ...(bad === 0 ? [] : [`${counted(bad, "line")} of the journals could not be read`]),
   ];
 }
@@ -273,14 +274,10 @@ function costs({ costs: { rows, total } }: Report): Section {
       countText(sum.runs_not_completed),
       countText(sum.input_tokens),
       countText(sum.output_tokens),
-      usd(sum.cost_usd_micro),
+      usdText(sum),
     ]),
     ...(unpriced === 0 ? {} : { note: `without a price: ${counted(unpriced, "run")}` }),
   };
-}
-
-function usd(micro: number): string {
-  return (micro / 1e6).toFixed(4);
 }
 
 function gates(report: Report): Section {
