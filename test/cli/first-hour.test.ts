@@ -64,3 +64,16 @@ it("settings that were saved while the pool runs are said not to be in force, un
   await pool.start();
   expect(await told()).toEqual([false, false, false, false]);
 });
+
+it("enqueue --batch says how many lines are no tasks, and submits it as it is", async () => {
+  const pool = newPool();
+  fs.writeFileSync(
+    join(pool.dir, "lines"),
+    '{"exec":["true"]}\nnot JSON\n\n[1]\n{"exec":["true"]}\n',
+  );
+  const batch = ["enqueue", "--batch", "--id", "b", "--file", join(pool.dir, "lines")];
+  const { code, stdout, stderr } = await pool.run(batch);
+  expect([code, stdout]).toEqual([0, "b\n"]);
+  expect(stderr).toContain("4 lines");
+  expect(stderr).toContain("2 of them are no tasks and will fail, first line 2");
+});

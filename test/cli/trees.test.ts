@@ -54,11 +54,11 @@ it("status shows all of them, also one that has gone", async () => {
   const { code, stdout } = await run("status", "--all");
   expect(code).toBe(EXIT.ok);
   expect(stdout.split("\n").map((line) => line.replaceAll(/ +/g, " "))).toEqual([
-    "NAME SUPERVISOR READY RUNNING WAITING DONE FAILED",
+    "NAME SUPERVISOR WAITING READY RUNNING DONE FAILED",
     "gone - - - - - -",
     " no state tree is at /nowhere/state",
     "shop none 0 0 0 0 0",
-    "work none 0 0 1 0 0",
+    "work none 1 0 0 0 0",
     " no supervisor runs on this state tree",
     "",
   ]);

@@ -243,15 +243,21 @@ async function enqueueBatch(ctx: EnqueueContext): Promise<number> {
   const sinceMs = Date.now();
   const id = ctx.options.id ?? newId(systemClock.wallMs(), "b");
   const source = file === "-" ? process.stdin : streamOf(openInput(file));
+  const check = new FieldCheck(ctx);
   const submitted = await submitBatch(
     trays,
     id,
-    new FieldCheck(ctx).lines(source as AsyncIterable<Buffer>),
+    check.lines(source as AsyncIterable<Buffer>),
     loaded.settings.batch_bytes_max,
   );
   if (!ctx.json) {
     ctx.out.line(id);
     ctx.out.note(`${countText(submitted.lines)} ${submitted.lines === 1 ? "line" : "lines"}`);
+    const { count, first } = check.noObjects;
+    if (count > 0)
+      ctx.out.note(
+        `${countText(count)} of them ${count === 1 ? "is no task" : "are no tasks"} and will fail, first line ${first}`,
+      );
     if (submitted.outcome === "unchanged") ctx.out.note(`unchanged: ${stateOf(tree, id)}`);
   }
   if (!ctx.options.wait) {

@@ -9,6 +9,8 @@ import type { EnqueueContext } from "./task-options.ts";
 const NEWLINE = 0x0a;
 
 export class FieldCheck {
+  /** How many lines of a batch hold no object, and the number of the first. */
+  noObjects = { count: 0, first: 0 };
   /** What was told already. */
   private readonly told = new Set<string>();
 
@@ -49,5 +51,6 @@ export class FieldCheck {
   private checkLine(text: string, number: number): void {
     const fields = parseObject(text);
     if (fields !== undefined) this.check(fields, "line", `line ${number}: `);
+    else if (text.trim() !== "" && this.noObjects.count++ === 0) this.noObjects.first = number;
   }
 }

@@ -67,7 +67,7 @@ function linesOf(trees: readonly NamedTree[], ctx: StatusContext): string[] {
   const columns = [
     { title: "NAME" },
     { title: "SUPERVISOR" },
-    ...["READY", "RUNNING", "WAITING", "DONE", "FAILED"].map((title) => ({
+    ...["WAITING", "READY", "RUNNING", "DONE", "FAILED"].map((title) => ({
       title,
       align: "right" as const,
     })),
@@ -85,9 +85,9 @@ function cellsOf(snapshot: Snapshot | undefined): string[] {
   const state = supervisor.document === null ? "none" : supervisor.state;
   return [
     control.paused ? `${state}, paused` : state,
+    countText(counts.waiting.count, counts.waiting.is_exact),
     countText(counts.ready),
     countText(counts.running),
-    countText(counts.waiting.count, counts.waiting.is_exact),
     countText(counts.done.count, counts.done.is_exact),
     countText(counts.failed.count, counts.failed.is_exact),
   ];
