@@ -77,28 +77,6 @@ export interface ClosedGate {
   places?: true;
 }
 
-/** `cluster/runs.json`: the tasks of this tree that other machines hold, as those machines report them. */
-export interface RemoteRunsDocument {
-  /** The process that wrote it: see `host/identity`. */
-  owner: string;
-  runs: readonly RemoteRun[];
-}
-
-export interface RemoteRun {
-  id: string;
-  /** The lease in its file name in `processing/`. */
-  lease: string;
-  machine: string;
-  target: string;
-  /** Epoch ms; null while it waits there. */
-  began_ms: number | null;
-  /** The progress that the run itself reports. */
-  progress: { pct: number | null; text: string } | null;
-  last_line: string | null;
-  /** The cost so far (millionths of a US dollar). */
-  cost_usd_micro: number | null;
-}
-
 /** Something that the machine lacks, and what a person can do about it. */
 export interface Trouble {
   what: string;

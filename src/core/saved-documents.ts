@@ -99,3 +99,26 @@ export const workerOf = shape({
   id: isText,
   slots: isCount,
 }) as Shape<WorkerDocument>;
+
+const isRemoteRun = having({
+  id: isText,
+  /** The lease in its file name in `processing/`. */
+  lease: isText,
+  machine: isText,
+  target: isText,
+  /** Epoch ms; null while it waits there. */
+  began_ms: orNull(isNumber),
+  /** The progress that the run itself reports. */
+  progress: orNull(having({ pct: orNull(isNumber), text: isText })),
+  last_line: orNull(isText),
+  /** The cost so far (millionths of a US dollar). */
+  cost_usd_micro: orNull(isNumber),
+});
+export type RemoteRun = Of<typeof isRemoteRun>;
+
+/** `cluster/runs.json`: the tasks of this tree that other machines hold, as those machines report them. */
+export const remoteRunsOf = shape({
+  /** The process that wrote it: see `host/identity`. */
+  owner: isText,
+  runs: goodOf(isRemoteRun),
+});

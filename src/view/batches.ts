@@ -1,9 +1,12 @@
 /** Shows a batch to people: a bar while it runs, a sentence when it has settled. Reads only. */
+
 import fs from "node:fs";
 import { join } from "node:path";
 import type { BatchCounts, BatchProgress } from "../core/batch.ts";
 import { resultName, resultsName } from "../core/names.ts";
+import { isNumber, type Shape, shape } from "../core/shape.ts";
 import type { StateTree } from "../core/state-tree.ts";
+import { readDocument } from "../host/documents.ts";
 import { statOf } from "../host/regular-file.ts";
 import { countText } from "../text/render.ts";
 import { COUNT_MAX, eachName, readJsonObject } from "./scan.ts";
@@ -11,12 +14,16 @@ import { progressText } from "./task-progress.ts";
 
 const RESULTS_ENDING = resultsName("");
 
+const progress = shape({
+  lines: isNumber,
+  failures: isNumber,
+  bytes: isNumber,
+  bytes_read: isNumber,
+}) as Shape<BatchProgress>;
+
 /** The progress in the newest run's directory of a batch; undefined when it has not begun. @param run path of the directory */
 export function readBatchProgress(run: string): BatchProgress | undefined {
-  const found = readJsonObject(join(run, "batch.json")) as Partial<BatchProgress> | undefined;
-  return typeof found?.bytes === "number" && typeof found.lines === "number"
-    ? (found as BatchProgress)
-    : undefined;
+  return readDocument(join(run, "batch.json"), progress);
 }
 
 /** `[########------------]  40 %  4,000 lines, 2 failed`. @param hasBar as in `progressText` */

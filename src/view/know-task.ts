@@ -1,9 +1,9 @@
 /** Collects all facts about one task in the state tree, to show them. Reads only. */
 import { join } from "node:path";
 import { failedLinesText } from "../core/batch.ts";
-import type { RemoteRun } from "../core/documents.ts";
 import { leaseOf, parseLease } from "../core/names.ts";
 import { headlineOf } from "../core/outcome.ts";
+import type { RemoteRun } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeOwner, parseOwner } from "../host/identity.ts";
 import { timelineOf } from "../journal/timeline.ts";

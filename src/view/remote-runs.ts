@@ -1,12 +1,12 @@
 /** Reads what other machines report about their runs of this tree's tasks. Reads nothing when no task is at another machine. */
-import type { RemoteRun, RemoteRunsDocument } from "../core/documents.ts";
-import { isObject } from "../core/json-object.ts";
+
 import { CLUSTER_GATE, leaseOf } from "../core/names.ts";
+import { type RemoteRun, remoteRunsOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
+import { readDocument } from "../host/documents.ts";
 import { judgeOwner } from "../host/identity.ts";
 import { statOf } from "../host/regular-file.ts";
 import type { TaskPlace } from "./find-task.ts";
-import { readJsonObject } from "./scan.ts";
 
 /** The document is written every few seconds. When it is older than this (ms), its writer is gone or hangs. */
 const STALE_MS = 15_000;
@@ -24,34 +24,15 @@ export function readRemoteRuns(
 ): ReadonlyMap<string, RemoteRun> {
   const away = places.filter(isAway);
   if (away.length === 0) return new Map();
-  const { owner, runs } = (read(path, nowMs) ?? {}) as Partial<RemoteRunsDocument>;
-  if (typeof owner !== "string" || !Array.isArray(runs) || judgeOwner(owner) === "dead")
-    return new Map();
-  const known = new Map(runs.filter(isRun).map((run) => [run.lease, run]));
+  const written = statOf(path);
+  if (written === undefined || Math.abs(nowMs - written.mtimeMs) > STALE_MS) return new Map();
+  const { owner = "", runs = [] } = readDocument(path, remoteRunsOf) ?? {};
+  if (runs.length === 0 || judgeOwner(owner) === "dead") return new Map();
+  const known = new Map(runs.map((run) => [run.lease, run]));
   return new Map(
     away.flatMap(({ name }) => {
       const run = name && known.get(leaseOf(name));
       return run === undefined ? [] : [[run.lease, run]];
     }),
-  );
-}
-
-function read(path: string, nowMs: number): Record<string, unknown> | undefined {
-  const written = statOf(path);
-  if (written === undefined || Math.abs(nowMs - written.mtimeMs) > STALE_MS) return undefined;
-  return readJsonObject(path);
-}
-
-function isRun(one: unknown): one is RemoteRun {
-  if (!isObject(one)) return false;
-  const { progress, last_line: line } = one;
-  const isNumber = (value: unknown): boolean => value === null || typeof value === "number";
-  return (
-    ["id", "lease", "machine", "target"].every((key) => typeof one[key] === "string") &&
-    isNumber(one["began_ms"]) &&
-    isNumber(one["cost_usd_micro"]) &&
-    (line === null || typeof line === "string") &&
-    (progress === null ||
-      (isObject(progress) && isNumber(progress["pct"]) && typeof progress["text"] === "string"))
   );
 }

@@ -1,8 +1,8 @@
 /** Reads the running tasks: for each claim in `processing/`, which process holds it, since when, and its progress. Changes nothing. */
 import { join } from "node:path";
 import { compact } from "../core/compact.ts";
-import type { RemoteRun } from "../core/documents.ts";
 import { leaseOf, parseLease, runOf } from "../core/names.ts";
+import type { RemoteRun } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { judgeOwner, parseOwner, processOf, type Verdict } from "../host/identity.ts";
 import { statOf } from "../host/regular-file.ts";

@@ -3,6 +3,7 @@
  * `bases/` by files and command, so that many tasks try it once. If it is red there in the same way, all these tasks wait for one
  * question, until it is green there or a person answers.
  */
+
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { dirname, join } from "node:path";
@@ -11,6 +12,7 @@ import { hideSecrets } from "../agents/secrets.ts";
 import { messageOf } from "../core/errors.ts";
 import type { AttemptOutcome, Deferred, Failed } from "../core/outcome.ts";
 import { isExpired } from "../core/retention.ts";
+import { isNumber, isText, type Of, oneOf, optional, shape } from "../core/shape.ts";
 import { stateTree } from "../core/state-tree.ts";
 import { readDocument, replaceInTree } from "../host/documents.ts";
 import { lockFile } from "../host/file-lock.ts";
@@ -34,21 +36,22 @@ export const RED_AGAIN_MS = 10 * 60_000;
 const LOOK_AGAIN_MS = 60_000;
 
 /** What a check said on a base: `bases/<hash>.json`. */
-export interface TriedBase {
-  v: 1;
-  commit: string;
+const triedBase = shape({
+  v: oneOf(1),
+  commit: isText,
   /** `flaky`: red and green by turns. `unclear`: it could not be run to its end. */
-  is: "green" | "red" | "flaky" | "unclear";
+  is: oneOf("green", "red", "flaky", "unclear"),
   /** A hash of what it printed, without what differs from run to run. */
-  shape: string;
+  shape: isText,
   /** How it ended; "" when it is green. */
-  message: string;
+  message: isText,
   /** The end of what it printed when it is red. */
-  output: string;
-  at_ms: number;
+  output: isText,
+  at_ms: isNumber,
   /** A run ended in the same way, so tasks with this base wait. */
-  is_asked?: true;
-}
+  is_asked: optional(oneOf(true)),
+});
+export type TriedBase = Of<typeof triedBase>;
 
 /**
  * Call it with the outcome of the checks of a run. A task that says that it repairs what is red would be left to its own check here.
@@ -203,8 +206,7 @@ export class BaseCheck {
   }
 
   private known(): TriedBase | undefined {
-    const found = readDocument<TriedBase>(this.path);
-    return found?.v === 1 && typeof found.shape === "string" ? found : undefined;
+    return readDocument(this.path, triedBase);
   }
 
   private answerTo(tried: TriedBase): string | undefined {

@@ -2,11 +2,13 @@
  * The files in `landings/` of the state tree, one set for each task whose work may land. A worker writes `<id>.order.json` before
  * the task settles. The others belong to its landing: each has one writer, and names the lease of its order.
  */
+
 import type { LandMode, WorkFacts } from "../core/landing.ts";
 import type { Failed } from "../core/outcome.ts";
-import { landingFileOf, landingsDir } from "../core/state-tree.ts";
+import { isText, oneOf, type Shape, shape } from "../core/shape.ts";
+import { landingsDir } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
-import { loadDocument, readDocument, replaceInTree } from "../host/documents.ts";
+import { Documents } from "../host/document-store.ts";
 import { listDirForSure } from "../host/list-dir.ts";
 
 export interface LandingOrder extends Omit<WorkFacts, "landing"> {
@@ -109,8 +111,11 @@ interface LandingFiles {
   verdict: ReviewVerdict;
 }
 
-const pathOf = (stateDir: string, id: string, what: keyof LandingFiles): string =>
-  landingFileOf(stateDir, id, what);
+const ofLease = shape({ v: oneOf(1), lease: isText });
+const landings = <What extends keyof LandingFiles>(
+  stateDir: string,
+): Documents<LandingFiles[What]> =>
+  new Documents(stateDir, "landings", ofLease as Shape<LandingFiles[What]>, { isDurable: true });
 
 /** Undefined when there is no such file, or it cannot be read now. */
 export function readLanding<What extends keyof LandingFiles>(
@@ -118,22 +123,25 @@ export function readLanding<What extends keyof LandingFiles>(
   id: string,
   what: What,
 ): LandingFiles[What] | undefined {
-  const found = readDocument<LandingFiles[What]>(pathOf(stateDir, id, what));
-  return found?.v === 1 && typeof found.lease === "string" ? found : undefined;
+  return landings<What>(stateDir).read(`${id}.${what}`);
 }
 
 /** Like `readLanding`. @throws a system error when it cannot be read: then it is not known */
 export function loadOrder(stateDir: string, id: string): LandingOrder | undefined {
-  return loadForSure<LandingOrder>(stateDir, pathOf(stateDir, id, "order"));
+  return loadForSure(stateDir, id, "order");
 }
 
 /** The verdict that the review task of this id gave. @throws a system error when it cannot be read */
 export function loadVerdict(stateDir: string, reviewId: string): ReviewVerdict | undefined {
-  return loadForSure<ReviewVerdict>(stateDir, pathOf(stateDir, reviewId, "verdict"));
+  return loadForSure(stateDir, reviewId, "verdict");
 }
 
-function loadForSure<T extends object>(stateDir: string, path: string): T | undefined {
-  const found = loadDocument<T>(path);
+function loadForSure<What extends "order" | "verdict">(
+  stateDir: string,
+  id: string,
+  what: What,
+): LandingFiles[What] | undefined {
+  const found = landings<What>(stateDir).load(`${id}.${what}`);
   // Only in a folder that can be listed is a file missing for sure.
   if (found === undefined) listOrders(stateDir);
   return found;
@@ -152,7 +160,7 @@ export function writeLanding<What extends keyof LandingFiles>(
   what: What,
   document: LandingFiles[What],
 ): void {
-  replaceInTree(stateDir, pathOf(stateDir, id, what), document, { isDurable: true });
+  landings<What>(stateDir).replace(`${id}.${what}`, document);
 }
 
 /** The tasks that have an order. @throws a system error when the folder cannot be listed */

@@ -15,7 +15,7 @@ import { bridgeWriter } from "../../src/parts/cluster/tree/bridge-document.ts";
 import { treeName } from "../../src/parts/cluster/tree/tree-name.ts";
 import { runNotes } from "../../src/parts/mail/exits/run-notes.ts";
 import { askedIn } from "../../src/parts/mail/requests/asked.ts";
-import { writeNotifyState } from "../../src/parts/notify/notify-state.ts";
+import { notifyStates, STATE } from "../../src/parts/notify/notify-state.ts";
 import { noteReset } from "../../src/parts/plan/resets.ts";
 import { writeControl, writeLog } from "../../src/parts/schedules/schedule-files.ts";
 import { QuestionStore } from "../../src/questions/question-store.ts";
@@ -33,7 +33,8 @@ const WRITES: Readonly<Record<string, Write>> = {
   "the decisions of a schedule": (dir) => writeLog(dir, "d", LOG),
   "the pause of a schedule": (dir) =>
     writeControl(dir, "d", { v: 1, paused: true, at_ms: 0, manual_id: null }),
-  "what was told to people": (dir) => writeNotifyState(dir, { v: 1, targets: {} } as never, true),
+  "what was told to people": (dir) =>
+    notifyStates(dir, true).replace(STATE, { v: 1, targets: {} } as never),
   "the order of a landing": (dir) => writeLanding(dir, "a", "sent", { v: 1, lease: "x" }),
   "the end of a run": (dir) => runNotes(dir, true).replace("a", { task: "a" } as never),
   "a question of an agent": (dir) => askedIn(dir).replace("q", { id: "q" } as never),

@@ -1,8 +1,9 @@
 /** Writes `cluster/runs.json`, and the costs of runs at other machines, from what these machines report. */
 import { type CostRecord, hasUsed, priceOfRecord } from "../../agents/cost-records.ts";
-import type { RemoteRun, RemoteRunsDocument } from "../../core/documents.ts";
 import { leaseOf } from "../../core/names.ts";
+import type { RemoteRun, remoteRunsOf } from "../../core/saved-documents.ts";
 import type { Settings } from "../../core/settings.ts";
+import type { Of } from "../../core/shape.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { replaceDocument } from "../../host/documents.ts";
 import { ownerSequence } from "../../host/identity.ts";
@@ -30,7 +31,7 @@ export interface RunsOptions {
   origin: Pick<OriginFiles, "runOf">;
   costs: OriginCosts;
   prices: Settings["prices"];
-  write: (runs: readonly RemoteRun[]) => void;
+  write: (runs: RemoteRun[]) => void;
 }
 
 export class RunsWriter {
@@ -127,5 +128,7 @@ export class RunsWriter {
 export function runsFile({ remoteRuns }: StateTree): RunsOptions["write"] {
   const owner = ownerSequence()();
   return (runs) =>
-    replaceDocument(remoteRuns, { owner, runs } satisfies RemoteRunsDocument, { missingMax: 2 });
+    replaceDocument(remoteRuns, { owner, runs } satisfies Of<typeof remoteRunsOf>, {
+      missingMax: 2,
+    });
 }

@@ -8,7 +8,7 @@ import { compact } from "../../core/compact.ts";
 import { type NotifySettings, topicsOf } from "../../core/notify-settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { ago, counted, safe, wrap } from "../../text/render.ts";
-import { type NotifyState, newTarget, readNotifyState } from "./notify-state.ts";
+import { type NotifyState, newTarget, notifyStates, STATE } from "./notify-state.ts";
 import { sendMessage } from "./send.ts";
 
 export const command = defineCommand({
@@ -85,7 +85,7 @@ async function list(
   tree: StateTree,
   targets: readonly NotifySettings[],
 ): Promise<number> {
-  const state = readNotifyState(tree.dir);
+  const state = notifyStates(tree.dir).load(STATE);
   const rows = targets.map((target) => rowOf(target, state));
   if (ctx.json) {
     ctx.out.json({ targets: rows });

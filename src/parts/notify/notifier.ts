@@ -14,10 +14,10 @@ import { isMorning, localDate, readReport } from "./morning.ts";
 import {
   type NotifyState,
   newTarget,
+  notifyStates,
   type Places,
-  readNotifyState,
+  STATE,
   type TargetState,
-  writeNotifyState,
 } from "./notify-state.ts";
 import { sendMessage } from "./send.ts";
 import type { News } from "./topics.ts";
@@ -45,7 +45,7 @@ export class Notifier {
     const { settings, tree, trays } = env;
     this.apart = ordersApart(env, "the news for");
     this.targets = settings.notify;
-    const known = readNotifyState(tree.dir);
+    const known = notifyStates(tree.dir).load(STATE);
     this.isChanged = known === undefined;
     this.state = known ?? { v: 1, ...from, is_busy: false, targets: {} };
     this.news = new JournalNews(tree, this.state);
@@ -207,7 +207,7 @@ export class Notifier {
     const { tree, settings } = this.env;
     if (!this.isChanged) return;
     Object.assign(this.state, this.news.places);
-    writeNotifyState(tree.dir, this.state, settings.durability === "power");
+    notifyStates(tree.dir, settings.durability === "power").replace(STATE, this.state);
     this.isChanged = false;
   }
 }

@@ -2,9 +2,9 @@
  * What notifications remember across restarts: how far the journals were read, what happened since the last message to each target, and
  * the message that is being sent. All of it is one document that is replaced as a whole. So a crash neither loses nor repeats news.
  */
-import { join } from "node:path";
+import { having, isNumber, oneOf, recordOf, type Shape, shape } from "../../core/shape.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { loadDocument, replaceInTree } from "../../host/documents.ts";
+import { Documents } from "../../host/document-store.ts";
 import { statOf } from "../../host/regular-file.ts";
 import type { Gathered, Message } from "./gathered.ts";
 
@@ -55,20 +55,17 @@ function endOf(path: string): Place {
   return { ino, offset };
 }
 
-export function notifyStateOf(stateDir: string): string {
-  return join(stateDir, "notify", "state.json");
-}
-
-/** @throws a system error: then the state is unknown */
-export function readNotifyState(stateDir: string): NotifyState | undefined {
-  const found = loadDocument<NotifyState>(notifyStateOf(stateDir));
-  return found?.v === 1 && typeof found.targets === "object" ? found : undefined;
-}
-
-/** @throws a system error */
-export function writeNotifyState(stateDir: string, state: NotifyState, isDurable: boolean): void {
-  replaceInTree(stateDir, notifyStateOf(stateDir), state, { isDurable });
-}
+const isPlace = having({ ino: isNumber, offset: isNumber });
+const notifyState = shape({
+  v: oneOf(1),
+  events: isPlace,
+  alerts: isPlace,
+  targets: recordOf(having({ n: isNumber, tries: isNumber })),
+}) as Shape<NotifyState>;
+/** Its one document. When reading throws, the state is unknown. */
+export const notifyStates = (stateDir: string, isDurable = false): Documents<NotifyState> =>
+  new Documents(stateDir, "notify", notifyState, { isDurable });
+export const STATE = "state";
 
 export function newTarget(): TargetState {
   return { n: 0, tries: 0, next_at_ms: 0, made_at_ms: 0, sent_at_ms: 0 };

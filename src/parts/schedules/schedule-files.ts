@@ -3,11 +3,24 @@
  * `schedules/.log/<name>.json`, which says what is decided. Only commands write `schedules/.log/<name>.control.json`, which says
  * what a person wants.
  */
+
 import fs from "node:fs";
 import { join } from "node:path";
 import { ErrInvalidConfig, messageOf, systemCode } from "../../core/errors.ts";
-import { isObject } from "../../core/json-object.ts";
-import { loadDocument, replaceInTree } from "../../host/documents.ts";
+import {
+  having,
+  isCount,
+  isFlag,
+  isNumber,
+  isText,
+  type Of,
+  oneOf,
+  optional,
+  orElse,
+  orNull,
+  shape,
+} from "../../core/shape.ts";
+import { Documents } from "../../host/document-store.ts";
 import { NAMED, readRegularText, statOf } from "../../host/regular-file.ts";
 import { readSchedule, type Schedule } from "./schedule.ts";
 import { schedulesDir } from "./schedules-dir.ts";
@@ -16,29 +29,38 @@ import { localZone } from "./times.ts";
 const ENDING = ".yaml";
 
 /** The decisions about a schedule so far. Times are epoch ms. */
-export interface ScheduleLog {
-  v: 1;
+const scheduleLog = shape({
+  v: orElse(oneOf(1), 1),
   /** All times up to this one are decided. */
-  decided_to_ms: number;
+  decided_to_ms: isNumber,
   /** `timesDigest` of the schedule when that was decided. */
-  times: string;
+  times: isText,
   /** The last time that fired; null before the first. */
-  last: { nominal_ms: number; id: string } | null;
-  fired: number;
-  skipped: number;
+  last: orElse(orNull(having({ nominal_ms: isNumber, id: isText })), null),
+  fired: orElse(isNumber, 0),
+  skipped: orElse(isNumber, 0),
   /** The last reason for skipping, when an event last said so, and how many times were skipped since. Left out after one fired. */
-  untold?: { reason: string; told_ms: number; count: number };
-}
+  untold: optional(having({ reason: isText, told_ms: isNumber, count: isCount })),
+});
+export type ScheduleLog = Of<typeof scheduleLog>;
 
 /** What a person wants. */
-export interface ScheduleControl {
-  v: 1;
-  paused: boolean;
+const scheduleControl = shape({
+  v: orElse(oneOf(1), 1),
+  paused: orElse(isFlag, false),
   /** When it was last resumed (epoch ms). Times before that do not fire any more. */
-  at_ms: number;
+  at_ms: orElse(isNumber, 0),
   /** The last task that was started by hand. */
-  manual_id: string | null;
-}
+  manual_id: orElse(orNull(isText), null),
+});
+export type ScheduleControl = Of<typeof scheduleControl>;
+
+const FOLDER = join("schedules", ".log");
+/** Survives a power cut, because a forgotten time could fire again once its submit note is removed. */
+const logs = (stateDir: string): Documents<ScheduleLog> =>
+  new Documents(stateDir, FOLDER, scheduleLog, { isDurable: true });
+const controls = (stateDir: string): Documents<ScheduleControl> =>
+  new Documents(stateDir, FOLDER, scheduleControl, { isDurable: true });
 
 export interface ScheduleFile {
   name: string;
@@ -49,10 +71,6 @@ export interface ScheduleFile {
 
 export function scheduleFileOf(stateDir: string, name: string): string {
   return join(schedulesDir(stateDir), `${name}${ENDING}`);
-}
-
-function logFileOf(stateDir: string, name: string, what: "" | ".control"): string {
-  return join(schedulesDir(stateDir), ".log", `${name}${what}.json`);
 }
 
 /** Where people write schedules. */
@@ -125,43 +143,24 @@ function read(source: ScheduleSource, name: string): string | { value: unknown }
 }
 
 /** Undefined before the first decision, and when the file is damaged. @throws a system error; then the decisions are not known */
-export function readLog(stateDir: string, name: string): ScheduleLog | undefined {
-  const log = loadDocument<ScheduleLog>(logFileOf(stateDir, name, ""));
-  const isGood =
-    log !== undefined && Number.isFinite(log.decided_to_ms) && typeof log.times === "string";
-  if (!isGood) return undefined;
-  const last = isObject(log.last) && typeof log.last.id === "string" ? log.last : null;
-  const counts = { fired: Number(log.fired) || 0, skipped: Number(log.skipped) || 0 };
-  const { untold, ...rest } = log;
-  const isTold = isObject(untold) && typeof untold.reason === "string";
-  const isCounted = isTold && Number.isFinite(untold.told_ms) && Number.isSafeInteger(untold.count);
-  return { ...rest, last, ...counts, ...(isCounted && { untold }) };
-}
-
-/** Survives a power cut, because a forgotten time could fire again once its submit note is removed. @throws a system error */
-export function writeLog(stateDir: string, name: string, log: ScheduleLog): void {
-  replaceInTree(stateDir, logFileOf(stateDir, name, ""), log, { isDurable: true });
-}
-
-/** @throws a system error; then it is not known whether the schedule is paused */
-export function readControl(stateDir: string, name: string): ScheduleControl {
-  const found = loadDocument<ScheduleControl>(logFileOf(stateDir, name, ".control"));
-  return {
-    v: 1,
-    paused: found?.paused === true,
-    at_ms: Number.isFinite(found?.at_ms) ? (found?.at_ms as number) : 0,
-    manual_id: typeof found?.manual_id === "string" ? found.manual_id : null,
-  };
-}
+export const readLog = (stateDir: string, name: string): ScheduleLog | undefined =>
+  logs(stateDir).load(name);
 
 /** @throws a system error */
-export function writeControl(stateDir: string, name: string, control: ScheduleControl): void {
-  replaceInTree(stateDir, logFileOf(stateDir, name, ".control"), control, { isDurable: true });
-}
+export const writeLog = (stateDir: string, name: string, log: ScheduleLog): void =>
+  logs(stateDir).replace(name, log);
+
+/** @throws a system error; then it is not known whether the schedule is paused */
+export const readControl = (stateDir: string, name: string): ScheduleControl =>
+  controls(stateDir).load(`${name}.control`) ?? (scheduleControl({}) as ScheduleControl);
+
+/** @throws a system error */
+export const writeControl = (stateDir: string, name: string, control: ScheduleControl): void =>
+  controls(stateDir).replace(`${name}.control`, control);
 
 /** Changes whenever a file of the schedule changes. */
 export function stampOf(stateDir: string, name: string): string {
-  return [scheduleFileOf(stateDir, name), logFileOf(stateDir, name, ".control")]
+  return [scheduleFileOf(stateDir, name), controls(stateDir).path(`${name}.control`)]
     .map((path) => {
       const stats = statOf(path);
       return `${stats?.ino} ${stats?.mtimeMs} ${stats?.size}`;

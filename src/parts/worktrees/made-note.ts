@@ -2,8 +2,10 @@
  * A note in the git directory of a worktree. It says that the worktree is ready: checked out and set up. It is removed with the
  * worktree. Without the note the worktree is made ready again, which overwrites nothing that a run has left.
  */
+
 import fs from "node:fs";
 import { join } from "node:path";
+import { isText, oneOf, recordOf, type Shape, shape } from "../../core/shape.ts";
 import type { WatchedSettings } from "../../git/settings-watch.ts";
 import { readDocument, replaceDocument } from "../../host/documents.ts";
 
@@ -16,11 +18,11 @@ export interface MadeNote {
   settings: WatchedSettings;
 }
 
+const made = shape({ v: oneOf(1), ignored: recordOf(isText) }) as Shape<MadeNote>;
 const NAME = "mailchute.json";
 
 export function readMade(gitDir: string): MadeNote | undefined {
-  const found = readDocument<MadeNote>(join(gitDir, NAME));
-  return found?.v === 1 && typeof found.ignored === "object" ? found : undefined;
+  return readDocument(join(gitDir, NAME), made);
 }
 
 export function writeMade(gitDir: string, note: MadeNote): void {

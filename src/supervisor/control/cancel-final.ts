@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { type DecodedTask, decodeTask } from "../../codec/task-codec.ts";
 import type { BatchCounts } from "../../core/batch.ts";
-import type { RemoteRunsDocument } from "../../core/documents.ts";
 import { ErrInvalidTask, ErrIo, messageOf } from "../../core/errors.ts";
 import {
   CLUSTER_GATE,
@@ -13,6 +12,7 @@ import {
   prefixOf,
   runsFolderOf,
 } from "../../core/names.ts";
+import { remoteRunsOf } from "../../core/saved-documents.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { loadDocument } from "../../host/documents.ts";
 import { listDir } from "../../host/list-dir.ts";
@@ -111,7 +111,7 @@ function factsElsewhere(
   name: ProcessingName,
 ): Partial<FailureFacts> {
   if (name.stage !== "hold" || !name.token.startsWith(CLUSTER_GATE)) return {};
-  const { runs = [] } = loadDocument<Partial<RemoteRunsDocument>>(remoteRuns) ?? {};
+  const runs = loadDocument(remoteRuns, remoteRunsOf)?.runs ?? [];
   const lease = leaseOf(name);
   const run = runs.find((one) => one.lease === lease);
   if (run === undefined || typeof run.began_ms !== "number") return {};

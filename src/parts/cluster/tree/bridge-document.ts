@@ -1,6 +1,16 @@
 /** `cluster/bridge.json`: the state of the bridge of a state tree. The bridge replaces it; the supervisor and commands read it. */
+
 import { join } from "node:path";
-import { isObject } from "../../../core/json-object.ts";
+import {
+  having,
+  ifThere,
+  isNumber,
+  isText,
+  listOf,
+  recordOf,
+  type Shape,
+  shape,
+} from "../../../core/shape.ts";
 import { loadDocument, replaceInTree } from "../../../host/documents.ts";
 import { judgeOwner, ownerSequence } from "../../../host/identity.ts";
 import { statOf } from "../../../host/regular-file.ts";
@@ -105,8 +115,7 @@ export class BridgeReader {
     if (written === undefined || Math.abs(wallMs - written.mtimeMs) > STALE_MS) return undefined;
     const key = `${written.ino} ${written.mtimeMs} ${written.size}`;
     if (key !== this.readKey) {
-      const document = loadDocument<BridgeDocument>(this.path);
-      this.document = document !== undefined && isSound(document) ? document : undefined;
+      this.document = loadDocument(this.path, bridge);
       this.readKey = key;
     }
     const { document } = this;
@@ -114,24 +123,11 @@ export class BridgeReader {
   }
 }
 
-function isBegun(one: unknown): boolean {
-  return (
-    isObject(one) && [one["id"], one["target"], one["machine"]].every((x) => typeof x === "string")
-  );
-}
-
-function isSound(document: BridgeDocument): boolean {
-  const { owner, machines, targets, servers, begun, unanswered } = document;
-  return (
-    typeof owner === "string" &&
-    Array.isArray(machines) &&
-    machines.every((one) => isObject(one) && Array.isArray(one.serves)) &&
-    Array.isArray(servers) &&
-    Array.isArray(begun) &&
-    begun.every(isBegun) &&
-    (unanswered === undefined ||
-      (isObject(unanswered) && Object.values(unanswered).every(Number.isFinite))) &&
-    isObject(targets) &&
-    Object.values(targets).every((one) => isObject(one) && Number.isFinite(one["may_be_sent"]))
-  );
-}
+const bridge = shape({
+  owner: isText,
+  machines: listOf(having({ serves: listOf(isText) })),
+  targets: recordOf(having({ may_be_sent: isNumber })),
+  servers: listOf(isText),
+  begun: listOf(having({ id: isText, target: isText, machine: isText })),
+  unanswered: ifThere(recordOf(isNumber)),
+}) as Shape<object> as Shape<BridgeDocument>;

@@ -2,9 +2,19 @@
  * Keeps edits that are not in the plan's file yet. Also notes the nodes whose edits were written into a person's text that is not
  * judged yet. A document keeps both across a restart.
  */
+
 import fs from "node:fs";
 import { isObject } from "../../../core/json-object.ts";
 import { foldId } from "../../../core/names.ts";
+import {
+  goodOf,
+  having,
+  type Is,
+  isText,
+  listOf,
+  optional,
+  shape,
+} from "../../../core/shape.ts";
 import { readDocument, replaceDocument } from "../../../host/documents.ts";
 import { idOf, type RoadmapEdit } from "../edit/edit.ts";
 
@@ -15,6 +25,13 @@ export interface EditGroup {
   endOf?: string;
 }
 
+const isSubject = having({ id: isText });
+const isEdit = (value: unknown): value is RoadmapEdit =>
+  isObject(value) && isSubject(value["kind"] === "add" ? value["node"] : value);
+/** A broken group is left out: otherwise the plan could not be loaded at all. */
+const isGroup: Is<EditGroup> = having({ edits: listOf(isEdit), endOf: optional(isText) });
+const pending = shape({ groups: goodOf(isGroup), carried: goodOf(isText) });
+
 export class PendingEdits {
   private groups: EditGroup[];
   /** Folded ids. See `noteCarried`. */
@@ -24,10 +41,9 @@ export class PendingEdits {
   private isOnDisk: boolean;
 
   constructor(private readonly path: string) {
-    const saved = readDocument<{ groups?: unknown; carried?: unknown }>(path);
-    const { groups, carried } = saved ?? {};
-    this.groups = Array.isArray(groups) ? groups.filter(isGroup) : [];
-    this.carriedIds = new Set(Array.isArray(carried) ? carried.map(String) : []);
+    const saved = readDocument(path, pending);
+    this.groups = saved?.groups ?? [];
+    this.carriedIds = new Set(saved?.carried);
     this.isOnDisk = saved !== undefined;
   }
 
@@ -91,16 +107,4 @@ export class PendingEdits {
 
 export function editsOf(groups: readonly EditGroup[]): RoadmapEdit[] {
   return groups.flatMap((group) => group.edits);
-}
-
-/** False for a broken group, which is left out: otherwise the plan could not be loaded at all. */
-function isGroup(value: unknown): value is EditGroup {
-  if (!isObject(value) || !["string", "undefined"].includes(typeof value["endOf"])) return false;
-  return Array.isArray(value["edits"]) && value["edits"].every(isEdit);
-}
-
-function isEdit(value: unknown): boolean {
-  if (!isObject(value)) return false;
-  const subject = value["kind"] === "add" ? value["node"] : value;
-  return isObject(subject) && typeof subject["id"] === "string";
 }
