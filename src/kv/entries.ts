@@ -2,6 +2,7 @@
 import { parseObject } from "../core/json-object.ts";
 import { explainBadKey, type KvEntry, type KvSource } from "../core/kv.ts";
 import { KV_VALUE_BYTES_MAX } from "../core/limits.ts";
+import { having, isNumber, isText, orNull } from "../core/shape.ts";
 
 /** The values of a node, by key. */
 export type Entries = Map<string, KvEntry>;
@@ -39,13 +40,5 @@ export function entriesOf(text: string): Entries | undefined {
     : undefined;
 }
 
-export function isEntry(value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  const entry = value as Partial<KvEntry>;
-  return (
-    "value" in entry &&
-    typeof entry.t === "number" &&
-    (typeof entry.lease === "string" || entry.lease === null) &&
-    (typeof entry.run === "string" || entry.run === null)
-  );
-}
+const isWhole = having({ t: isNumber, lease: orNull(isText), run: orNull(isText) });
+export const isEntry = (value: unknown): boolean => isWhole(value) && "value" in value;

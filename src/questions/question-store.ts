@@ -5,10 +5,11 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { ErrInvalidTransition, systemCode } from "../core/errors.ts";
+import { ErrInvalidTransition } from "../core/errors.ts";
 import { isId } from "../core/names.ts";
+import { createText } from "../host/documents.ts";
 import { makeDirs } from "../host/make-dirs.ts";
-import { statOf, tryReadText, writeAnew } from "../host/regular-file.ts";
+import { statOf, tryReadText } from "../host/regular-file.ts";
 import {
   explainBadAnswer,
   formatAnswer,
@@ -146,21 +147,10 @@ export class QuestionStore {
 
   /** Creates a file with this text, whole or not at all. @returns false when the file exists already. @throws a system error */
   private publish(dir: string, id: string, text: string): boolean {
-    const stagingDir = join(this.dir, ".tmp");
     makeDirs(dir, 2);
-    makeDirs(stagingDir);
-    const staged = join(stagingDir, `${id}.${process.pid}`);
-    try {
-      // An answer is a decision of a person: it survives a power cut.
-      writeAnew(staged, text, { isDurable: true });
-      fs.linkSync(staged, this.pathIn(dir, id));
-      return true;
-    } catch (error) {
-      if (systemCode(error) !== "EEXIST") throw error;
-      return false;
-    } finally {
-      fs.rmSync(staged, { force: true });
-    }
+    // An answer is a decision of a person: it survives a power cut.
+    const options = { stagingDir: join(this.dir, ".tmp"), isDurable: true };
+    return createText(this.pathIn(dir, id), text, options);
   }
 
   private pathIn(dir: string, id: string): string {

@@ -17,7 +17,7 @@ import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { isId, runOfLease } from "../core/names.ts";
 import { RUN_DIR_DEPTH, type StateTree } from "../core/state-tree.ts";
 import { replaceDocument } from "../host/documents.ts";
-import { lockFile } from "../host/file-lock.ts";
+import { underLock } from "../host/file-lock.ts";
 import { judgeOwner, parseOwner } from "../host/identity.ts";
 import { listDir } from "../host/list-dir.ts";
 import { makeDirs } from "../host/make-dirs.ts";
@@ -85,12 +85,9 @@ export async function takeLeftDrops(place: DropPlace): Promise<void> {
   const dirs = dropsDir(place.tree);
   const left = listDir(dirs).filter((name) => judgeOwner(ownerOf(name)) === "dead" || isOurs(name));
   if (left.length === 0) return;
-  const release = await lockFile(join(dirs, ".lock"));
-  try {
+  await underLock(join(dirs, ".lock"), async () => {
     for (const name of left) await takeLast(place, join(dirs, name));
-  } finally {
-    await release?.();
-  }
+  });
 }
 
 /** True for the folder of an ended run of this process. */

@@ -10,7 +10,7 @@ import { submissionOf } from "../../core/names.ts";
 import { type AttemptOutcome, failed } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import { costsOf, stateTree } from "../../core/state-tree.ts";
-import { lockFile } from "../../host/file-lock.ts";
+import { underLock } from "../../host/file-lock.ts";
 import { fileOfDay } from "../../journal/daily.ts";
 import { Journal } from "../../journal/journal.ts";
 import { holdOf } from "../../questions/question-file.ts";
@@ -79,15 +79,16 @@ export class RunBudget {
   async bookLeft(): Promise<void> {
     if (this.running.left().length === 0) return;
     try {
-      await this.bookUnderLock();
+      await underLock(join(this.assignment.stateDir, "analytics", "running-costs.lock"), () =>
+        this.bookUnderLock(),
+      );
     } catch (error) {
       if (systemCode(error) === "") throw error;
     }
   }
 
-  private async bookUnderLock(): Promise<void> {
+  private bookUnderLock(): void {
     const { stateDir, settings } = this.assignment;
-    const release = await lockFile(join(stateDir, "analytics", "running-costs.lock"));
     const journal = new Journal(fileOfDay(costsOf(stateTree(stateDir)), Date.now()), true);
     try {
       const left = this.running.left();
@@ -103,7 +104,6 @@ export class RunBudget {
       }
     } finally {
       journal.close();
-      await release?.();
     }
   }
 

@@ -1,14 +1,12 @@
 /** `init`: makes an empty state tree with a commented config, or one with a sample plan. It overwrites only the schemas, which editors use. */
-import fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { mailboxDirFrom } from "../../config/environment.ts";
 import { SCHEMAS, type SchemaName, schemaDocument } from "../../config/schemas.ts";
-import { ErrIo, messageOf, systemCode } from "../../core/errors.ts";
+import { ErrIo, messageOf } from "../../core/errors.ts";
 import { CODING_AGENTS } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
-import { replaceDocument } from "../../host/documents.ts";
+import { createText, replaceDocument } from "../../host/documents.ts";
 import { findProgram } from "../../host/find-program.ts";
-import { writeAnew } from "../../host/regular-file.ts";
 import { makeStateDir, openTrays } from "../../mailbox/files/trays.ts";
 import { checkFormat, noteFormat } from "../../mailbox/files/tree-format.ts";
 import { safe } from "../../text/render.ts";
@@ -142,17 +140,10 @@ async function writeSchemas(dir: string): Promise<void> {
 
 /** False when the file exists. Writes the whole file or nothing, because the next init would not repair an incomplete file. */
 function writeNew(path: string, text: string): boolean {
-  if (fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined) return false;
-  const staged = `${path}.${process.pid}.tmp`;
   try {
-    writeAnew(staged, text);
-    fs.linkSync(staged, path);
-    return true;
+    return createText(path, text);
   } catch (error) {
-    if (systemCode(error) === "EEXIST") return false;
     throw cannotWrite(path, error);
-  } finally {
-    fs.rmSync(staged, { force: true });
   }
 }
 

@@ -7,40 +7,50 @@ import fs from "node:fs";
 import { basename, join, relative } from "node:path";
 import { ErrInvalidList, ErrIo, messageOf } from "../../core/errors.ts";
 import { parseObject } from "../../core/json-object.ts";
+import {
+  having,
+  isCount,
+  isNumber,
+  isText,
+  listOf,
+  type Of,
+  orNull,
+  shape,
+} from "../../core/shape.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { replaceText } from "../../host/documents.ts";
-import { lockFile } from "../../host/file-lock.ts";
+import { underLock } from "../../host/file-lock.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import { readRegularText } from "../../host/regular-file.ts";
 
 /** All times are unix seconds. */
-export interface Note {
+const isNote = having({
   /** The id of its task. */
-  id: string;
+  id: isText,
   /** Hash of the item's text. */
-  key: string;
+  key: isText,
   /** Tells items with the same text apart, from 1. */
-  number: number;
-  title: string;
+  number: isCount,
+  title: isText,
   /** Hash of the agent's prompt. */
-  prompt: string;
+  prompt: isText,
   /** Null: the task is about to be submitted, or a crash came in between. */
-  submitted_at: number | null;
-  landed_at: number | null;
+  submitted_at: orNull(isNumber),
+  landed_at: orNull(isNumber),
   /** The `landed_at` whose tick is being written or was written. */
-  ticking: number | null;
+  ticking: orNull(isNumber),
   /** The `landed_at` whose tick is in the person's file. */
-  ticked: number | null;
-}
+  ticked: orNull(isNumber),
+});
+export type Note = Of<typeof isNote>;
 
-export interface ListNotes {
+const listNotes = shape({
   /** Path of the list relative to the state tree, so that both can be moved together. */
-  list: string;
-  items: Note[];
-}
+  list: isText,
+  items: listOf(isNote),
+});
+export type ListNotes = Of<typeof listNotes>;
 
-const TEXT_FIELDS = ["id", "key", "title", "prompt"] as const;
-const TIME_FIELDS = ["submitted_at", "landed_at", "ticking", "ticked"] as const;
 /** Characters of a list's name in its ids. */
 const STEM_CHARS_MAX = 24;
 
@@ -86,12 +96,7 @@ export class NotesFile {
   /** Lets one command at a time work with a list. This only saves work: two commands would give the tasks the same ids. */
   async locked<T>(work: () => Promise<T>): Promise<T> {
     makeDirs(this.dir);
-    const release = await lockFile(`${this.path}.lock`);
-    try {
-      return await work();
-    } finally {
-      await release?.();
-    }
+    return underLock(`${this.path}.lock`, work);
   }
 
   idOf(note: Pick<Note, "key" | "number">): string {
@@ -140,23 +145,11 @@ function readNotes(path: string): ListNotes | undefined {
       cause: error,
     });
   }
-  const notes = parseObject(text);
-  const items = notes?.["items"];
-  if (typeof notes?.["list"] === "string" && Array.isArray(items) && items.every(isNote))
-    return { list: notes["list"], items };
+  const notes = listNotes(parseObject(text) ?? {});
+  if (notes !== undefined) return notes;
   throw new ErrInvalidList("the notes of a list are damaged", {
     path,
     phase: "read",
     hint: "remove the file, and enqueue the list again: items whose task or record is still there do not run again",
   });
-}
-
-function isNote(value: unknown): value is Note {
-  if (typeof value !== "object" || value === null) return false;
-  const note = value as Record<string, unknown>;
-  return (
-    Number.isInteger(note["number"]) &&
-    TEXT_FIELDS.every((field) => typeof note[field] === "string") &&
-    TIME_FIELDS.every((field) => note[field] === null || typeof note[field] === "number")
-  );
 }

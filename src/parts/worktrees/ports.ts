@@ -4,10 +4,12 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { ErrGit, systemCode } from "../../core/errors.ts";
-import { lockFile } from "../../host/file-lock.ts";
+import { ErrGit } from "../../core/errors.ts";
+import { createText } from "../../host/documents.ts";
+import { underLock } from "../../host/file-lock.ts";
+import { listDir } from "../../host/list-dir.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
-import { tryReadText, writeAnew } from "../../host/regular-file.ts";
+import { tryReadText } from "../../host/regular-file.ts";
 import { USER_STATE_DEPTH, userStateDir } from "../../host/user-state.ts";
 
 /** All ranges are below the ports that systems use for outgoing connections. */
@@ -20,15 +22,14 @@ export async function takePorts(path: string): Promise<number> {
   const dir = portsDir();
   makeDirs(dir, USER_STATE_DEPTH);
   // If two processes take the same range, `link` gives it to one of them. The lock protects ranges that become free.
-  const release = await lockFile(join(dir, ".lock"));
-  try {
+  const first = await underLock(join(dir, ".lock"), () => {
     const own = rangesIn(dir).find((one) => one.path === path);
     if (own !== undefined) return own.base;
     for (let base = FIRST; base + PORTS_EACH - 1 <= LAST; base += PORTS_EACH)
       if (take(dir, base, path)) return base;
-  } finally {
-    await release?.();
-  }
+    return undefined;
+  });
+  if (first !== undefined) return first;
   throw new ErrGit(`all port ranges are taken (${FIRST} to ${LAST})`, {
     path: dir,
     hint: "remove worktrees that are done with: `mailchute worktrees clean`",
@@ -46,13 +47,7 @@ function portsDir(): string {
 }
 
 function rangesIn(dir: string): { base: number; path: string }[] {
-  let names: string[] = [];
-  try {
-    names = fs.readdirSync(dir);
-  } catch {
-    return [];
-  }
-  return names.flatMap((name) => {
+  return listDir(dir).flatMap((name) => {
     const path = /^\d+$/.test(name) ? tryReadText(join(dir, name)) : undefined;
     return path === undefined ? [] : [{ base: Number(name), path }];
   });
@@ -63,16 +58,6 @@ function take(dir: string, base: number, path: string): boolean {
   const owner = tryReadText(file);
   if (owner !== undefined && fs.existsSync(owner)) return false;
   if (owner !== undefined) fs.rmSync(file, { force: true });
-  const staged = join(dir, `.${base}-${process.pid}`);
-  try {
-    writeAnew(staged, path);
-    // The file is whole from the start, so a crash leaves no range without an owner.
-    fs.linkSync(staged, file);
-    return true;
-  } catch (error) {
-    if (systemCode(error) === "EEXIST") return false;
-    throw error;
-  } finally {
-    fs.rmSync(staged, { force: true });
-  }
+  // The file is whole from the start, so a crash leaves no range without an owner.
+  return createText(file, path);
 }

@@ -6,15 +6,7 @@
 import fs from "node:fs";
 import { isObject } from "../../../core/json-object.ts";
 import { foldId } from "../../../core/names.ts";
-import {
-  goodOf,
-  having,
-  type Is,
-  isText,
-  listOf,
-  optional,
-  shape,
-} from "../../../core/shape.ts";
+import { goodOf, having, type Is, isText, listOf, optional, shape } from "../../../core/shape.ts";
 import { readDocument, replaceDocument } from "../../../host/documents.ts";
 import { idOf, type RoadmapEdit } from "../edit/edit.ts";
 
