@@ -2,7 +2,6 @@
 
 import type { Price } from "../core/settings.ts";
 import {
-  having,
   type Is,
   isNumber,
   isText,
@@ -16,7 +15,8 @@ import type { Usage } from "./stream/facts.ts";
 
 /** What one run used in one session. A reader counts a run of a session once. */
 const isWhole: Is<number> = (value): value is number => Number.isSafeInteger(value);
-const COST = {
+/** Undefined when the line is no record of costs. */
+export const readCostRecord = shape({
   /** Unix seconds. */
   at: isWhole,
   task_id: isText,
@@ -40,11 +40,8 @@ const COST = {
   duration_ms: optional(isNumber),
   /** completed, failed, deferred, released, lost_session, or killed. */
   outcome: isText,
-};
-export const isCostRecord = having(COST);
-export type CostRecord = Of<typeof isCostRecord>;
-/** Undefined when the line is no record of costs. */
-export const readCostRecord = shape(COST);
+});
+export type CostRecord = Of<typeof readCostRecord>;
 
 /** Whether it has used anything. A run that used nothing and has not completed is not booked. */
 export function hasUsed(record: CostRecord): boolean {

@@ -13,7 +13,10 @@ function inoOf(path: string): number | undefined {
 /** After a rotation, writers may still write to the old file for a short time. The reader follows that file for this long (ms). */
 const ROTATED_LINGER_MS = 2000;
 
-/** Follows a growing journal, also through several rotations. Each call returns the complete lines added since the last call. */
+/**
+ * Follows a growing journal from a place on, also through several rotations, and when the file of that place was rotated before it began. Each
+ * call returns the complete lines added since the last call.
+ */
 export class JournalTail {
   readonly counts: ReadCounts = { records: 0, bad: 0 };
   private fd: number | undefined;
@@ -39,11 +42,14 @@ export class JournalTail {
     return records;
   }
 
-  /** Like `next`, but does not parse, for callers that need few of the records. Counts only lines longer than `bytesMax`. */
-  nextLines(bytesMax = 1024 * 1024): string[] {
-    if (this.fd === undefined && !this.open()) return [];
+  /**
+   * Like `next`, but does not parse, for callers that need few of the records. Counts only lines longer than `bytesMax`.
+   * @param lingerMs 0: no process writes any more
+   */
+  nextLines(bytesMax = 1024 * 1024, lingerMs = ROTATED_LINGER_MS): string[] {
+    if (this.fd === undefined && !this.open(this.ownFile())) return [];
     const lines = this.readOn(bytesMax);
-    if (lines.length === 0 && this.isRotated()) {
+    if (lines.length === 0 && this.isRotated(lingerMs)) {
       this.close();
       if (this.open(this.nextFile())) return this.readOn(bytesMax);
     }
@@ -56,6 +62,12 @@ export class JournalTail {
     this.rotatedAtMs = undefined;
   }
 
+  /** The file with our inode. When it is gone, the current one. */
+  private ownFile(): string {
+    if (this.ino === 0 || inoOf(this.path) === this.ino) return this.path;
+    return rotatedOf(this.path).find((one) => inoOf(one) === this.ino) ?? this.path;
+  }
+
   /** The file after ours. It may have been rotated away, too. The current file when ours is gone. */
   private nextFile(): string {
     const rotated = rotatedOf(this.path);
@@ -63,11 +75,14 @@ export class JournalTail {
     return (own === -1 ? undefined : rotated[own + 1]) ?? this.path;
   }
 
-  private open(path: string = this.path): boolean {
+  private open(path: string): boolean {
     const fd = openJournal(path);
     if (fd === undefined) return false;
     this.fd = fd;
-    const { size, ino } = fs.fstatSync(fd);
+    const { size, ino, ctimeMs } = fs.fstatSync(fd);
+    // The rename was the last change.
+    if (path !== this.path)
+      this.rotatedAtMs = performance.now() - Math.max(0, Date.now() - ctimeMs);
     if (ino !== this.ino || size < this.offset) {
       this.offset = 0;
       this.isInLongLine = false;
@@ -77,7 +92,7 @@ export class JournalTail {
   }
 
   /** True when the path leads to another file, and has done so long enough for writers to notice. */
-  private isRotated(): boolean {
+  private isRotated(lingerMs: number): boolean {
     const there = inoOf(this.path);
     if (there === undefined || there === this.ino) {
       this.rotatedAtMs = undefined;
@@ -87,7 +102,7 @@ export class JournalTail {
     if (this.nextFile() !== this.path) return true;
     const nowMs = performance.now();
     this.rotatedAtMs ??= nowMs;
-    return nowMs - this.rotatedAtMs >= ROTATED_LINGER_MS;
+    return nowMs - this.rotatedAtMs >= lingerMs;
   }
 
   private readOn(bytesMax: number): string[] {

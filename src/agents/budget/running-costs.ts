@@ -3,21 +3,22 @@
  * whose process was killed, the file is the only trace of what it used. The next run books it.
  */
 import { join } from "node:path";
-import { isText, type Of, oneOf, shape } from "../../core/shape.ts";
+import { having, type Is, ifThere, isText, type Of, oneOf, shape } from "../../core/shape.ts";
 import { Documents } from "../../host/document-store.ts";
 import { removeDocument } from "../../host/documents.ts";
 import { judgeOwner } from "../../host/identity.ts";
-import { type CostRecord, hasUsed, isCostRecord } from "../cost-records.ts";
+import { type CostRecord, hasUsed } from "../cost-records.ts";
+import type { Usage } from "../stream/facts.ts";
 import { isUsage } from "../stream/run-state.ts";
 
 const runningCost = shape({
   v: oneOf(1),
   /** The owner of the run's lease. */
   owner: isText,
-  record: isCostRecord,
+  record: having({ task_id: isText }) as Is<CostRecord>,
   /** The name of its session's document, and what will be booked for the session, including this run. */
-  session_key: isText,
-  booked: isUsage,
+  session_key: ifThere(isText) as Is<string>,
+  booked: ifThere(isUsage) as Is<Usage>,
 });
 export type RunningCost = Of<typeof runningCost>;
 

@@ -1,8 +1,6 @@
 /** Reads new lines of the journals of events and alerts. It begins at a saved place, so a restart loses no line. */
-import { parseObject } from "../../core/json-object.ts";
+import { isObject, parseObject } from "../../core/json-object.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { statOf } from "../../host/regular-file.ts";
-import { rotatedOf } from "../../journal/rotated.ts";
 import { JournalTail } from "../../journal/tail.ts";
 import type { Place, Places } from "./notify-state.ts";
 import { mayBeNews, type News, newsOfAlert, newsOfEvent } from "./topics.ts";
@@ -11,22 +9,22 @@ import { mayBeNews, type News, newsOfAlert, newsOfEvent } from "./topics.ts";
 const PIECES_MAX = 4;
 
 export class JournalNews {
-  private readonly events: Follower;
-  private readonly alerts: Follower;
+  private readonly events: JournalTail;
+  private readonly alerts: JournalTail;
 
   constructor(tree: Pick<StateTree, "events" | "alerts">, from: Places) {
-    this.events = new Follower(tree.events, from.events);
-    this.alerts = new Follower(tree.alerts, from.alerts);
+    this.events = new JournalTail(tree.events, from.events.offset, from.events.ino);
+    this.alerts = new JournalTail(tree.alerts, from.alerts.offset, from.alerts.ino);
   }
 
   get places(): Places {
-    return { events: this.events.place, alerts: this.alerts.place };
+    return { events: placeOf(this.events), alerts: placeOf(this.alerts) };
   }
 
-  /** @throws a system error when a journal cannot be read */
-  read(): News[] {
-    const events = this.events.read(mayBeNews).map(newsOfEvent);
-    const alerts = this.alerts.read(() => true).map(newsOfAlert);
+  /** @param isEnd the pool ends, so no process writes any more @throws a system error when a journal cannot be read */
+  read(isEnd = false): News[] {
+    const events = readNews(this.events, mayBeNews, isEnd).map(newsOfEvent);
+    const alerts = readNews(this.alerts, () => true, isEnd).map(newsOfAlert);
     return [...events, ...alerts].filter((news) => news !== undefined);
   }
 
@@ -36,44 +34,18 @@ export class JournalNews {
   }
 }
 
-class Follower {
-  /** The files to read in order. The first one may be a file that was rotated while no supervisor ran. */
-  private readonly tails: JournalTail[];
-
-  constructor(path: string, place: Place) {
-    const isThere = place.ino === 0 || place.ino === inoOf(path);
-    const old = isThere ? undefined : rotatedOf(path).find((one) => inoOf(one) === place.ino);
-    this.tails =
-      old === undefined
-        ? [new JournalTail(path, place.offset, place.ino)]
-        : [new JournalTail(old, place.offset, place.ino), new JournalTail(path)];
+function readNews(
+  tail: JournalTail,
+  isWanted: (line: string) => boolean,
+  isEnd: boolean,
+): Record<string, unknown>[] {
+  const records: Record<string, unknown>[] = [];
+  for (let piece = 0; piece < PIECES_MAX; piece++) {
+    const lines = isEnd ? tail.nextLines(undefined, 0) : tail.nextLines();
+    if (lines.length === 0) break;
+    records.push(...lines.filter(isWanted).map(parseObject).filter(isObject));
   }
-
-  get place(): Place {
-    const { ino = 0, offset = 0 } = this.tails[0] ?? {};
-    return { ino, offset };
-  }
-
-  read(isWanted: (line: string) => boolean): Record<string, unknown>[] {
-    const records: Record<string, unknown>[] = [];
-    for (let piece = 0; piece < PIECES_MAX; piece++) {
-      const lines = this.tails[0]?.nextLines() ?? [];
-      for (const line of lines) {
-        const record = isWanted(line) ? parseObject(line) : undefined;
-        if (record !== undefined) records.push(record);
-      }
-      if (lines.length > 0) continue;
-      if (this.tails.length === 1) break;
-      this.tails.shift()?.close();
-    }
-    return records;
-  }
-
-  close(): void {
-    for (const tail of this.tails) tail.close();
-  }
+  return records;
 }
 
-function inoOf(path: string): number | undefined {
-  return statOf(path)?.ino;
-}
+const placeOf = ({ ino, offset }: JournalTail): Place => ({ ino, offset });

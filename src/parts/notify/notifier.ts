@@ -74,7 +74,7 @@ export class Notifier {
   /** @param isDrained true if no task waits or runs. @throws a system error: the next look tries again */
   look(isDrained: boolean, isEnd = false): void {
     const wallMs = this.env.trays.clock.wallMs();
-    this.take(this.news.read(), wallMs);
+    this.take(this.news.read(isEnd), wallMs);
     if (isDrained && this.state.is_busy) {
       this.state.is_busy = false;
       this.take([{ topic: "drained", text: "no task waits or runs any more" }], wallMs);
