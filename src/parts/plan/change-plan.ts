@@ -1,6 +1,6 @@
 /** Lets a command or the run of a reset change the plan's file. People and a supervisor may change it at the same time. */
 import { basename, dirname, join } from "node:path";
-import { lockFile } from "../../host/file-lock.ts";
+import { underLock } from "../../host/file-lock.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import { applyEdits, type RoadmapEdit } from "./edit/edit.ts";
 import { RoadmapFile } from "./file/roadmap-file.ts";
@@ -46,10 +46,5 @@ export async function changePlan(
 export async function withRoadmapLock<T>(path: string, work: () => Promise<T>): Promise<T> {
   const dir = join(dirname(path), ".tmp");
   makeDirs(dir);
-  const release = await lockFile(join(dir, `${basename(path)}.lock`));
-  try {
-    return await work();
-  } finally {
-    await release?.();
-  }
+  return underLock(join(dir, `${basename(path)}.lock`), work);
 }

@@ -113,7 +113,11 @@ agents: [{name: far, kind: remote, where: gpu}]`,
       id: "begun",
       lease: "s.1.cluster-gpu",
       machine: "box1",
+      target: "gpu",
       began_ms: 1_700_000_000_000,
+      progress: null,
+      last_line: null,
+      cost_usd_micro: null,
     };
     const runs = [run, { ...run, id: "other", lease: "x.1.cluster-gpu" }];
     fs.writeFileSync(join(pool.state, "cluster/runs.json"), JSON.stringify({ owner: "x", runs }));
