@@ -30,7 +30,6 @@ const SYNC_MS = 1000;
 const WRITE_RETRY_MS = [100, 5000] as const;
 
 export class BatchOutput {
-  private readonly p: BatchOutputParts;
   private progressAtMs = 0;
   private progressEventAtMs: number;
   private syncAtMs: number;
@@ -39,8 +38,10 @@ export class BatchOutput {
   private writeAgainMs = 0;
 
   /** @param nowMs monotonic, here and in all other methods */
-  constructor(parts: BatchOutputParts, nowMs: number) {
-    this.p = parts;
+  constructor(
+    private readonly p: BatchOutputParts,
+    nowMs: number,
+  ) {
     this.progressEventAtMs = nowMs + PROGRESS_EVENT_MS;
     this.syncAtMs = nowMs + SYNC_MS;
   }

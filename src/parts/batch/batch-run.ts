@@ -91,7 +91,6 @@ export async function runBatch(
 }
 
 class BatchRun {
-  private readonly p: BatchRunParts;
   private readonly lease: string;
   private readonly runDir: string;
   private readonly output: BatchOutput;
@@ -118,28 +117,19 @@ class BatchRun {
   private fault: AttemptOutcome | undefined;
   private resolve: (end: BatchEnd) => void = () => {};
 
-  constructor(parts: BatchRunParts) {
-    this.p = parts;
-    const { tools, claim, hooks, reader, results } = parts;
-    const { trays } = tools;
+  constructor(private readonly p: BatchRunParts) {
+    const { tools, claim, hooks, reader, results } = p;
+    const { trays, settings } = tools;
     const { id } = claim.name;
     this.lease = leaseOf(claim.name);
     this.runDir = join(tools.tree.runs, runOf(claim.name));
+    const { runDir } = this;
     const { onProgress } = hooks;
-    this.output = new BatchOutput(
-      {
-        id,
-        trays,
-        reader,
-        results,
-        runDir: this.runDir,
-        onProgress,
-        onUnsynced: (error) => this.giveUp(unsynced(error)),
-      },
-      this.nowMs(),
-    );
-    this.lines = new LineRuns(id, tools, (number, why) => this.refuse(number, why));
-    this.moduleMax = tools.settings.batch_concurrency;
+    const onUnsynced = (error: unknown): void => this.giveUp(unsynced(error));
+    const parts = { id, trays, reader, results, runDir, onProgress, onUnsynced };
+    this.output = new BatchOutput(parts, this.nowMs());
+    this.lines = new LineRuns(id, tools);
+    this.moduleMax = settings.batch_concurrency;
   }
 
   run(): Promise<BatchEnd> {
@@ -182,10 +172,8 @@ class BatchRun {
     this.isGivingWay = false;
     this.output.flush(nowMs);
     this.room = this.p.hooks.room();
-    if (this.longestLimitMs > 0)
-      this.p.hooks.onDeadline(
-        nowMs + this.longestLimitMs + 2 * this.p.tools.settings.grace_ms + 1000,
-      );
+    const restMs = this.longestLimitMs + 2 * this.p.tools.settings.grace_ms + 1000;
+    if (this.longestLimitMs > 0) this.p.hooks.onDeadline(nowMs + restMs);
     this.output.work(nowMs, this.running.size, this.waiting.size);
     this.startMore();
     this.endWhenThrough();
@@ -261,17 +249,11 @@ class BatchRun {
     }
     results.close();
     if (reason === "fenced") this.dropResults();
-    const outcome: AttemptOutcome =
-      reason !== undefined
-        ? stoppedOutcome(reason, 0)
-        : (this.fault ?? {
-            kind: "completed",
-            output: null,
-            verdict: this.p.results.counts.failures === 0 ? "pass" : "fail",
-            verdictReason: "",
-            exitCode: null,
-          });
-    this.resolve({ outcome, counts: this.p.results.counts });
+    const { counts } = results;
+    const verdict = counts.failures === 0 ? "pass" : "fail";
+    const ended = { output: null, verdict, verdictReason: "", exitCode: null };
+    const fault = reason === undefined ? this.fault : stoppedOutcome(reason, 0);
+    this.resolve({ outcome: fault ?? { kind: "completed", ...ended }, counts });
   }
 
   /** The worker that holds the lease now has copied what it needs. Once the batch is settled, no process needs the rest. */
@@ -303,8 +285,9 @@ class BatchRun {
     if (this.waiting.size >= WAITING_MAX) return undefined;
     while (!this.isAtEnd && !this.isGivingWay && !this.isCut) {
       const line = this.nextLine();
-      const run = line === undefined ? undefined : this.lines.begin(line);
-      if (run !== undefined) return run;
+      const run = line && this.lines.begin(line);
+      if (typeof run === "object") return run;
+      if (line !== undefined && run !== undefined) this.refuse(line.number, run);
       this.noteLine();
     }
     return undefined;
@@ -381,10 +364,8 @@ class BatchRun {
         this.p.hooks.onStuck();
       },
     };
-    if (line.isModule) {
-      const limitMs = timeoutOf(assignment, line.agent.settings);
-      if (limitMs > this.longestLimitMs) this.longestLimitMs = limitMs;
-    }
+    const limitMs = line.isModule ? timeoutOf(assignment, line.agent.settings) : 0;
+    this.longestLimitMs = Math.max(this.longestLimitMs, limitMs);
     const hindrance = markStart(assignment);
     const ran = hindrance === undefined ? line.agent.run(assignment) : Promise.resolve(hindrance);
     const checked = isVerified(line.task) ? this.verified(line, assignment, ran) : ran;
@@ -436,12 +417,8 @@ class BatchRun {
     const known =
       line.isStuck && outcome.kind === "failed" ? { ...outcome, canRetry: false } : outcome;
     const random = this.p.tools.trays.clock.random();
-    const decision = decide(
-      known,
-      line.attempt,
-      retryPolicyOf(this.p.tools.settings, line.task),
-      random,
-    );
+    const policy = retryPolicyOf(this.p.tools.settings, line.task);
+    const decision = decide(known, line.attempt, policy, random);
     if (known.kind === "failed" && decision.action === "fail") {
       // A line that was cancelled with its batch gets no result, so that a retry of the batch runs it.
       if (this.p.stop.reason === undefined || known.failure !== "cancelled")

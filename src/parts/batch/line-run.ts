@@ -28,9 +28,6 @@ export interface LineRun {
   isStuck: boolean;
 }
 
-/** Called for a line that cannot be run. */
-type RefuseLine = (number: number, why: string) => void;
-
 const NO_STOP = new StopSignal();
 
 export class LineRuns {
@@ -39,47 +36,34 @@ export class LineRuns {
   constructor(
     private readonly batchId: string,
     private readonly tools: AttemptTools,
-    private readonly refuse: RefuseLine,
   ) {}
 
-  /** @returns undefined for a line that was refused */
-  begin({ number, text, fault }: Line): LineRun | undefined {
-    if (text === undefined) {
-      this.refuse(number, fault);
-      return undefined;
-    }
+  /** @returns why the line is refused */
+  begin({ number, text, fault }: Line): LineRun | string {
+    if (text === undefined) return fault;
     let task: Task;
     try {
       task = decodeLine(text, this.batchId, number);
     } catch (error) {
-      this.refuse(number, messageOf(error));
-      return undefined;
+      return messageOf(error);
     }
     const agent = this.agentOf(task);
-    if (typeof agent === "string") {
-      this.refuse(number, agent);
-      return undefined;
+    if (typeof agent === "string") return agent;
+    const { settings } = agent;
+    if (settings.kind === "remote") {
+      const why = `the agent ${settings.name} is at other machines, and lines of a batch run here`;
+      return `${why}; make it a task of its own`;
     }
-    if (agent.settings.kind === "remote") {
-      const why = `the agent ${agent.settings.name} is at other machines, and lines of a batch run here`;
-      this.refuse(number, `${why}; make it a task of its own`);
-      return undefined;
-    }
-    if (wantsWorktree(task, agent.settings)) {
-      this.refuse(number, "worktree: a line of a batch has none; make it a task of its own");
-      return undefined;
-    }
-    const unlimited = explainUnlimited(this.tools, task, agent.settings);
-    if (unlimited !== undefined) {
-      this.refuse(number, unlimited);
-      return undefined;
-    }
+    if (wantsWorktree(task, settings))
+      return "worktree: a line of a batch has none; make it a task of its own";
+    const unlimited = explainUnlimited(this.tools, task, settings);
+    if (unlimited !== undefined) return unlimited;
     return {
       number,
       text,
-      task: withChecks(task, agent.settings),
+      task: withChecks(task, settings),
       agent,
-      isModule: agent.settings.kind === "module",
+      isModule: settings.kind === "module",
       attempt: (task.attempts ?? 0) + 1,
       startedMs: 0,
       dueMs: 0,
