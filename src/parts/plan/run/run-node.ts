@@ -47,6 +47,14 @@ export interface NodeRun extends AssignedAgent {
   onPhase: (event: "phase_started" | "phase_finished", details: Record<string, unknown>) => void;
 }
 
+/** How far a run has come in its phases. */
+interface Course {
+  phases: readonly Phase[];
+  log: PhaseLog;
+  /** The phases that are finished. */
+  done: PhaseRecord[];
+}
+
 /** How much of the end of a phase's output its artefact shows (bytes). The logs have the whole output. */
 const ARTEFACT_OUTPUT_BYTES_MAX = 8 * 1024;
 
@@ -66,19 +74,15 @@ export async function runNode(run: NodeRun): Promise<AttemptOutcome> {
   keepFiles(runDir, "before");
   const phases = phasesOf(brief.type, assignment.task.exec !== undefined, agent.settings);
   const log = PhaseLog.open(dir, run.name.submission, run.isDurable);
-  const { outcome, envelope } = await runPhases(run, phases, log);
+  const { outcome, envelope } = await runPhases(run, { phases, log, done: [] });
   if (!run.isHeld()) return outcome;
   writeResult(join(runDir, "result.json"), envelope);
   await leaveOutputs(run, outcome, envelope);
   return outcome;
 }
 
-async function runPhases(
-  run: NodeRun,
-  phases: readonly Phase[],
-  log: PhaseLog,
-): Promise<PhaseVerdict> {
-  const done: PhaseRecord[] = [];
+async function runPhases(run: NodeRun, course: Course): Promise<PhaseVerdict> {
+  const { phases, log, done } = course;
   let verdict: PhaseVerdict | undefined;
   for (const phase of phases) {
     const before = log.finished(phase);
@@ -89,7 +93,7 @@ async function runPhases(
     const last = done.at(-1);
     if (verdict !== undefined && last !== undefined)
       keepFiles(run.assignment.runDir, last.phase.toLowerCase());
-    verdict = await runPhase(run, phase, phases, done, log);
+    verdict = await runPhase(run, course, phase);
     if (verdict.outcome.kind !== "completed" || verdict.envelope.status !== "success") {
       const { outcome } = verdict;
       const isBadWork = outcome.kind === "failed" && outcome.failure === "reported";
@@ -113,7 +117,7 @@ async function runPhases(
   // The session that is kept is that of the last phase.
   if (keepLastCheck(run.assignment, fault) && repeated === phases.at(-1))
     run.agent.keepSession(inPhase(run.assignment, repeated));
-  if (fault === undefined) return reopenLast(run, phases, log) ?? { outcome, envelope };
+  if (fault === undefined) return reopenLast(run, course) ?? { outcome, envelope };
   if (fault.kind !== "failed") return judgePhase(fault, { by: "module" });
   if (run.isHeld()) log.reopenFrom(repeated, phases);
   const failed: Envelope = {
@@ -127,11 +131,7 @@ async function runPhases(
 }
 
 /** If a message came while the checks ran, the last phase runs once more in its session with the message. Then the checks run again. */
-function reopenLast(
-  run: NodeRun,
-  phases: readonly Phase[],
-  log: PhaseLog,
-): PhaseVerdict | undefined {
+function reopenLast(run: NodeRun, { phases, log }: Course): PhaseVerdict | undefined {
   const { agent, assignment } = run;
   const phase = phases.at(-1);
   if (phase === undefined || !run.isHeld()) return undefined;
@@ -155,13 +155,7 @@ async function verify(run: NodeRun): Promise<AttemptOutcome | undefined> {
   return judgeByBase(run, fault);
 }
 
-async function runPhase(
-  run: NodeRun,
-  phase: Phase,
-  phases: readonly Phase[],
-  done: readonly PhaseRecord[],
-  log: PhaseLog,
-): Promise<PhaseVerdict> {
+async function runPhase(run: NodeRun, course: Course, phase: Phase): Promise<PhaseVerdict> {
   const { assignment, agent, clock } = run;
   const { runDir, task } = assignment;
   const limitMs = timeoutOf(assignment, agent.settings);
@@ -178,7 +172,7 @@ async function runPhase(
   const isModule = agent.settings.kind === "module" && task.exec === undefined;
   const isRequired = !isModule && task.exec === undefined && agent.settings.result !== "optional";
   const check = lastCheckText(assignment);
-  const packet = `${renderFor(run, phase, phases, done, isRequired)}${check === "" ? "" : `\n${check}`}`;
+  const packet = `${renderFor(run, course, phase, isRequired)}${check === "" ? "" : `\n${check}`}`;
   writeAnew(packetFile, packet);
   // Packets of earlier phases are kept, too, so their sizes add up.
   assignment.packetBytes = (assignment.packetBytes ?? 0) + Buffer.byteLength(packet);
@@ -208,20 +202,18 @@ async function runPhase(
     envelope: verdict.envelope,
   };
   const output = readTail(stdoutLog, ARTEFACT_OUTPUT_BYTES_MAX, stdoutFrom);
-  log.record(record, artefactOf(run, record, verdict.outcome, output));
+  course.log.record(record, artefactOf(run, record, verdict.outcome, output));
   const { status, duration_ms } = record;
   run.onPhase("phase_finished", { phase, status, duration_ms });
   return verdict;
 }
 
 function renderFor(
-  run: NodeRun,
+  { assignment, brief, kv, maxAttempts }: NodeRun,
+  { phases, done: finished }: Course,
   phase: Phase,
-  phases: readonly Phase[],
-  done: readonly PhaseRecord[],
   isResultRequired: boolean,
 ): string {
-  const { assignment, brief, kv } = run;
   const { task, stateDir, runDir } = assignment;
   const template = loadTemplate(stateDir, roleOf(brief.type));
   const lastError = kv.get(brief.id, OUTPUT_KEYS.error)?.value;
@@ -233,9 +225,9 @@ function renderFor(
     phase,
     phases,
     attempt: assignment.attempt,
-    maxAttempts: run.maxAttempts,
+    maxAttempts,
     lastError: typeof lastError === "string" ? lastError : "",
-    finished: done,
+    finished,
     isResultRequired,
     stateDir,
     runDir,
