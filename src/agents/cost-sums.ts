@@ -44,6 +44,11 @@ export class CostSums {
     private readonly prices: Readonly<Record<string, Price>>,
   ) {}
 
+  /** Whether this run of a session is counted. */
+  has(record: CostRecord): boolean {
+    return this.seen.has(costKeyOf(record));
+  }
+
   add(record: CostRecord): void {
     const once = costKeyOf(record);
     const isCompleted = record.outcome === "completed";

@@ -65,7 +65,7 @@ export function roomOf({ size, free, files, freeFiles }: Space, bytesMin: number
 }
 
 /** Texts for people: how much is free, and how much must be free for work to start again. */
-export function lackText(lack: Lack): { free: string; wanted: string } {
+function lackText(lack: Lack): { free: string; wanted: string } {
   return "free_files" in lack
     ? { free: `${lack.free_files} files`, wanted: `${lack.wanted_files} files` }
     : { free: bytesText(lack.free_bytes), wanted: bytesText(lack.wanted_bytes) };

@@ -5,7 +5,6 @@
  */
 
 import { parseObject } from "../core/json-object.ts";
-import { isSkippedKind } from "../core/skipped.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { statOf } from "../host/regular-file.ts";
 import { rotatedOf } from "../journal/rotated.ts";
@@ -30,8 +29,6 @@ const LOOK_BYTES = 4 * 1024 * 1024;
 const JOURNALS_BYTES_MAX = 256 * 1024 * 1024;
 /** A line counts if it begins with one of these. */
 const COUNTED = /^\{"event":"(?:selected|completed|failed|cancelled)"/;
-/** At most so many reasons of failed tasks are kept. The line `completed` of a task takes its reason. */
-const REASONS_MAX = 10_000;
 const WEEK_MS = SPANS["7d"].spanMs;
 
 export interface Point {
@@ -56,13 +53,10 @@ interface Counted {
   tally: Tally;
   /** Tasks that ended before `fromMs` do not count. It moves on with the time. */
   period: { fromMs: number; toMs: number };
-  /** By the time at which the step begins. */
-  kinds: Map<number, Record<string, number>>;
 }
 
 export class SeriesReader {
   private readonly spans: Record<SpanName, Counted>;
-  private readonly reasons = new Map<string, string>();
   /** Rotated files that are read before the current one, the oldest first. */
   private left: { path: string; ino: number; from: number }[] | undefined;
   private readonly begun = new Set<number>();
@@ -74,7 +68,7 @@ export class SeriesReader {
     const counted = (name: SpanName): Counted => {
       const period = { fromMs: 0, toMs: Number.POSITIVE_INFINITY };
       const tally = new Tally(period, (line) => String(startOf(Number(line["t"]), name)));
-      return { tally, period, kinds: new Map() };
+      return { tally, period };
     };
     this.spans = { "1h": counted("1h"), "24h": counted("24h"), "7d": counted("7d") };
   }
@@ -83,7 +77,7 @@ export class SeriesReader {
     for (const one of SPAN_NAMES) this.forget(one, nowMs);
     this.readOn(nowMs);
     const { spanMs, stepMs } = SPANS[name];
-    const { tally, kinds } = this.spans[name];
+    const { tally } = this.spans[name];
     const first = firstOf(name, nowMs);
     const rows = new Map(tally.rows().map((row) => [Number(row.group), row]));
     const isAllKnown = this.firstMs === undefined || this.firstMs <= first;
@@ -91,7 +85,8 @@ export class SeriesReader {
       step_ms: stepMs,
       points: Array.from({ length: spanMs / stepMs }, (_, i) => {
         const fromMs = first + i * stepMs;
-        return { from_ms: fromMs, row: rows.get(fromMs), kinds: kinds.get(fromMs) ?? {} };
+        const row = rows.get(fromMs);
+        return { from_ms: fromMs, row, kinds: row?.kinds ?? {} };
       }),
       known_from_ms: isAllKnown ? null : (this.firstMs ?? null),
       is_complete: this.isComplete,
@@ -104,12 +99,11 @@ export class SeriesReader {
 
   /** Forgets what is older than the span. */
   private forget(name: SpanName, nowMs: number): void {
-    const { period, tally, kinds } = this.spans[name];
+    const { period, tally } = this.spans[name];
     const first = firstOf(name, nowMs);
     if (first === period.fromMs) return;
     period.fromMs = first;
     for (const { group } of tally.rows()) if (Number(group) < first) tally.forget(group);
-    for (const start of kinds.keys()) if (start < first) kinds.delete(start);
   }
 
   private readOn(nowMs: number): void {
@@ -178,29 +172,6 @@ export class SeriesReader {
     const line = parseObject(text);
     if (line === undefined) return;
     for (const { tally } of Object.values(this.spans)) tally.add(line);
-    this.addKind(line);
-  }
-
-  private addKind(line: Readonly<Record<string, unknown>>): void {
-    const { event, kind, status, t: atMs } = line;
-    const submission = String(line["submission"]);
-    if (event === "failed" || event === "cancelled") {
-      this.reasons.set(submission, typeof kind === "string" ? kind : event);
-      const [oldest] = this.reasons.keys();
-      if (oldest !== undefined && this.reasons.size > REASONS_MAX) this.reasons.delete(oldest);
-    }
-    if (event !== "completed") return;
-    const reason = this.reasons.get(submission) ?? (typeof kind === "string" ? kind : "unknown");
-    this.reasons.delete(submission);
-    if (status === "completed" || isSkippedKind(kind) || typeof atMs !== "number") return;
-    for (const name of SPAN_NAMES) {
-      const { kinds, period } = this.spans[name];
-      if (atMs < period.fromMs) continue;
-      const start = startOf(atMs, name);
-      const counts = kinds.get(start) ?? {};
-      counts[reason] = (counts[reason] ?? 0) + 1;
-      kinds.set(start, counts);
-    }
   }
 }
 

@@ -1,11 +1,7 @@
 /** Sums what coding agents have used today (UTC), and what each current run has used so far. Follows the file of the day as it grows. */
 import { RunningCosts } from "../agents/budget/running-costs.ts";
-import {
-  type CostRecord,
-  costKeyOf,
-  priceOfRecord,
-  readCostRecord,
-} from "../agents/cost-records.ts";
+import { priceOfRecord, readCostRecord } from "../agents/cost-records.ts";
+import { CostSums } from "../agents/cost-sums.ts";
 import type { Settings } from "../core/settings.ts";
 import { costsOf, type StateTree } from "../core/state-tree.ts";
 import { fileOfDay } from "../journal/daily.ts";
@@ -26,13 +22,10 @@ export interface CostView {
 }
 
 export class SpentToday {
-  /** The tokens of the runs that are booked today. */
-  tokens = { input: 0, cached_input: 0, output: 0 };
   private readonly costs: RunningCosts;
   private file = "";
   private tail: JournalTail | undefined;
-  private seen = new Set<string>();
-  private sum = 0;
+  private sums: CostSums;
   private lookedAtMs = Number.NEGATIVE_INFINITY;
   private last: CostView = { today_usd_micro: null, is_complete: true, running: new Map() };
 
@@ -43,6 +36,17 @@ export class SpentToday {
     private readonly lookBytes = LOOK_BYTES,
   ) {
     this.costs = new RunningCosts(tree.dir);
+    this.sums = new CostSums("day", prices);
+  }
+
+  /** The tokens of the runs that are booked today. */
+  get tokens(): Record<"input" | "cached_input" | "output", number> {
+    const {
+      input_tokens: input,
+      cached_input_tokens: cached,
+      output_tokens: output,
+    } = this.sums.total;
+    return { input, cached_input: cached, output };
   }
 
   look(nowMs: number): CostView {
@@ -51,14 +55,14 @@ export class SpentToday {
     const on = this.costs.all();
     const isComplete = this.readOn(nowMs);
     const running = new Map<string, number>();
-    let sum = this.sum;
+    let { cost_usd_micro: sum } = this.sums.total;
     for (const record of on) {
       const cost = priceOfRecord(record, this.prices);
-      if (cost === undefined || this.seen.has(costKeyOf(record))) continue;
+      if (cost === undefined || this.sums.has(record)) continue;
       sum += cost;
       if (record.lease !== undefined) running.set(record.lease, cost);
     }
-    const isUsed = this.seen.size + on.length > 0;
+    const isUsed = this.sums.total.runs + on.length > 0;
     this.last = { today_usd_micro: isUsed ? sum : null, is_complete: isComplete, running };
     return this.last;
   }
@@ -74,22 +78,13 @@ export class SpentToday {
       this.close();
       this.file = file;
       this.tail = new JournalTail(file);
-      this.seen = new Set();
-      this.sum = 0;
-      this.tokens = { input: 0, cached_input: 0, output: 0 };
+      this.sums = new CostSums("day", this.prices);
     }
     const from = this.tail?.offset ?? 0;
-    for (const one of this.tail?.next(this.lookBytes) ?? []) this.add(readCostRecord(one));
+    for (const one of this.tail?.next(this.lookBytes) ?? []) {
+      const record = readCostRecord(one);
+      if (record !== undefined) this.sums.add(record);
+    }
     return (this.tail?.offset ?? 0) - from < this.lookBytes / 2;
-  }
-
-  /** A line may be there twice after a crash. */
-  private add(record: CostRecord | undefined): void {
-    if (record === undefined || this.seen.has(costKeyOf(record))) return;
-    this.seen.add(costKeyOf(record));
-    this.sum += priceOfRecord(record, this.prices) ?? 0;
-    this.tokens.input += record.input_tokens;
-    this.tokens.cached_input += record.cached_input_tokens;
-    this.tokens.output += record.output_tokens;
   }
 }

@@ -19,6 +19,8 @@ export interface Row {
   failed: number;
   /** Did not run, because a task that they depend on had failed. Not in the times. */
   skipped: number;
+  /** How many failed in each way, as the line says that comes before their end. Cancelled tasks count as failed. */
+  kinds: Record<string, number>;
   /** Runs of these tasks, also those before the period. */
   runs: number;
   /** How long they were in the inbox. */
@@ -31,8 +33,9 @@ export interface Row {
   peak_memory_bytes: number | null;
 }
 
-class Durations {
-  private readonly bins: DurationBins = {};
+/** Durations of which only the distribution is kept. */
+export class Durations {
+  readonly bins: DurationBins = {};
   private max: number | null = null;
 
   add(value: unknown): void {
@@ -48,15 +51,14 @@ class Durations {
   }
 }
 
-interface Counted {
-  completed: number;
-  failed: number;
-  skipped: number;
-  runs: number;
+interface Counted extends Pick<Row, "completed" | "failed" | "skipped" | "kinds" | "runs"> {
   waited: Durations;
   ran: Durations;
   usage: RunUsage;
 }
+
+/** At most so many reasons of failed tasks are kept until the line of their end comes. */
+const REASONS_MAX = 10_000;
 
 export class Tally {
   /** Lines that were never written, because the disk was full. */
@@ -64,6 +66,8 @@ export class Tally {
   private readonly groups = new Map<string, Counted>();
   /** How long tasks that have not ended were in the inbox, by submission. */
   private readonly waits = new Map<string, unknown>();
+  /** Why they failed. */
+  private readonly reasons = new Map<string, string>();
   /** What their runs so far have used. */
   private readonly used = new Map<string, MeasuredUsage>();
 
@@ -81,20 +85,26 @@ export class Tally {
     if (line["event"] === "selected") this.waits.set(submission, line["queue_ms"]);
     const waitedMs = this.waits.get(submission);
     const usage = this.usageWith(line, submission);
-    if (line["event"] === "completed") {
-      this.waits.delete(submission);
-      this.used.delete(submission);
-    }
+    const { event, kind } = line;
+    if (event === "failed" || event === "cancelled")
+      this.noteReason(submission, typeof kind === "string" ? kind : event);
+    const reason = this.reasons.get(submission) ?? kind;
+    if (event === "completed")
+      for (const open of [this.waits, this.used, this.reasons]) open.delete(submission);
     const atMs = line["t"];
     if (typeof atMs !== "number" || atMs < this.span.fromMs || atMs >= this.span.toMs) return;
-    if (line["event"] === "records_dropped") this.lostLines += Number(line["count"]) || 0;
-    if (line["event"] !== "completed") return;
+    if (event === "records_dropped") this.lostLines += Number(line["count"]) || 0;
+    if (event !== "completed") return;
     const group = this.of(this.groupOf(line));
     if (line["status"] === "completed") group.completed++;
-    else if (isSkippedKind(line["kind"])) {
+    else if (isSkippedKind(kind)) {
       group.skipped++;
       return;
-    } else group.failed++;
+    } else {
+      group.failed++;
+      const known = typeof reason === "string" ? reason : "unknown";
+      group.kinds[known] = (group.kinds[known] ?? 0) + 1;
+    }
     if (typeof line["attempt"] === "number") group.runs += line["attempt"];
     group.waited.add(waitedMs);
     group.ran.add(line["duration_ms"]);
@@ -105,25 +115,23 @@ export class Tally {
   rows(): Row[] {
     const size = ({ completed, failed, skipped }: Row): number => completed + failed + skipped;
     return [...this.groups]
-      .map(
-        ([group, { completed, failed, skipped, runs, waited, ran, usage }]): Row => ({
-          group,
-          completed,
-          failed,
-          skipped,
-          runs,
-          waited_ms: waited.times(),
-          ran_ms: ran.times(),
-          cpu_ms: usage.cpu_ms ?? null,
-          peak_memory_bytes: usage.peak_memory_bytes ?? null,
-        }),
-      )
+      .map(([group, { waited, ran, usage, ...counts }]): Row => {
+        const { cpu_ms = null, peak_memory_bytes = null } = usage;
+        const times = { waited_ms: waited.times(), ran_ms: ran.times() };
+        return { group, ...counts, ...times, cpu_ms, peak_memory_bytes };
+      })
       .sort((a, b) => size(b) - size(a) || (a.group < b.group ? -1 : 1));
   }
 
   /** Removes a group from the counts. */
   forget(group: string): void {
     this.groups.delete(group);
+  }
+
+  private noteReason(submission: string, kind: string): void {
+    this.reasons.set(submission, kind);
+    const [oldest] = this.reasons.keys();
+    if (oldest !== undefined && this.reasons.size > REASONS_MAX) this.reasons.delete(oldest);
   }
 
   /** What the runs of a task have used, up to this line. */
@@ -140,15 +148,8 @@ export class Tally {
   private of(name: string): Counted {
     const known = this.groups.get(name);
     if (known !== undefined) return known;
-    const fresh: Counted = {
-      completed: 0,
-      failed: 0,
-      skipped: 0,
-      runs: 0,
-      waited: new Durations(),
-      ran: new Durations(),
-      usage: {},
-    };
+    const none = { completed: 0, failed: 0, skipped: 0, kinds: {}, runs: 0, usage: {} };
+    const fresh: Counted = { ...none, waited: new Durations(), ran: new Durations() };
     this.groups.set(name, fresh);
     return fresh;
   }

@@ -132,7 +132,7 @@ test("a stale pause is visible in status, with the command that made it", async 
     paused_by: "c-17",
   });
   const { stdout } = await cli(["status"]);
-  expect(stdout).toContain("by c-17");
+  expect(stdout).toContain("by command c-17");
   expect(stdout).toContain("do: mailchute resume");
 });
 

@@ -1,6 +1,5 @@
 /** `status`: shows the supervisor of the tree, what the tree holds, and why tasks do not start. Reads files only. */
 import { setTimeout as pause } from "node:timers/promises";
-import { lackText } from "../../core/free-space.ts";
 import { isObject } from "../../core/json-object.ts";
 import { headlineOf } from "../../core/outcome.ts";
 import {
@@ -22,7 +21,6 @@ import { endsOfRate, type MetricsDocument } from "../../view/metrics/event-count
 import type { Count } from "../../view/scan.ts";
 import type { Snapshot, SupervisorView } from "../../view/snapshot.ts";
 import { SnapshotReader } from "../../view/snapshot-reader.ts";
-import { intakeStopped } from "../../view/supervisor.ts";
 import { progressText } from "../../view/task-progress.ts";
 import { type Context, defineCommand, durationOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
@@ -135,8 +133,6 @@ function headLines(
     ["mailbox", s.mailbox_dir.startsWith(s.state_dir) ? undefined : safe(s.mailbox_dir)],
     ["supervisor", supervisorText(s.supervisor, nowMs, ctx.colour)],
     ["workers", workersText(s)],
-    ["paused", pausedText(s, ctx, nowMs)],
-    ["intake", intakeText(s, ctx)],
     ["roadmap", roadmap ? describeCounts(roadmap) : undefined],
     ["work", work],
   ];
@@ -155,21 +151,6 @@ function workersText({ workers, control }: Snapshot): string {
   const alive = workers.filter((worker) => worker.verdict !== "dead");
   const slots = alive.reduce((sum, { id, slots: own }) => sum + (control.slots[id] ?? own), 0);
   return `${counted(alive.length, "process", "processes")}, ${counted(slots, "slot")}`;
-}
-
-function pausedText({ control }: Snapshot, ctx: StatusContext, nowMs: number): string | undefined {
-  const { paused, paused_at: at, paused_by: by } = control;
-  if (!paused) return undefined;
-  const since = at === null ? "" : ` since ${ago(Date.parse(at), nowMs)}`;
-  return paint(ctx.colour, "yellow", `yes${since}${by === null ? "" : ` by ${safe(by)}`}`);
-}
-
-function intakeText({ supervisor }: Snapshot, ctx: StatusContext): string | undefined {
-  const stopped = intakeStopped(supervisor);
-  if (stopped === undefined) return undefined;
-  const { free, wanted } = lackText(stopped);
-  const why = paint(ctx.colour, "yellow", `stopped: ${safe(stopped.reason)}`);
-  return `${why} (${free} free, starts again with ${wanted})`;
 }
 
 function runningLines(running: Snapshot["running"], ctx: StatusContext): string[] {

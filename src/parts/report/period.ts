@@ -1,7 +1,7 @@
 /** Collects from the journal of events what happened in a period. Pure: the caller gives it the lines in the order of the files. */
-import { addDuration, type DurationBins } from "../../core/percentiles.ts";
 import { isSkippedKind } from "../../core/skipped.ts";
 import type { Failure } from "../../view/causes.ts";
+import { Durations } from "../../view/tally.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -57,8 +57,8 @@ export class Period {
   readonly crashes: Crash[] = [];
   slowest: Ended[] = [];
   /** How long tasks were in the inbox, and how long their last runs took. */
-  readonly waited: DurationBins = {};
-  readonly ran: DurationBins = {};
+  readonly waited = new Durations();
+  readonly ran = new Durations();
   completedCount = 0;
   cancelledCount = 0;
   /** Tasks that did not run, because a task that they depend on had failed. */
@@ -127,7 +127,7 @@ export class Period {
     switch (event) {
       case "selected":
         // A person has put the task back, or a program has dropped it again, so it is open.
-        noteDuration(this.waited, line["queue_ms"]);
+        this.waited.add(line["queue_ms"]);
         if (line["attempt"] === 1 && this.failures.delete(id)) this.reopened.add(id);
         break;
       case "assigned":
@@ -222,7 +222,7 @@ export class Period {
   }
 
   private noteRun(ended: Ended): void {
-    noteDuration(this.ran, ended.durationMs);
+    this.ran.add(ended.durationMs);
     const least = this.slowest.at(-1)?.durationMs ?? 0;
     if (ended.durationMs === null) return;
     if (this.slowest.length === SLOWEST_MAX && ended.durationMs <= least) return;
@@ -253,11 +253,6 @@ export class Period {
     wait.total_ms += atMs - held.sinceMs;
     wait.to_ms = Math.max(wait.to_ms ?? 0, atMs);
   }
-}
-
-function noteDuration(bins: DurationBins, value: unknown): void {
-  const ms = numberOf(value);
-  if (ms !== null && ms >= 0) addDuration(bins, ms);
 }
 
 function textOf(value: unknown): string {

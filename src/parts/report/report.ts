@@ -114,8 +114,8 @@ export function makeReport(sources: Sources): Report {
       crashes: period.crashCount,
       reclaimed: period.reclaimedCount,
     },
-    waited_ms: percentilesOf(period.waited),
-    ran_ms: percentilesOf(period.ran),
+    waited_ms: percentilesOf(period.waited.bins),
+    ran_ms: percentilesOf(period.ran.bins),
     titles: {
       // The record of a task may be gone.
       ...titlesOf(ofWork.keys(), (id) => ofWork.get(id) ?? ""),

@@ -151,8 +151,8 @@ describe("a period", () => {
       completed(`t${n}`, 3000, { duration_ms: 10 * ms }),
     ]);
     const { waited, ran } = periodOf(lines);
-    expect(percentileOf(waited, 0.5)).toBeCloseTo(20, 0);
-    expect(Math.abs((percentileOf(ran, 0.5) ?? 0) - 200)).toBeLessThan(4);
+    expect(percentileOf(waited.bins, 0.5)).toBeCloseTo(20, 0);
+    expect(Math.abs((percentileOf(ran.bins, 0.5) ?? 0) - 200)).toBeLessThan(4);
   });
 
   it("passes over lines with fields of the wrong kind", () => {
