@@ -2,23 +2,13 @@
  * Holds the waiting tasks in the order in which they run. Pure: it reads no clock and no files. Ordinary tasks are rows of a
  * table, so that a million of them use about 80 bytes each. Choosing one of n tasks takes log n steps.
  */
+import { Heap } from "./heap.ts";
+import { type Entry, Lanes, type MayStart, type WaitState } from "./lanes.ts";
 import { foldId, inboxName } from "./names.ts";
 import { type Row, TaskTable } from "./task-table.ts";
-import { compareTasks, laneOf, leaveGroup, readNeeds, type WaitingTask } from "./waiting-task.ts";
-
-export type WaitState = "runnable" | "delayed" | "blocked" | "unmatched";
-
-interface Entry {
-  task: WaitingTask;
-  state: WaitState;
-  unmetCount: number;
-  isGone: boolean;
-  seenInScan: number;
-}
+import { compareTasks, leaveGroup, readNeeds, type WaitingTask } from "./waiting-task.ts";
 
 export type Which = "all" | "planners" | "finishing";
-
-type MayStart = (lane: string) => boolean;
 
 const NO_ROW: Row = -1;
 
@@ -437,115 +427,4 @@ function isOrdinary(task: WaitingTask): task is WaitingTask & { agentId: string 
 
 function isHeavy({ needs }: WaitingTask): boolean {
   return needs !== undefined && readNeeds(needs).weight > 1;
-}
-
-/** Runnable entries, in one heap for each lane, so that a lane that may not start is skipped at once. */
-class Lanes {
-  private readonly heaps = new Map<string, Heap<Entry>>();
-
-  push(entry: Entry): void {
-    const lane = laneOf(entry.task);
-    let heap = this.heaps.get(lane);
-    if (heap === undefined) {
-      heap = new Heap<Entry>((a, b) => compareTasks(a.task, b.task));
-      this.heaps.set(lane, heap);
-    }
-    heap.push(entry);
-  }
-
-  /** The entry that runs first among the lanes that may start. */
-  first(mayStart?: MayStart): Entry | undefined {
-    let first: Entry | undefined;
-    for (const [lane, heap] of this.heaps) {
-      const entry = firstRunnable(heap);
-      if (entry === undefined) continue;
-      if (first !== undefined && compareTasks(entry.task, first.task) >= 0) continue;
-      if (mayStart === undefined || mayStart(lane)) first = entry;
-    }
-    return first;
-  }
-
-  /** The first runnable task of each lane. */
-  heads(): WaitingTask[] {
-    return [...this.heaps.values()].flatMap((heap) => firstRunnable(heap)?.task ?? []);
-  }
-
-  /** See `Heap.compact`. */
-  compact(expectedSize: number): void {
-    for (const heap of this.heaps.values()) heap.compact(isRunnable, expectedSize);
-  }
-}
-
-function isRunnable(entry: Entry): boolean {
-  return !entry.isGone && entry.state === "runnable";
-}
-
-/** The first entry that can run. Removed entries above it are dropped from the heap. */
-function firstRunnable(heap: Heap<Entry>): Entry | undefined {
-  for (;;) {
-    const entry = heap.peek();
-    if (entry === undefined || isRunnable(entry)) return entry;
-    heap.pop();
-  }
-}
-
-/** A binary heap with the smallest item on top. */
-export class Heap<T> {
-  private items: T[] = [];
-
-  constructor(private readonly compare: (a: T, b: T) => number) {}
-
-  get size(): number {
-    return this.items.length;
-  }
-
-  peek(): T | undefined {
-    return this.items[0];
-  }
-
-  push(item: T): void {
-    const { items, compare } = this;
-    let at = items.length;
-    items.push(item);
-    while (at > 0) {
-      const parent = (at - 1) >> 1;
-      const above = items[parent] as T;
-      if (compare(item, above) >= 0) break;
-      items[at] = above;
-      at = parent;
-    }
-    items[at] = item;
-  }
-
-  pop(): T | undefined {
-    const { items } = this;
-    const top = items[0];
-    const last = items.pop();
-    if (items.length > 0 && last !== undefined) this.sink(last);
-    return top;
-  }
-
-  /** Drops the items that `keep` refuses, but only when the heap is at least twice as large as expected. */
-  compact(keep: (item: T) => boolean, expectedSize: number): void {
-    if (this.items.length < 1024 || this.items.length < 2 * expectedSize) return;
-    const kept = this.items.filter(keep);
-    this.items = [];
-    for (const item of kept) this.push(item);
-  }
-
-  private sink(item: T): void {
-    const { items, compare } = this;
-    const { length } = items;
-    let at = 0;
-    for (;;) {
-      let child = 2 * at + 1;
-      if (child >= length) break;
-      if (child + 1 < length && compare(items[child + 1] as T, items[child] as T) < 0) child++;
-      const below = items[child] as T;
-      if (compare(item, below) <= 0) break;
-      items[at] = below;
-      at = child;
-    }
-    items[at] = item;
-  }
 }

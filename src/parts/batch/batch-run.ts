@@ -14,9 +14,9 @@ import {
 } from "../../agents/agent.ts";
 import { closeBackground } from "../../agents/background.ts";
 import { encodeBadLine, encodeLineResult } from "../../codec/batch-codec.ts";
-import { Heap } from "../../core/backlog.ts";
 import { type BatchCounts, noCounts, Slots } from "../../core/batch.ts";
 import { ErrInvalidTask, messageOf } from "../../core/errors.ts";
+import { Heap } from "../../core/heap.ts";
 import { BAD_LINES_MAX, SLICE_MS_MAX } from "../../core/limits.ts";
 import { leaseOf, runOf } from "../../core/names.ts";
 import {
