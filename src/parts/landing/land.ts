@@ -1,10 +1,4 @@
-/**
- * One run of a landing: brings the work of a task together with its target, checks the result, and moves the target. It asks git
- * whether the work has landed, so after a kill at any step the next run begins again from the start.
- */
-import { dirname, join } from "node:path";
-import { stoppedOutcome, timeoutOf } from "../../agents/agent.ts";
-import { runProgram } from "../../agents/program.ts";
+import { stoppedOutcome } from "../../agents/agent.ts";
 import { compact } from "../../core/compact.ts";
 import { MailchuteError, messageOf } from "../../core/errors.ts";
 import { landingGateOf } from "../../core/landing.ts";
@@ -14,13 +8,7 @@ import {
   makeCleanCheckout,
   removeCleanCheckout,
 } from "../../git/clean-checkout.ts";
-import {
-  beginRun,
-  changesOf,
-  changeText,
-  endRun,
-  type SettingsChange,
-} from "../../git/kept-settings.ts";
+import { changesOf } from "../../git/kept-settings.ts";
 import { listRefs, makeRef } from "../../git/refs.ts";
 import {
   atCommonDir,
@@ -31,12 +19,8 @@ import {
 } from "../../git/repository.ts";
 import { endCalls, isDiskFull } from "../../git/run-git.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
-import { say } from "../../host/say.ts";
-import { Alerts } from "../../journal/alerts.ts";
 import { type LandingOrder, loadOrder, stateOf, writeLanding } from "../../worker/landing-files.ts";
 import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
-import { runSetup } from "../../worker/setup.ts";
-import { runVerify } from "../../worker/verify.ts";
 import { askReviewer } from "./ask-reviewer.ts";
 import {
   findRed,
@@ -49,13 +33,15 @@ import {
   takeRed,
 } from "./batch.ts";
 import { bringTogether, changedFiles, hasSameFiles } from "./bring-together.ts";
-import { cleanEnvironment, programsSince } from "./clean-environment.ts";
+import { checkLanding, freshPrograms } from "./check-landing.ts";
+import { handOver } from "./hand-over.ts";
 import { type Checked, noteChecked, readChecked } from "./landed-ref.ts";
+import { forPerson, success } from "./landing-outcomes.ts";
 import { landingPathOf } from "./landing-paths.ts";
 import { explainLeftovers, explainLinks } from "./leftovers.ts";
 import { explainInTheWay, moveTarget, placeOfTarget } from "./move-target.ts";
-import { proofRefOf, writeProof } from "./proof.ts";
-import { type Change, lookAtChange, runChecks } from "./protect-check.ts";
+import { writeProof } from "./proof.ts";
+import { lookAtChange } from "./protect-check.ts";
 import { startOf } from "./review-packet.ts";
 import {
   canMend,
@@ -66,15 +52,7 @@ import {
   submitFix,
   type Unfit,
 } from "./send-back.ts";
-import {
-  conflictText,
-  heldText,
-  isRunOf,
-  noRoomText,
-  programsText,
-  protectedText,
-  redText,
-} from "./why-not.ts";
+import { conflictText, heldText, isRunOf, noRoomText, protectedText, redText } from "./why-not.ts";
 
 /** How long a landing waits for a person or an agent before it looks again (ms). */
 const WAIT_MS = 10_000;
@@ -174,7 +152,7 @@ export class Landing {
       return (
         (await this.review(order, repository, tip, at)) ??
         this.holdProtected(order, tip, changed) ??
-        (await this.handOver(order, tip))
+        (await handOver(this.assigned, order, tip))
       );
     }
     if (at === undefined)
@@ -256,7 +234,7 @@ export class Landing {
     const mates = matesOf(tree, trays, order, others);
     // Programs that changed after this work began, or after later work, are found by its own check.
     return mates.filter(
-      (mate) => (mate.began_ms ?? 0) >= began || this.freshPrograms(mate).length === 0,
+      (mate) => (mate.began_ms ?? 0) >= began || freshPrograms(this.assigned, mate).length === 0,
     );
   }
 
@@ -280,7 +258,11 @@ export class Landing {
       const guarded = { changed: [], added: layers.flatMap(({ added }) => added) };
       // What an earlier check or a conflict has left there must not decide.
       const at = fresh ?? (await makeCleanCheckout(repository, path, commit));
-      return this.check(order, repository, at, { from, commit, guarded });
+      return checkLanding(this.tools, this.assigned, order, repository, at, {
+        from,
+        commit,
+        guarded,
+      });
     });
     this.endGitAtStop();
     if (red !== undefined && green === 0) return this.refuseRed(order, from, red);
@@ -366,93 +348,6 @@ export class Landing {
     return files.length === 0 || isSeen ? undefined : forPerson(protectedText(order, files));
   }
 
-  /** Runs `setup` and `verify` of the task. @returns undefined when all is well */
-  private async check(
-    order: LandingOrder,
-    repository: Repository,
-    worktree: CleanCheckout,
-    change: Change,
-  ): Promise<AttemptOutcome | undefined> {
-    const { checks, prefix } = order;
-    if (checks.verify === undefined) return undefined;
-    const { agent } = this.assigned;
-    const env = this.environmentOf(order);
-    const fresh = this.freshPrograms(order);
-    const { accepted_files: accepted } = stateOf(this.tools.tree.dir, order);
-    if (fresh.length > 0 && accepted === undefined) return forPerson(programsText(order, fresh));
-    const workspace = { cwd: join(worktree.path, prefix), env };
-    const task = { ...this.assigned.assignment.task, ...checks };
-    const assignment = { ...this.assigned.assignment, task, workspace };
-    const run = { id: task.id ?? "", tree: assignment.stateDir };
-    // The checks are code of the work. What they change in the settings is not obeyed.
-    this.tell(order.repository, await beginRun(order.repository, run));
-    try {
-      const fault = await runSetup({ agent, assignment });
-      if (fault !== undefined) return fault;
-      const { clock } = this.tools.trays;
-      const limitMs = timeoutOf(assignment, agent.settings);
-      return await runChecks(order, repository, worktree, change, (verify) =>
-        runVerify({ ...assignment, task: { ...task, verify } }, limitMs, clock.monotonicMs(), () =>
-          clock.monotonicMs(),
-        ),
-      );
-    } finally {
-      this.tell(order.repository, await endRun(order.repository, run));
-    }
-  }
-
-  private environmentOf({
-    worktree,
-    repository,
-    verify_from: isClean,
-  }: LandingOrder): Record<string, string> {
-    const { runDir, stateDir } = this.assigned.assignment;
-    const places = [stateDir, dirname(worktree), dirname(repository)];
-    return isClean === undefined ? {} : cleanEnvironment(process.env, runDir, places);
-  }
-
-  /** Programs that a clean check would run, and that have changed since the work began. */
-  private freshPrograms(order: LandingOrder): string[] {
-    if (order.verify_from === undefined) return [];
-    return programsSince(this.environmentOf(order)["PATH"] ?? "", order.began_ms ?? 0);
-  }
-
-  private tell(commonDir: string, found: readonly SettingsChange[]): void {
-    const { tree, trays } = this.tools;
-    for (const change of found)
-      new Alerts(tree.alerts, trays.clock, say).alert(
-        "repository_settings",
-        changeText(commonDir, change),
-      );
-  }
-
-  /** Runs the user's own program, which takes over the branch, for example as a pull request. */
-  private async handOver(order: LandingOrder, tip: string): Promise<AttemptOutcome> {
-    const { branch, base, target, command, worktree, prefix } = order;
-    const { agent, assignment } = this.assigned;
-    const { runDir } = assignment;
-    const limitMs = timeoutOf(assignment, agent.settings);
-    const end = await runProgram(
-      { ...assignment, workspace: { cwd: join(worktree, prefix), env: {} } },
-      {
-        argv: command,
-        stdoutLog: join(runDir, "stdout.log"),
-        stderrLog: join(runDir, "stderr.log"),
-        limitMs,
-        moreEnvironment: () => ({
-          MAILCHUTE_BRANCH: branch,
-          MAILCHUTE_BASE: base,
-          MAILCHUTE_TARGET: target,
-        }),
-      },
-    );
-    if (end.outcome !== undefined) return end.outcome;
-    if (end.exitCode === 0)
-      return success(order, "handed_over", tip, `handed over to ${command[0]}`);
-    const text = `land_command: ${JSON.stringify(command[0])} ended with exit code ${end.exitCode}`;
-    return failed("landing", "ErrLanding", text, { exitCode: end.exitCode });
-  }
-
   private async landed(
     order: LandingOrder,
     repository: Repository,
@@ -505,27 +400,4 @@ export class Landing {
     const gate = landingGateOf(order.task_id);
     return { kind: "deferred", message: why, delayMs: WAIT_MS, hold: gate };
   }
-}
-
-function success(
-  order: LandingOrder,
-  landing: "landed" | "nothing" | "handed_over",
-  commit: string,
-  reason: string,
-): AttemptOutcome {
-  const { task_id, branch, target, lease } = order;
-  const proof = landing === "landed" ? { proof: proofRefOf(order) } : {};
-  return {
-    kind: "completed",
-    output: { landing, task_id, branch, target, commit, lease, ...proof },
-    verdict: "pass",
-    verdictReason: reason,
-    exitCode: null,
-  };
-}
-
-/** Fails without a retry, because another run cannot help. */
-function forPerson(message: string, lastWords = ""): AttemptOutcome {
-  const text = lastWords === "" ? message : `${message}\n\n${lastWords}`;
-  return failed("landing", "ErrLanding", text, { canRetry: false });
 }
