@@ -32,9 +32,13 @@ interface Minute {
   failed: number;
 }
 
+/** After a longer pause between two looks (ms) it is not known in which minute the tasks ended, and the journal is read again. */
+const LATE_MS = 10_000;
+
 export class DoneRate {
   private readonly minutes = new Map<number, Minute>();
-  private hasBegun = false;
+  /** When it looked last (epoch ms); undefined before the first look. */
+  private lookedMs: number | undefined;
   private last: Totals | undefined;
 
   constructor(private readonly tree: StateTree) {}
@@ -46,10 +50,11 @@ export class DoneRate {
   look(metrics: Record<string, unknown> | null, isCounting: boolean, nowMs: number): MinuteCounts {
     const minute = Math.floor(nowMs / MINUTE_MS);
     const totals = totalsOf(metrics);
-    if (!this.hasBegun || (this.last === undefined && totals !== undefined)) {
+    const isLate = nowMs - (this.lookedMs ?? 0) > LATE_MS;
+    this.lookedMs = nowMs;
+    if (isLate || (this.last === undefined && totals !== undefined)) {
       this.minutes.clear();
       this.readPast(minute, totals?.place);
-      this.hasBegun = true;
       this.last = totals;
     } else if (
       this.last !== undefined &&
