@@ -78,7 +78,7 @@ async function save(bench, read, text, durability, times) {
       }),
     );
   }
-  await file.settle();
+  await file.replaced.settle();
   return median(samples);
 }
 

@@ -26,7 +26,7 @@ export async function changePlan(
 ): Promise<ChangedPlan> {
   const file = new RoadmapFile(path, { durability });
   return withRoadmapLock(path, async () => {
-    const conflicts = [...file.recoverLeftovers().conflicts];
+    const conflicts = [...file.replaced.recoverLeftovers().conflicts];
     let before = parseRoadmap("");
     let after = before;
     await file.update(async (text) => {
@@ -34,7 +34,7 @@ export async function changePlan(
       after = applyEdits(before, await plan(before));
       return after.text;
     });
-    conflicts.push(...(await file.settle()).conflicts);
+    conflicts.push(...(await file.replaced.settle()).conflicts);
     return { before, after, conflicts };
   });
 }

@@ -291,7 +291,7 @@ async function openBoth({ place, durability }: Parameters<Operation["act"]>[0]):
   const { roadmap } = place.tree;
   const file = new RoadmapFile(roadmap, { durability });
   await withRoadmapLock(roadmap, async () => {
-    file.recoverLeftovers();
+    file.replaced.recoverLeftovers();
     await file.update(
       (text) =>
         applyEdits(parseRoadmap(text), [
@@ -299,7 +299,7 @@ async function openBoth({ place, durability }: Parameters<Operation["act"]>[0]):
           { kind: "status", id: "two", status: "open" },
         ]).text,
     );
-    await file.settle();
+    await file.replaced.settle();
   });
   acknowledge(place, "opened", "both");
 }

@@ -99,7 +99,7 @@ describe("replacing", () => {
     if (first.kind !== "replaced") return;
     expect(await file.read()).toEqual(first.file);
     expect(file.replace(first.file, "a: 3\n").kind).toBe("replaced");
-    expect(await file.settle()).toEqual({ hasChanged: false, conflicts: [] });
+    expect(await file.replaced.settle()).toEqual({ hasChanged: false, conflicts: [] });
     expect(leftovers()).toEqual([]);
   });
 
@@ -156,7 +156,7 @@ describe("replacing", () => {
     expect(file.replace(base, "a: 2\n").kind).toBe("replaced");
     fs.writeSync(fd, "a: 3\n");
     fs.closeSync(fd);
-    expect(await file.settle()).toEqual({ hasChanged: true, conflicts: [] });
+    expect(await file.replaced.settle()).toEqual({ hasChanged: true, conflicts: [] });
     expect((await file.read()).text).toBe("a: 3\n");
     expect(leftovers()).toEqual([]);
   });
@@ -169,7 +169,7 @@ describe("replacing", () => {
     fs.writeSync(fd, "a: 3\n");
     fs.closeSync(fd);
     fs.writeFileSync(path, "a: 4\n");
-    const { hasChanged, conflicts } = await file.settle();
+    const { hasChanged, conflicts } = await file.replaced.settle();
     expect(hasChanged).toBe(true);
     expect(fs.readFileSync(path, "utf8")).toBe("a: 4\n");
     expect(conflicts.map((one) => fs.readFileSync(one, "utf8"))).toEqual(["a: 3\n"]);
@@ -192,7 +192,7 @@ describe("what a dead process left", () => {
       if (kind === "roadmap") fs.writeFileSync(at.path, text);
       else fs.writeFileSync(join(at.dir, ".tmp", `roadmap.yaml.${owner}.${hashes}.${kind}`), text);
     }
-    const settled = at.file.recoverLeftovers();
+    const settled = at.file.replaced.recoverLeftovers();
     expect(at.leftovers()).toEqual([]);
     const text = fs.existsSync(at.path) ? fs.readFileSync(at.path, "utf8") : undefined;
     return {
@@ -319,9 +319,9 @@ test("a person saves every few milliseconds while statuses change: no save is lo
   }
   expect(await ended).toBe(0);
   const conflicts: string[] = [];
-  for (const one of [file, other]) conflicts.push(...(await one.settle()).conflicts);
+  for (const one of [file, other]) conflicts.push(...(await one.replaced.settle()).conflicts);
   await change(file);
-  conflicts.push(...(await file.settle()).conflicts);
+  conflicts.push(...(await file.replaced.settle()).conflicts);
   const text = fs.readFileSync(path, "utf8");
   // A save into a file that was being replaced, followed by one into the new file, cannot be had in one text: it lies beside.
   const beside = conflicts.map((one) => fs.readFileSync(one, "utf8"));

@@ -96,7 +96,7 @@ export class PlanStore {
 
   async start(earlier: EarlierRuns = NO_EARLIER_RUNS): Promise<void> {
     this.own.noteEarlier(earlier);
-    this.tellConflicts(this.file.recoverLeftovers().conflicts);
+    this.tellConflicts(this.file.replaced.recoverLeftovers().conflicts);
     await this.load();
   }
 
@@ -111,7 +111,7 @@ export class PlanStore {
     if (this.isLoading || nowMs < this.lookAtMs) return;
     this.lookAtMs = nowMs + LOOK_MS;
     try {
-      this.tellConflicts(this.file.lookAgain().conflicts);
+      this.tellConflicts(this.file.replaced.lookAgain().conflicts);
       const isNew = this.base === undefined || this.file.hasChanged(this.base);
       if (!isNew && !this.isBehind) {
         this.knownAtMs = nowMs;
@@ -130,7 +130,7 @@ export class PlanStore {
 
   /** Checks the replaced files a last time, and ends the thread that reads plans. */
   async close(): Promise<void> {
-    const settled = await this.file.settle();
+    const settled = await this.file.replaced.settle();
     this.tellConflicts(settled.conflicts);
     while (this.isLoading) await wait(WAIT_MS);
     // Nodes that a person saved at the very end do not run any more, but they are counted.

@@ -35,7 +35,7 @@ import {
   linkWhereNothingIs,
   targetOf,
 } from "./file-facts.ts";
-import { type Old, ReplacedFiles, type Settled, stagedPath } from "./replaced-files.ts";
+import { type Old, ReplacedFiles, stagedPath } from "./replaced-files.ts";
 import { decodeSaved, isWhole, readSaved } from "./saved-text.ts";
 
 const POLL_MS = 10;
@@ -60,7 +60,8 @@ export type Replaced =
 export class RoadmapFile {
   private readonly isPower: boolean;
   private readonly nextOwner = ownerSequence(thisProcess());
-  private readonly replaced: ReplacedFiles;
+  /** The old files, into which an editor may still write. */
+  readonly replaced: ReplacedFiles;
   /** The file that this process published last, which is known to be complete. */
   private own: FileStamp = { key: "", hash: "" };
   /** Size of the text that this process last read or published. */
@@ -156,21 +157,6 @@ export class RoadmapFile {
       phase: "publish",
       hint: "find out which program writes it, and try again",
     });
-  }
-
-  /** See `ReplacedFiles.lookAgain`. */
-  lookAgain(): Settled {
-    return this.replaced.lookAgain();
-  }
-
-  /** See `ReplacedFiles.settle`. */
-  settle(): Promise<Settled> {
-    return this.replaced.settle();
-  }
-
-  /** Finishes or undoes replacements during which a process died. Must be called before the first read. */
-  recoverLeftovers(): Settled {
-    return this.replaced.recoverLeftovers();
   }
 
   // ——— one replacement ———

@@ -1,7 +1,7 @@
 /** Finds the nodes that can never start, because a node that they need has failed for good. Pure. */
 import { isTerminal } from "../../../core/roadmap.ts";
 import { isEscalation } from "./escalation.ts";
-import type { Place } from "./places.ts";
+import { linksOf, type Place } from "./places.ts";
 
 /**
  * A failed node counts only when no open escalation deals with it.
@@ -15,14 +15,10 @@ export function findLost(
   const mended = beingMended(places);
   const bad = places.filter((place) => hasFailed(place) && !mended.has(place));
   if (bad.length === 0) return lost;
-  /** By node: those that need it done, and those that belong to it. */
-  const users = new Map<Place, Place[]>(places.map((place) => [place, []]));
-  const children = new Map<Place, Place[]>(places.map((place) => [place, []]));
-  for (const place of places) {
-    if (place.above !== undefined) children.get(place.above)?.push(place);
-    for (const { on, isTerminalEnough } of place.needs)
-      if (on !== undefined && !isTerminalEnough) users.get(on)?.push(place);
-  }
+  const { users, children } = linksOf(places);
+  const loseUsers = (of: Place): void => {
+    for (const { user, isTerminalEnough } of users.get(of) ?? []) if (!isTerminalEnough) lose(user);
+  };
   const lose = (first: Place): void => {
     // What is under a container that cannot start cannot start either.
     const below = [first];
@@ -35,11 +31,11 @@ export function findLost(
   };
   const failedAbove = new Set<Place>();
   for (let one = bad.pop(); one !== undefined; one = bad.pop()) {
-    for (const user of users.get(one) ?? []) lose(user);
+    loseUsers(one);
     // Those above a node that was seen were seen with it. This ends a circle of parents, too.
     for (let at = one.above; at !== undefined && !failedAbove.has(at); at = at.above) {
       failedAbove.add(at);
-      if (at.isContainer) for (const user of users.get(at) ?? []) lose(user);
+      if (at.isContainer) loseUsers(at);
     }
   }
   return lost;

@@ -47,3 +47,22 @@ export function rankOf({ priority, type }: RoadmapNode): number {
   const byType = TYPES.indexOf(type);
   return Math.max(0, byType) - (priorityNumber(priority) ?? 0) * TYPES.length;
 }
+
+/** For each node: those that belong to it, and those that need it. */
+export interface Links {
+  children: ReadonlyMap<Place, readonly Place[]>;
+  users: ReadonlyMap<Place, readonly { user: Place; isTerminalEnough: boolean }[]>;
+}
+
+export function linksOf(places: readonly Place[]): Links {
+  const children = new Map(places.map((place) => [place, [] as Place[]]));
+  const users = new Map(
+    places.map((place) => [place, [] as { user: Place; isTerminalEnough: boolean }[]]),
+  );
+  for (const place of places) {
+    if (place.above !== undefined) children.get(place.above)?.push(place);
+    for (const { on, isTerminalEnough } of place.needs)
+      if (on !== undefined) users.get(on)?.push({ user: place, isTerminalEnough });
+  }
+  return { children, users };
+}

@@ -4,6 +4,7 @@ import { isContainer, isTerminal, type RoadmapNode } from "../../../core/roadmap
 import type { RoadmapEdit } from "../edit/edit.ts";
 import { type FindNode, inheritance, parentIn } from "./belonging.ts";
 import { isEscalation } from "./escalation.ts";
+import { type Links, linksOf, type Place, placesOf } from "./places.ts";
 
 /** Which nodes a person wants to open again. */
 export interface ResetChoice {
@@ -46,7 +47,7 @@ export function chooseReset(
     (node) => !isContainer(node) && isMeant(node) && (!onlyFailed || node.status === "failed"),
   );
   const chosen = new Set(first);
-  if (downstream) for (const node of dependentsOf(first, nodes, find)) chosen.add(node);
+  if (downstream) for (const node of dependentsOf(first, nodes)) chosen.add(node);
   const inOrder = nodes.filter((node) => chosen.has(node));
   const open = inOrder.filter(({ status }) => isTerminal(status));
   return {
@@ -58,59 +59,28 @@ export function chooseReset(
 }
 
 /** The nodes that depend on one of these, directly or through others, without escalations. A node in an epic also has its dependencies. */
-function dependentsOf(
-  first: readonly RoadmapNode[],
-  nodes: readonly RoadmapNode[],
-  find: FindNode,
-): RoadmapNode[] {
-  const waiters = new Map<string, RoadmapNode[]>();
-  const children = new Map<string, RoadmapNode[]>();
-  const add = (map: Map<string, RoadmapNode[]>, id: string, node: RoadmapNode): void => {
-    const known = map.get(foldId(id));
-    if (known === undefined) map.set(foldId(id), [node]);
-    else known.push(node);
-  };
-  for (const node of nodes) {
-    for (const { id } of node.dependencies) add(waiters, id, node);
-    if (node.parent !== undefined) add(children, node.parent, node);
-  }
-  const found = new Set<RoadmapNode>();
+function dependentsOf(first: readonly RoadmapNode[], nodes: readonly RoadmapNode[]): RoadmapNode[] {
+  const places = placesOf(nodes);
+  const links = linksOf(places);
   /** The loop appends the nodes that wait for a node or for a container around it, and so visits them later. */
-  const list = [...first];
-  const seen = new Set<RoadmapNode>(first);
-  const asked = new Set<string>();
-  for (const node of list) {
-    for (let at: RoadmapNode | undefined = node; at !== undefined; ) {
-      if (asked.has(foldId(at.id))) break;
-      asked.add(foldId(at.id));
-      for (const waiter of waiters.get(foldId(at.id)) ?? [])
-        for (const one of isContainer(waiter) ? inside(waiter, children) : [waiter]) {
-          if (isEscalation(one.id) || seen.has(one)) continue;
-          seen.add(one);
-          found.add(one);
-          list.push(one);
-        }
-      const above: RoadmapNode | undefined = at.parent === undefined ? undefined : find(at.parent);
-      at = above !== undefined && isContainer(above) ? above : undefined;
+  const list = new Set(first.map(({ order }) => places[order] as Place));
+  const asked = new Set<Place>();
+  for (const place of list)
+    for (let at: Place | undefined = place; at !== undefined && !asked.has(at); ) {
+      asked.add(at);
+      for (const { user } of links.users.get(at) ?? [])
+        for (const one of user.isContainer ? inside(user, links) : [user])
+          if (!isEscalation(one.node.id)) list.add(one);
+      at = at.above?.isContainer === true ? at.above : undefined;
     }
-  }
-  return [...found];
+  return Array.from(list, ({ node }) => node);
 }
 
 /** The nodes in a container and in the containers in it. */
-function inside(
-  container: RoadmapNode,
-  children: ReadonlyMap<string, readonly RoadmapNode[]>,
-): RoadmapNode[] {
-  const list = [container];
-  const seen = new Set(list);
-  for (const one of list)
-    for (const child of children.get(foldId(one.id)) ?? [])
-      if (!seen.has(child)) {
-        seen.add(child);
-        list.push(child);
-      }
-  return list.filter((node) => !isContainer(node));
+function inside(container: Place, { children }: Links): Place[] {
+  const list = new Set([container]);
+  for (const one of list) for (const child of children.get(one) ?? []) list.add(child);
+  return [...list].filter((one) => !one.isContainer);
 }
 
 /** @param isWhole true if the whole plan runs once more: then the count of each escalation starts again at 0 */
