@@ -37,7 +37,7 @@ export const command = defineCommand({
   subcommands: {
     ls: "list the schedules, when each fires next, and what fired last",
     show: "show a schedule, its next times, and how often it fired",
-    next: "print its next times, or those of all schedules, one a line",
+    next: "print its next times, one a line; without NAME the next time of each",
     run: "submit its task now; its times stay as they are",
     pause: "its times pass without a task, until it is resumed",
     resume: "its times count again, from now on",
@@ -53,7 +53,10 @@ export const command = defineCommand({
   examples: ["schedule next nightly -n 3", "schedule run nightly"],
   options: {
     count: {
-      ...numberOption("N", "with next: how many times (default 5)", { min: 1, max: 1000 }),
+      ...numberOption("N", "with next: how many times (default 5; without NAME: 1 of each)", {
+        min: 1,
+        max: 1000,
+      }),
       short: "n",
     },
   },
@@ -66,7 +69,8 @@ export const command = defineCommand({
       return list(ctx, source);
     }
     const count = ctx.options.count ?? NEXT_COUNT;
-    if (name === undefined && ctx.subcommand === "next") return nextOfAll(ctx, source, count);
+    if (name === undefined && ctx.subcommand === "next")
+      return nextOfAll(ctx, source, ctx.options.count ?? 1);
     if (name === undefined)
       throw new ErrUsage(
         `schedule ${ctx.subcommand} needs a name`,
@@ -224,7 +228,7 @@ function next(ctx: Context, schedule: Schedule, count: number): number {
   return EXIT.ok;
 }
 
-/** The next times of all schedules together. A paused schedule has none. */
+/** The next times of each schedule, the earliest first. A paused schedule has none. @param count of each, so that a frequent one hides no other */
 function nextOfAll(ctx: Context, source: ScheduleSource, count: number): number {
   const files = scheduleNames(source).map((name) => loadSchedule(source, name));
   const bad = files.filter(({ error }) => error !== undefined);
@@ -234,7 +238,7 @@ function nextOfAll(ctx: Context, source: ScheduleSource, count: number): number 
       ? []
       : timesAfter(schedule, nowMs, count).map((at) => ({ name, at_ms: at })),
   );
-  const next = times.sort((a, b) => a.at_ms - b.at_ms).slice(0, count);
+  const next = times.sort((a, b) => a.at_ms - b.at_ms);
   if (ctx.json) ctx.out.json({ next });
   else
     for (const { name, at_ms: at } of next)

@@ -49,7 +49,7 @@ test("ls, show and next say when a schedule fires, and name a file that cannot b
   });
 });
 
-test("next without a name merges the times of all schedules, without paused ones, and names a bad file", async () => {
+test("next without a name shows the next time of each schedule, without paused ones, and names a bad file", async () => {
   const pool = newPool();
   expect(await pool.run(["schedule", "next"])).toMatchObject({
     code: 0,
@@ -60,21 +60,18 @@ test("next without a name merges the times of all schedules, without paused ones
   write(pool, "never", "every: 1h\npaused: true\ntask: {exec: [x]}\n");
   write(pool, "still", "every: 1h\ntask: {exec: [x]}\n");
   await pool.run(["schedule", "pause", "still"]);
-  const { stdout } = await pool.run(["schedule", "next", "-n", "6", "--json"]);
+  const { stdout } = await pool.run(["schedule", "next", "-n", "3", "--json"]);
   const { next } = JSON.parse(stdout) as { next: { name: string; at_ms: number }[] };
   expect(next.map(({ name }) => name).sort()).toEqual([
-    "less",
-    "less",
-    "often",
-    "often",
-    "often",
-    "often",
+    ...["less", "less", "less"],
+    ...["often", "often", "often"],
   ]);
   expect(next.map(({ at_ms }) => at_ms)).toEqual(
     next.map(({ at_ms }) => at_ms).sort((a, b) => a - b),
   );
   const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const lines = (await pool.run(["schedule", "next", "-n", "6"])).stdout.trim().split("\n");
+  const lines = (await pool.run(["schedule", "next"])).stdout.trim().split("\n");
+  expect(lines).toHaveLength(2);
   expect(lines.every((line) => / (often|less)$/.test(line) && line.includes(` ${zone} `))).toBe(
     true,
   );
