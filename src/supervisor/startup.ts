@@ -1,6 +1,6 @@
 /** Starts a run: the supervisor takes the tree, applies earlier commands, takes back the tasks of dead processes, and watches. */
 import { messageOf } from "../core/errors.ts";
-import { closedPoolGates, type PoolGate } from "../core/pool-gates.ts";
+import { closedPoolGates, type PoolGate } from "../core/gates.ts";
 import { readVersion } from "../host/package.ts";
 import { finishKeys } from "../mailbox/submit/keys.ts";
 import { finishTickets } from "../mailbox/submit/submit-once.ts";

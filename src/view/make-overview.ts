@@ -82,7 +82,8 @@ function runningRow(one: RunningView, { tasks, lastLines, cost }: Facts): Runnin
   };
 }
 
-function questionsOf({ questions, supervisor }: Snapshot): QuestionView[] {
+/** Questions that wait for a person, with those of the plan, whose time is not known. */
+export function questionsOf({ questions, supervisor }: Snapshot): QuestionView[] {
   const ofPlan = [...nodeQuestions(supervisor)].map(([id, question]) => ({
     id,
     question: question || `${id} waits for a person`,

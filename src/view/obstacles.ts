@@ -1,7 +1,7 @@
 /** Finds why a state tree does not move, or not fully, and what a person can do about it. Pure. */
 import { join } from "node:path";
 import type { PlanHolds, SupervisorDocument } from "../core/documents.ts";
-import { closedPoolGates } from "../core/pool-gates.ts";
+import { closedPoolGates } from "../core/gates.ts";
 import type { NodeStatus } from "../core/roadmap.ts";
 import { visible } from "../core/visible.ts";
 import { holdOf } from "../questions/question-file.ts";
@@ -63,21 +63,16 @@ function sayPool(s: Looked, backlog: number, say: Say): void {
   const { supervisor, counts, control } = s;
   const { state, document, heartbeat_age_ms: lateMs } = supervisor;
   const isWanted = backlog > 0 || counts.running + counts.elsewhere > 0 || hasPlanLeft(document);
-  for (const { code, why, do: todo } of closedPoolGates(
-    poolOf(supervisor, Date.parse(s.at), control),
-  ))
+  const pool = poolOf(supervisor, Date.parse(s.at), control);
+  for (const { code, why, do: todo } of closedPoolGates(pool))
     if (code !== "supervisor" || state === "dead" || isWanted) say(why, todo);
   if (state === "unknown")
     say(
       `the supervisor runs on another host or in a container (${document?.host})`,
       "look at it there",
     );
-  if (
-    isAttended(supervisor) &&
-    state !== "unknown" &&
-    lateMs !== null &&
-    lateMs > HEARTBEAT_LATE_MS
-  )
+  const isLate = lateMs !== null && lateMs > HEARTBEAT_LATE_MS;
+  if (isLate && isAttended(supervisor) && state !== "unknown")
     say(
       "the supervisor is alive but its heartbeat is late: it may be stuck, or the disk full",
       HANG_TODO,

@@ -1,7 +1,7 @@
 /** Types of a snapshot of a state tree, as `--json` shows them: its supervisor, its tasks, and the reasons why nothing moves. */
 import type { BatchProgress } from "../core/batch.ts";
 import type { SupervisorDocument } from "../core/documents.ts";
-import type { SupervisorState } from "../core/pool-gates.ts";
+import type { SupervisorState } from "../core/gates.ts";
 import type { ControlDocument } from "../core/saved-documents.ts";
 import type { Verdict } from "../host/identity.ts";
 import type { Count } from "./scan.ts";

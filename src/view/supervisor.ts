@@ -1,9 +1,8 @@
 /** Finds the supervisor of a state tree, from its file and from the process itself. Reads only. */
 
-import { closes } from "../core/closed-gate.ts";
 import type { ClosedGate, SupervisorDocument } from "../core/documents.ts";
+import { closes, isAttendedIn, type PoolState } from "../core/gates.ts";
 import { isObject } from "../core/json-object.ts";
-import { isAttendedIn, type PoolState } from "../core/pool-gates.ts";
 import { type ControlDocument, controlOf, supervisorOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { type LaneFields, laneOf, readLane } from "../core/waiting-task.ts";

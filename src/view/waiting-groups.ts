@@ -1,8 +1,8 @@
 /** Groups waiting tasks by the reason why they wait. Pure. */
-import { closes } from "../core/closed-gate.ts";
+
 import type { ClosedGate, HeldTask } from "../core/documents.ts";
+import { closedPool, closes } from "../core/gates.ts";
 import { isLandingGate } from "../core/landing.ts";
-import { closedPool } from "../core/pool-gates.ts";
 import { ago, countText } from "../text/render.ts";
 import type { AcceptedTask, Facts, Overview, WaitingGroup, WaitingTask } from "./overview.ts";
 import type { Snapshot, SupervisorView } from "./snapshot.ts";

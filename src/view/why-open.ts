@@ -1,8 +1,8 @@
 /** Explains why a task or node has not ended, from the trays, the id readers, the settings, and obstacles for all tasks. Reads only. */
 import type { ClosedGate } from "../core/documents.ts";
+import { type ChosenTask, closedPool, isAttendedIn, type PoolState } from "../core/gates.ts";
 import { isoTime } from "../core/iso-time.ts";
 import { foldId, isUnclaimed } from "../core/names.ts";
-import { type ChosenTask, closedPool, isAttendedIn, type PoolState } from "../core/pool-gates.ts";
 import { controlOf } from "../core/saved-documents.ts";
 import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";

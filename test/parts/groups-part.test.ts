@@ -58,7 +58,7 @@ describe("groups", () => {
     };
     backlog = new Backlog();
     const host = { env, control, commands: new Map(), queue: { backlog } };
-    parts.add(groups({ ...host, limits: { groups: parts } } as unknown as PartHost));
+    parts.add(groups({ ...host, limits: { parts } } as unknown as PartHost));
     parts.add(LANDINGS);
   }
   const list = (): void =>

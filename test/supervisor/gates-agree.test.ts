@@ -7,9 +7,9 @@ import { accountsDir, GateFile } from "../../src/agents/accounts/gate-file.ts";
 import { BreakerFile } from "../../src/agents/breaker/breaker-file.ts";
 import { openIdReaders } from "../../src/app/id-readers.ts";
 import { PARTS } from "../../src/app/supervisor.ts";
+import { closedPool, POOL_GATES, type PoolGate } from "../../src/core/gates.ts";
 import { landingGateOf } from "../../src/core/landing.ts";
 import { formatName } from "../../src/core/names.ts";
-import { closedPool, POOL_GATES, type PoolGate } from "../../src/core/pool-gates.ts";
 import { type AgentSettings, DEFAULT_SETTINGS, type Settings } from "../../src/core/settings.ts";
 import { type StateTree, stateTree } from "../../src/core/state-tree.ts";
 import { laneOf } from "../../src/core/waiting-task.ts";
@@ -213,7 +213,7 @@ const OF_PARTS: Record<string, Case> = {
 };
 
 function partsOf(host: PartHost): Parts {
-  return host.limits.groups as Parts;
+  return host.limits.parts;
 }
 
 /** Never becomes ready, so nothing starts. */

@@ -3,8 +3,8 @@
  * tasks at the end.
  */
 import { openIdReaders } from "../../app/id-readers.ts";
+import { closedPool, type PoolGate } from "../../core/gates.ts";
 import { isUnclaimed } from "../../core/names.ts";
-import { closedPool, type PoolGate } from "../../core/pool-gates.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { safe } from "../../text/render.ts";
 import { idsIn, processingPlaces } from "../../view/find-task.ts";

@@ -2,9 +2,10 @@
  * Lets only as many tasks of remote agents start as machines have room for, so that the others keep their order here. Tasks that were
  * sent stay at their gates until their results come. Without a remote agent or group in the settings it does nothing.
  */
-import { closes } from "../../core/closed-gate.ts";
+
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
+import { closes } from "../../core/gates.ts";
 import { CLUSTER_GATE } from "../../core/names.ts";
 import type { Lane } from "../../core/waiting-task.ts";
 import type {

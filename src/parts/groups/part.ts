@@ -115,7 +115,7 @@ class GroupsPart implements Part, StartLimit, StatusSource, LimitState {
       const heads = this.isListed ? owners : [];
       // The lanes of owners are asked about below, without a reserved group.
       this.reserved = new Map();
-      if (this.ownership.decide(heads, this.host.limits.groups.mayStart)) this.version++;
+      if (this.ownership.decide(heads, this.host.limits.parts.mayStart)) this.version++;
     }
     this.reserve();
   }
@@ -144,7 +144,7 @@ class GroupsPart implements Part, StartLimit, StatusSource, LimitState {
     const { group, owns, limits } = lane;
     if (lane.hasPlaces) return undefined;
     if (!this.isUsed && owns === undefined && limits.length === 0) return undefined;
-    const full = this.faultAt(lane) ?? this.behindHeavy(lane);
+    const full = this.faultAt(lane);
     if (full !== undefined) return () => gateOf(...full, this);
     if (owns !== undefined && !this.ownership.mayStart(owns))
       return () => this.ownership.gateOf(owns);
@@ -203,19 +203,16 @@ class GroupsPart implements Part, StartLimit, StatusSource, LimitState {
     let full: [Limited, Fault] | undefined;
     for (const one of this.limitedBy(lane)) {
       const isGroup = one.kind === "group";
-      const fault = faultOf(one, this, isGroup ? lane.weight : 1);
+      const first = isGroup ? this.reserved.get(one.name) : undefined;
+      const isBehind = first !== undefined && laneOf(first) !== lane.key;
+      const fault =
+        faultOf(one, this, isGroup ? lane.weight : 1) ?? (isBehind ? "full" : undefined);
       if (fault === undefined || (fault === "full" && isGroup && !isRoomAsked)) continue;
       if (fault === "unknown") this.noteUnknown(one.name);
       if (fault !== "full") return [one, fault];
       full ??= [one, fault];
     }
     return full;
-  }
-
-  private behindHeavy({ group, key }: Lane): [Limited, Fault] | undefined {
-    const first = group === undefined ? undefined : this.reserved.get(group);
-    if (group === undefined || first === undefined || laneOf(first) === key) return undefined;
-    return [{ kind: "group", name: group }, "full"];
   }
 
   private noteUnknown(name: string): void {
@@ -300,7 +297,7 @@ class GroupsPart implements Part, StartLimit, StatusSource, LimitState {
     if (kind === "agent") return this.agentSlots.get(name);
     // Other parts may add groups.
     return kind === "group"
-      ? this.host.limits.groups.slotsOf(name)
+      ? this.host.limits.parts.slotsOf(name)
       : this.limits.slotsOf("limit", name);
   }
 
@@ -315,7 +312,7 @@ class GroupsPart implements Part, StartLimit, StatusSource, LimitState {
 
   /** False when there is no limit, so nothing needs to be counted. */
   private get isUsed(): boolean {
-    return this.hasOwners || this.agentSlots.size > 0 || this.host.limits.groups.hasGroups;
+    return this.hasOwners || this.agentSlots.size > 0 || this.host.limits.parts.hasGroups;
   }
 
   hasRoom(limited: Limited, weight: number): boolean {

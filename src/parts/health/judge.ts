@@ -1,5 +1,5 @@
 /** Judges whether a pool is well: a supervisor lives, writes its heartbeat, has room on the disk and reads a valid plan. Pure. */
-import { POOL_GATES, type Reason } from "../../core/pool-gates.ts";
+import { POOL_GATES, type Reason } from "../../core/gates.ts";
 import { ago } from "../../text/render.ts";
 import type { SupervisorView } from "../../view/snapshot.ts";
 import { HANG_TODO, poolOf } from "../../view/supervisor.ts";

@@ -3,9 +3,9 @@
  * not start before it: tasks in the inbox are not accepted, and tasks that a worker put back stay held.
  */
 import type { Apart } from "../../core/apart.ts";
-import { closes } from "../../core/closed-gate.ts";
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
+import { closes } from "../../core/gates.ts";
 import { DAY_MS } from "../../core/retention.ts";
 import type { Lane } from "../../core/waiting-task.ts";
 import type { QuestionText } from "../../questions/question-file.ts";

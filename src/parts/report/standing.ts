@@ -1,8 +1,8 @@
 /** Reads what is open when the report is made: questions, and why nothing moves. Only reads. */
 import type { StateTree } from "../../core/state-tree.ts";
+import { questionsOf } from "../../view/make-overview.ts";
 import type { Snapshot } from "../../view/snapshot.ts";
 import { takeSnapshot } from "../../view/snapshot-reader.ts";
-import { nodeQuestions } from "../../view/supervisor.ts";
 
 export interface OpenQuestion {
   id: string;
@@ -19,15 +19,10 @@ export interface Standing {
 /** @throws a system error when a directory of the tree cannot be read */
 export function readStanding(tree: StateTree, nowMs: number): Standing {
   const snapshot = takeSnapshot(tree, nowMs);
-  const own = snapshot.questions.map(({ id, question, asked_at_ms }) => ({
+  const questions = questionsOf(snapshot).map(({ id, question, asked_at_ms: atMs }) => ({
     id,
     question,
-    asked_at_ms,
+    asked_at_ms: atMs > 0 ? atMs : null,
   }));
-  const ofPlan = [...nodeQuestions(snapshot.supervisor)].map(([id, question]) => ({
-    id,
-    question: question || "(no question)",
-    asked_at_ms: null,
-  }));
-  return { snapshot, questions: [...own, ...ofPlan] };
+  return { snapshot, questions };
 }

@@ -72,7 +72,7 @@ class SchedulesPart implements Part, WorkSource {
     try {
       if (this.scheduler === undefined) {
         const { Scheduler: Opened } = await import("./scheduler.ts");
-        this.scheduler = new Opened(this.env, () => this.limits.isIdleBut(this));
+        this.scheduler = new Opened(this.env, () => this.limits.parts.isIdleBut(this));
       }
       await this.scheduler.look(this.untilMs);
       const leftMs = this.scheduler.nextMs - this.env.trays.clock.wallMs();

@@ -1,6 +1,7 @@
 /** Combines the parts of a supervisor: services ask this class without knowing which parts there are. */
-import { closes } from "../../core/closed-gate.ts";
+
 import type { ClosedGate } from "../../core/documents.ts";
+import { closes } from "../../core/gates.ts";
 import type { Standing } from "../../core/unmet.ts";
 import { type Lane, readLane } from "../../core/waiting-task.ts";
 import type {
@@ -201,8 +202,9 @@ export class Parts implements Service, Gates {
     return this.works.every((work) => work.isIdle());
   }
 
-  /** Whether all work but that of one part has ended. */
-  isIdleBut(own: WorkSource): boolean {
+  /** True if no other part has work in progress, or will start any by itself. Resolves when the parts have started. */
+  async isIdleBut(own: WorkSource): Promise<boolean> {
+    await this.started;
     return this.works.every((work) => work === own || work.isIdle());
   }
 }

@@ -4,9 +4,9 @@
  */
 import type { Backlog } from "../../core/backlog.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
+import type { Choice } from "../../core/gates.ts";
 import { ACCEPTS_PER_TICK_MAX, PREFETCH_MAX } from "../../core/limits.ts";
 import { formatName, headOf, type ProcessingName, parseName } from "../../core/names.ts";
-import type { Choice } from "../../core/pool-gates.ts";
 import { laneOf, type WaitingTask } from "../../core/waiting-task.ts";
 import { accept, letGo, newSubmission } from "../../mailbox/claim/claim.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";

@@ -1,10 +1,9 @@
 /** Decides whether tasks may start now, and how many: it asks the gates of the pool, and counts starts. */
-import { type Choice, closedPool, type PoolState } from "../../core/pool-gates.ts";
+import { type Choice, closedPool, type PoolState } from "../../core/gates.ts";
 import { laneOf } from "../../core/waiting-task.ts";
 import type { ControlFile } from "../documents/control-file.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { Lifecycle } from "../environment/lifecycle.ts";
-import type { Unlanded, WorkSource } from "../environment/part.ts";
 import type { Parts } from "../environment/parts.ts";
 import type { DiskLimit } from "./disk-limit.ts";
 import type { Queue } from "./queue.ts";
@@ -88,25 +87,8 @@ export class StartLimits {
     return task !== undefined && !this.limits.parts.mayStart(laneOf(task));
   }
 
-  /** Whether a new task of this agent may start, as far as the parts know. */
-  mayStart(agentId: string): boolean {
-    return this.limits.parts.mayStart(laneOf({ agentId }));
-  }
-
-  /** See `DependencySource`. */
-  unlanded(): Unlanded {
-    return this.limits.parts.unlanded();
-  }
-
-  /** True if no other part has work in progress, or will start any by itself. Resolves when the parts have started. */
-  async isIdleBut(own: WorkSource): Promise<boolean> {
-    const { parts } = this.limits;
-    await parts.started;
-    return parts.isIdleBut(own);
-  }
-
-  /** What all parts say about groups of tasks. */
-  get groups(): Pick<Parts, "slotsOf" | "hasGroups" | "mayStart"> {
+  /** All parts together. */
+  get parts(): Parts {
     return this.limits.parts;
   }
 

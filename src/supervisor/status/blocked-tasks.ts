@@ -21,7 +21,13 @@ const NAMED_MAX = 5;
 /** @returns at most five tasks that are blocked, five that no agent fits, and five that cannot be read */
 export function findBlockedTasks(trays: Trays, from: BlockedTasksParts): HeldTask[] {
   const held: HeldTask[] = [];
-  const look = lookOnce((id) => standingOf(id, trays, from));
+  // All tasks of a chain wait for the same tasks in the end, so each id is looked at once.
+  const known = new Map<string, Standing>();
+  const look = (id: string): Standing => {
+    const standing = known.get(id) ?? standingOf(id, trays, from);
+    known.set(id, standing);
+    return standing;
+  };
   for (const state of ["blocked", "unmatched"] as const) {
     let count = 0;
     for (const { id, reason } of from.queue.backlog.waitingAs(state)) {
@@ -33,16 +39,6 @@ export function findBlockedTasks(trays: Trays, from: BlockedTasksParts): HeldTas
   for (const { name, why } of from.queue.scanner.letBe(NAMED_MAX))
     held.push({ id: name.replace(/\.(?:nd)?json$/, ""), state: "unreadable", why });
   return held;
-}
-
-/** Looks at each id once, because all tasks of a chain wait for the same tasks in the end. */
-function lookOnce(look: (id: string) => Standing): (id: string) => Standing {
-  const known = new Map<string, Standing>();
-  return (id) => {
-    const standing = known.get(id) ?? look(id);
-    known.set(id, standing);
-    return standing;
-  };
 }
 
 function explainBlocked(

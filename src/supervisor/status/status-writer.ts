@@ -17,7 +17,6 @@ import { NEVER, type Service, type Tick } from "../environment/service.ts";
 import type { Shortages } from "../pool/shortages.ts";
 import type { DiskLimit } from "../queue/disk-limit.ts";
 import { type BlockedTasksParts, findBlockedTasks } from "./blocked-tasks.ts";
-import { MissingAgents } from "./missing-agents.ts";
 import { ReplacedPackage } from "./replaced-package.ts";
 
 export interface StatusWriterParts extends BlockedTasksParts {
@@ -38,9 +37,11 @@ const HEARTBEAT_MS = 2000;
 /** Minimum time between two reports of the waiting tasks and the plan (ms). It is short, because people look right after something ended. */
 const NEWS_MS = 200;
 
+/** How many tasks, and items of each part, that no agent fits are looked at each time. */
+const LOOKED_AT_MAX = 100;
+
 export class StatusWriter implements Service {
   private readonly p: StatusWriterParts;
-  private readonly noAgent: MissingAgents;
   private readonly replaced: ReplacedPackage;
   /** The state that was last written to `supervisor.json`, or should have been. */
   last: OwnershipFacts | undefined;
@@ -48,6 +49,8 @@ export class StatusWriter implements Service {
   private heartbeatAtMs = 0;
   private toldAtMs = Number.NEGATIVE_INFINITY;
   private told = "";
+  /** What no agent fits and was reported. */
+  private missing = new Set<string>();
 
   constructor(
     private readonly env: Environment,
@@ -56,7 +59,6 @@ export class StatusWriter implements Service {
   ) {
     this.p = parts;
     this.beatMs = beatMsOf(env.settings, HEARTBEAT_MS);
-    this.noAgent = new MissingAgents(parts.queue.backlog, parts.parts, env.alerts);
     this.replaced = new ReplacedPackage(env, parts.shortOf.shortages);
     env.facts.on("status:changed", () => this.hurry());
   }
@@ -94,7 +96,7 @@ export class StatusWriter implements Service {
       this.write(() => rotate(path, JOURNAL_ROTATE_BYTES, trays.clock.wallMs()));
     this.write(() => rotate(kvHistoryOf(tree), KV_HISTORY_ROTATE_BYTES, trays.clock.wallMs()));
     telemetry.flush();
-    this.noAgent.tell();
+    this.tellMissing();
     alerts.flush();
   }
 
@@ -116,12 +118,26 @@ export class StatusWriter implements Service {
 
   /** Writes the last state. @param isOwner false: another supervisor has taken over, and supervisor.json belongs to it */
   async leave(isOwner: boolean): Promise<void> {
-    this.noAgent.tell();
+    this.tellMissing();
     try {
       if (isOwner) await this.p.ownership.leave(this.facts());
     } catch (error) {
       this.env.alerts.notice(`cannot write the last state: ${messageOf(error)}`);
     }
+  }
+
+  /** Reports tasks, and items of parts, that no agent fits: each once while it waits. */
+  private tellMissing(): void {
+    const { queue, parts } = this.p;
+    const found = new Set(parts.statuses.flatMap((one) => one.unmatched?.(LOOKED_AT_MAX) ?? []));
+    let left = LOOKED_AT_MAX;
+    for (const { id, reason } of queue.backlog.waitingAs("unmatched")) {
+      if (left-- === 0) break;
+      found.add(`task ${id} cannot run: ${reason ?? "no agent fits"}`);
+    }
+    for (const message of found)
+      if (!this.missing.has(message)) this.env.alerts.alert("no_agent", message);
+    this.missing = found;
   }
 
   /** Runs a write that may fail: the documents are only for readers, and a full disk must not end the work. */

@@ -1,6 +1,6 @@
 /** Which tasks wait for the answer to a question. */
 import { expect, it } from "vitest";
-import { closes } from "../../../src/core/closed-gate.ts";
+import { closes } from "../../../src/core/gates.ts";
 import type { AgentSettings } from "../../../src/core/settings.ts";
 import { readLane } from "../../../src/core/waiting-task.ts";
 import { gateOf, HeldLanes } from "../../../src/parts/questions/held-lanes.ts";

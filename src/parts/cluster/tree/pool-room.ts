@@ -1,8 +1,8 @@
 /** Tells how many slots of this machine's pool are left for tasks of others, and why there are none. Only reads. */
 import fs from "node:fs";
 import { systemCode } from "../../../core/errors.ts";
+import { closedPool } from "../../../core/gates.ts";
 import { parseName } from "../../../core/names.ts";
-import { closedPool } from "../../../core/pool-gates.ts";
 import { type ControlDocument, controlOf } from "../../../core/saved-documents.ts";
 import type { ClusterSettings } from "../../../core/settings.ts";
 import type { StateTree } from "../../../core/state-tree.ts";

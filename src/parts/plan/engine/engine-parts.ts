@@ -20,5 +20,5 @@ export interface EngineParts {
   /** Reads the new lines of the journal. */
   readJournal(): void;
   /** Says which tasks wait, which agents may start, and which completed work has not landed. */
-  limits: Pick<StartLimits, "isPutOff" | "mayStart" | "unlanded">;
+  limits: Pick<StartLimits, "isPutOff" | "parts">;
 }

@@ -2,6 +2,7 @@
  * Launches nodes: a node that may run becomes a task of the mailbox. A node is `in_progress` on disk before its task is
  * submitted. So after a crash, a node in progress without a task was never launched.
  */
+
 import { join } from "node:path";
 import { wallSeconds } from "../../../core/clock.ts";
 import { messageOf, systemCode } from "../../../core/errors.ts";
@@ -11,6 +12,7 @@ import { parseLease } from "../../../core/names.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import { isNodeTask } from "../../../core/roadmap.ts";
 import type { AgentSettings } from "../../../core/settings.ts";
+import { laneOf } from "../../../core/waiting-task.ts";
 import { archive } from "../../../mailbox/clean/archive.ts";
 import { findLive } from "../../../mailbox/find/locate.ts";
 import { readSettled } from "../../../mailbox/find/settled-record.ts";
@@ -103,7 +105,7 @@ export class NodeLauncher {
     const agent = this.agentOf(id);
     if (agent === undefined) return true;
     const { name, slots } = agent;
-    if (!this.p.limits.mayStart(name)) return false;
+    if (!this.p.limits.parts.mayStart(laneOf({ agentId: name }))) return false;
     // Each node of the agent in flight takes a slot, even if its task is not accepted yet.
     const inFlight = (): number =>
       this.p.active.countBut((one) => this.agentOf(one)?.name !== name);
@@ -164,7 +166,7 @@ export class NodeLauncher {
   private choose(): void {
     const { doc, nodes } = this.p.store;
     const { agents } = this.p.env.settings;
-    const unlanded = this.p.limits.unlanded();
+    const unlanded = this.p.limits.parts.unlanded();
     if (
       this.decidedOf !== undefined &&
       this.decidedOf.doc === doc &&

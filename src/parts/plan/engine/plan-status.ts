@@ -34,7 +34,7 @@ export class PlanStatus implements StatusSource, DependencySource {
   get version(): number {
     const { doc } = this.p.store;
     // Each tick asks, and each answer costs a look at the disk. So without a plan it is not asked.
-    const unlanded = doc === undefined ? undefined : this.p.limits.unlanded();
+    const unlanded = doc === undefined ? undefined : this.p.limits.parts.unlanded();
     if (doc !== this.versionOf || unlanded !== this.unlandedThen) {
       this.versionOf = doc;
       this.unlandedThen = unlanded;

@@ -1,11 +1,12 @@
 /**
- * The gates of the whole pool: each says why no task starts, or why only some do. The supervisor asks them with its live state.
- * Everything that explains a wait asks them with the state in the files. A new gate is one entry here. Pure.
+ * What keeps tasks from starting: the gates of the whole pool, and the gates of parts. The supervisor asks with its live state;
+ * everything that explains a wait asks the same functions with the state in the files. A new gate of the pool is one entry here,
+ * one of a part is a `ClosedGate` that the part tells. Pure.
  */
-import type { SupervisorDocument } from "./documents.ts";
+import type { ClosedGate, SupervisorDocument } from "./documents.ts";
 import { explainShortage, type Shortage } from "./free-space.ts";
 import type { ControlDocument } from "./saved-documents.ts";
-import type { WaitingTask } from "./waiting-task.ts";
+import type { Lane, WaitingTask } from "./waiting-task.ts";
 
 /** The waiting tasks that may be chosen. `finishing`: only those that finish other work. `ids` are tasks that are about to begin; only their first run may start. */
 export type Choice =
@@ -142,4 +143,22 @@ function isChosen(which: Choice, task: ChosenTask): boolean {
 /** True when a supervisor looks after the tree, as far as can be seen from here. */
 export function isAttendedIn(state: SupervisorState): boolean {
   return ["running", "draining", "stopping", "unknown"].includes(state);
+}
+
+/**
+ * Whether this gate of a part holds back the tasks of a lane. The starter and all that explain a wait ask this one function.
+ */
+export function closes(
+  { gate, agents, group, owns, limit, groups = [], places }: ClosedGate,
+  lane: Lane,
+): boolean {
+  if (lane.gate === gate) return true;
+  // A task in work that waits for its next run has its places.
+  if (places === true && lane.hasPlaces) return false;
+  return (
+    agents.includes(lane.agent) ||
+    (group !== undefined && group === lane.group) ||
+    (owns !== undefined && owns === lane.owns) ||
+    (limit !== undefined && (lane.limits.includes(limit) || groups.includes(lane.group ?? "")))
+  );
 }
