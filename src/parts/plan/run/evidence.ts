@@ -23,6 +23,7 @@ export interface EvidenceFacts {
 }
 
 const TEXT_CHARS_MAX = 4000;
+const RUN_FILES = ["packet.md", "stdout.log", "stderr.log", "verify.log", "result.json"];
 const MILESTONES = ["selected", "assigned", "started", "completed"] as const;
 
 /**
@@ -103,16 +104,10 @@ function summaryOf(facts: EvidenceFacts, files: readonly string[]): string {
   list(lines, "Commands run", envelope["commandsRun"]);
   list(lines, "Acceptance", node.acceptance);
   list(lines, "Artefacts", files);
-  if (record.run !== null) {
-    const run = join(runsDir, record.run);
-    list(
-      lines,
-      "Run",
-      ["packet.md", "stdout.log", "stderr.log", "verify.log", "result.json"]
-        .map((file) => join(run, file))
-        .filter((path) => fs.existsSync(path)),
-    );
-  }
+  const run = record.run === null ? undefined : join(runsDir, record.run);
+  const paths = run === undefined ? [] : RUN_FILES.map((file) => join(run, file));
+  const there = paths.filter((path) => fs.existsSync(path));
+  list(lines, "Run", there);
   return `${lines.join("\n")}\n`;
 }
 
@@ -120,15 +115,7 @@ function section(lines: string[], title: string, text: string | undefined): void
   if (text === undefined || text.trim() === "") return;
   const shown = text.length > TEXT_CHARS_MAX ? `…${text.slice(-TEXT_CHARS_MAX)}` : text;
   // The text is indented, so that nothing in it can end the block.
-  lines.push(
-    "",
-    `## ${title}`,
-    "",
-    ...shown
-      .trimEnd()
-      .split("\n")
-      .map((line) => `    ${line}`),
-  );
+  lines.push("", `## ${title}`, "", `    ${shown.trimEnd().replaceAll("\n", "\n    ")}`);
 }
 
 function list(lines: string[], title: string, items: unknown): void {

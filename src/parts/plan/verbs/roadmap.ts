@@ -7,19 +7,14 @@ import { openSettings, shortPath } from "../../../cli/shell/options.ts";
 import { compact } from "../../../core/compact.ts";
 import { ErrTaskNotFound } from "../../../core/errors.ts";
 import { resolveOpenAgent } from "../../../core/matching.ts";
-import { foldId } from "../../../core/names.ts";
-import {
-  isContainer,
-  NODE_STATUSES,
-  type NodeStatus,
-  type RoadmapNode,
-} from "../../../core/roadmap.ts";
+import { NODE_STATUSES, type NodeStatus, type RoadmapNode } from "../../../core/roadmap.ts";
 import { type Column, type Paint, paint, safe, table } from "../../../text/render.ts";
 import { lookForWork, readUnlanded, recheckLanded, workText } from "../../../view/landing.ts";
 import { findNode } from "../read/document.ts";
 import { readStatus } from "../read/item.ts";
 import { makeFilter, type PlanFilters } from "../rules/filters.ts";
 import { planNext } from "../rules/next.ts";
+import { linksOf, type Place, placesOf } from "../rules/places.ts";
 import { count, lineAt, placeOf, readGoodPlan, readPlan, shownIn } from "./read-plan.ts";
 
 const PAINTS: Readonly<Record<NodeStatus, Paint>> = {
@@ -237,30 +232,25 @@ function treeOf(
   root: RoadmapNode | undefined,
   filters: PlanFilters,
 ): TreeRow[] {
-  const children = new Map<string, RoadmapNode[]>();
-  for (const node of nodes) {
-    const above = node.parent === undefined ? "" : foldId(node.parent);
-    children.set(above, [...(children.get(above) ?? []), node]);
-  }
+  const places = placesOf(nodes);
+  const { children } = linksOf(places);
   const fits = makeFilter(filters);
-  const walk = (
-    node: RoadmapNode,
-    depth: number,
-  ): { rows: TreeRow[]; done: number; total: number } => {
-    const below = (children.get(foldId(node.id)) ?? []).map((child) => walk(child, depth + 1));
+  const walk = (place: Place, depth: number): { rows: TreeRow[]; done: number; total: number } => {
+    const { node, isContainer } = place;
+    const below = (children.get(place) ?? []).map((child) => walk(child, depth + 1));
     const sum = (pick: "done" | "total"): number => below.reduce((all, one) => all + one[pick], 0);
-    const total = sum("total");
-    const done = sum("done");
+    const total = sum("total") + (isContainer ? 0 : 1);
+    const done = sum("done") + (!isContainer && node.status === "done" ? 1 : 0);
     const rows = below.flatMap((one) => one.rows);
-    const progress = isContainer(node) && total > 0 ? `${done}/${total}` : undefined;
-    if (fits === undefined || rows.length > 0 || (fits(node) && !isContainer(node)))
+    const progress = isContainer && total > 0 ? `${done}/${total}` : undefined;
+    if (fits === undefined || rows.length > 0 || (fits(node) && !isContainer))
       rows.unshift({ node, depth, progress });
-    return isContainer(node)
-      ? { rows, done, total }
-      : { rows, done: done + (node.status === "done" ? 1 : 0), total: total + 1 };
+    return { rows, done, total };
   };
-  const roots = root === undefined ? (children.get("") ?? []) : [root];
-  return roots.flatMap((node) => walk(node, 0).rows);
+  const roots = places.filter(({ node, above }) =>
+    root === undefined ? above === undefined : node === root,
+  );
+  return roots.flatMap((place) => walk(place, 0).rows);
 }
 
 function paintStatus(colour: boolean, cell: string, node: RoadmapNode | undefined): string {
