@@ -307,7 +307,7 @@ describe("any plan", () => {
     );
   });
 
-  test("takes any edits in a row, and says the same as if it were read anew after each", () => {
+  test("takes any edits in a row or together, and says the same as if it were read anew after each", () => {
     const anEdit = fc.oneof(
       fc.record({ kind: fc.constant("status" as const), n: fc.nat(), status: aStatus }),
       fc.record({ kind: fc.constant("add" as const), n: fc.nat(), m: fc.nat() }),
@@ -338,6 +338,7 @@ describe("any plan", () => {
         ({ text, ids: first }, wishes) => {
           const ids = first.filter((id) => id.startsWith("TASK"));
           let doc = parseRoadmap(text);
+          const changes: RoadmapEdit[] = [];
           for (const [i, wish] of wishes.entries()) {
             const a = ids[wish.n % Math.max(1, ids.length)];
             const b = "m" in wish ? ids[wish.m % Math.max(1, ids.length)] : undefined;
@@ -363,7 +364,11 @@ describe("any plan", () => {
                 .map((node) => ({ ...node, order: 0 }));
             expect(rest(next)).toEqual(rest(doc));
             doc = next;
+            changes.push(change);
           }
+          const together = applyEdits(parseRoadmap(text), changes);
+          expect(together.text).toBe(doc.text);
+          expect(withoutFinds(together)).toEqual(withoutFinds(doc));
           for (const comment of text.match(/# (?:ein|später).*/g) ?? [])
             expect(doc.text).toContain(comment);
         },

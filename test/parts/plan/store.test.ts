@@ -94,6 +94,15 @@ async function benchIn(dir: string, o: BenchOptions): Promise<Bench> {
   return { store, path, refused, opened, skip, save };
 }
 
+test("the budget of a plan stays in force when a person saves while a status is to be written", async () => {
+  const text = `budget: { soft_usd: 2 }\n${PLAN}`;
+  const at = await newBench(text);
+  at.store.setStatus("task", "done");
+  await at.save(`# mine\n${text}`);
+  expect(at.store.find("task")?.status).toBe("done");
+  expect(at.store.doc?.budget).toEqual({ name: "plan", budget: { soft_usd: 2 } });
+});
+
 test("what follows from an end comes into another text as a whole", async () => {
   const { store, path, refused, save } = await newBench();
   store.edit(END, "task");
