@@ -1,6 +1,6 @@
 /** Reads and replaces the small JSON documents of a state tree. */
 import fs from "node:fs";
-import { basename, dirname, join, relative, sep } from "node:path";
+import { basename, dirname, join } from "node:path";
 import writeFileAtomic from "write-file-atomic";
 import { systemCode } from "../core/errors.ts";
 import { parseObject } from "../core/json-object.ts";
@@ -27,22 +27,6 @@ export interface ReplaceOptions {
  */
 export function replaceDocument(path: string, value: object, options: ReplaceOptions = {}): void {
   replaceText(path, `${JSON.stringify(value, null, 2)}\n`, options);
-}
-
-/**
- * The same for a document of a state tree. It makes the folders that are missing below the tree, and never the tree itself: a tree that
- * was moved away or deleted must not be made again at its old place.
- * @throws a system error
- */
-export function replaceInTree(
-  stateDir: string,
-  path: string,
-  value: object,
-  options: Omit<ReplaceOptions, "missingMax" | "stagingDir"> = {},
-): void {
-  const stagingDir = join(dirname(path), ".tmp");
-  const missingMax = relative(stateDir, stagingDir).split(sep).length;
-  replaceDocument(path, value, { ...options, stagingDir, missingMax });
 }
 
 /** Replaces a file by this text, like `replaceDocument`. */

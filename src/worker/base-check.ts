@@ -6,7 +6,7 @@
 
 import { createHash } from "node:crypto";
 import fs from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { type Assignment, timeoutOf } from "../agents/agent.ts";
 import { hideSecrets } from "../agents/secrets.ts";
 import { messageOf } from "../core/errors.ts";
@@ -14,7 +14,7 @@ import type { AttemptOutcome, Deferred, Failed } from "../core/outcome.ts";
 import { isExpired } from "../core/retention.ts";
 import { isNumber, isText, type Of, oneOf, optional, shape } from "../core/shape.ts";
 import { stateTree } from "../core/state-tree.ts";
-import { readDocument, replaceInTree } from "../host/documents.ts";
+import { Documents } from "../host/document-store.ts";
 import { lockFile } from "../host/file-lock.ts";
 import { listDir } from "../host/list-dir.ts";
 import { makeDirs } from "../host/make-dirs.ts";
@@ -79,7 +79,8 @@ export async function judgeByBase(
 
 /** One check on one base. */
 export class BaseCheck {
-  private readonly path: string;
+  private readonly bases: Documents<TriedBase>;
+  private readonly name: string;
   private readonly questions: QuestionStore;
 
   constructor(
@@ -88,8 +89,8 @@ export class BaseCheck {
   ) {
     const { task, stateDir } = assigned.assignment;
     const { verify, setup = assigned.agent.settings.setup, env, env_from } = task;
-    const name = hash(JSON.stringify([base.key, verify, setup, env, env_from]));
-    this.path = join(stateTree(stateDir).bases, `${name}.json`);
+    this.name = hash(JSON.stringify([base.key, verify, setup, env, env_from]));
+    this.bases = new Documents(stateDir, "bases", triedBase);
     this.questions = new QuestionStore(stateDir);
   }
 
@@ -106,9 +107,9 @@ export class BaseCheck {
    */
   async tryOut(redMaxMs = Number.POSITIVE_INFINITY): Promise<TriedBase> {
     const { stop } = this.assigned.assignment;
-    makeDirs(dirname(this.path), 1);
+    makeDirs(this.bases.dir, 1);
     for (;;) {
-      const release = await lockFile(`${this.path}.lock`);
+      const release = await lockFile(`${this.bases.path(this.name)}.lock`);
       try {
         const known = this.known();
         const isOld = known?.is === "red" && Date.now() - known.at_ms > redMaxMs;
@@ -125,9 +126,9 @@ export class BaseCheck {
   hold(tried: TriedBase): Deferred | undefined {
     if (this.answerTo(tried) !== undefined) return undefined;
     const id = this.idOf(tried);
-    const { stateDir, task } = this.assigned.assignment;
+    const { task } = this.assigned.assignment;
     const why = `the base is red: ${tried.message}, at ${placeText(tried.commit, this.base)}`;
-    if (tried.is_asked !== true) replaceInTree(stateDir, this.path, { ...tried, is_asked: true });
+    if (tried.is_asked !== true) this.bases.replace(this.name, { ...tried, is_asked: true });
     this.questions.ask({
       id,
       question: `${why[0]?.toUpperCase()}${why.slice(1)}, and in the same way after the run of ${task.id}. Shall the runs go on as they are?`,
@@ -165,8 +166,8 @@ export class BaseCheck {
   /** Keeps what is known, and tells a person of a flaky check. */
   save(tried: TriedBase): TriedBase {
     const { stateDir, settings } = this.assigned.assignment;
-    dropOld(dirname(this.path), settings.retention.failed_days);
-    replaceInTree(stateDir, this.path, tried);
+    dropOld(this.bases.dir, settings.retention.failed_days);
+    this.bases.replace(this.name, tried);
     if (tried.is === "flaky") {
       const alerts = new Alerts(stateTree(stateDir).alerts, systemClock, () => {});
       alerts.raise("flaky_check", flakyText(tried.commit, this.base));
@@ -206,7 +207,7 @@ export class BaseCheck {
   }
 
   private known(): TriedBase | undefined {
-    return readDocument(this.path, triedBase);
+    return this.bases.read(this.name);
   }
 
   private answerTo(tried: TriedBase): string | undefined {

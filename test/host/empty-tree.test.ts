@@ -1,6 +1,6 @@
 /** Everything that parts keep in a tree is kept in a tree that has nothing yet; a tree that is gone is never made again. */
 import fs from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BreakerFile } from "../../src/agents/breaker/breaker-file.ts";
 import { RunningCosts } from "../../src/agents/budget/running-costs.ts";
@@ -8,8 +8,10 @@ import { giveSession } from "../../src/agents/stream/continued.ts";
 import { SayBox } from "../../src/agents/stream/say-box.ts";
 import { newSession, SessionFile } from "../../src/agents/stream/session-file.ts";
 import { failed } from "../../src/core/outcome.ts";
+import { isText, shape } from "../../src/core/shape.ts";
 import { stateTree } from "../../src/core/state-tree.ts";
-import { replaceDocument, replaceInTree } from "../../src/host/documents.ts";
+import { Documents } from "../../src/host/document-store.ts";
+import { replaceDocument } from "../../src/host/documents.ts";
 import { RateBucket, systemBucketClock } from "../../src/host/rate-bucket.ts";
 import { bridgeWriter } from "../../src/parts/cluster/tree/bridge-document.ts";
 import { treeName } from "../../src/parts/cluster/tree/tree-name.ts";
@@ -105,7 +107,7 @@ describe("the first file of its kind", () => {
 it("makes as many folders as a document needs, at any depth", () => {
   const dir = tempDir();
   for (const path of ["a.json", "b/a.json", "b/c/d/e/a.json"]) {
-    replaceInTree(dir, join(dir, path), { path });
+    new Documents(dir, dirname(path), shape({ path: isText })).replace("a", { path });
     expect(JSON.parse(fs.readFileSync(join(dir, path), "utf8"))).toEqual({ path });
   }
 });

@@ -11,7 +11,8 @@ import {
   type Shape,
   shape,
 } from "../../../core/shape.ts";
-import { loadDocument, replaceInTree } from "../../../host/documents.ts";
+import { Documents } from "../../../host/document-store.ts";
+import { loadDocument } from "../../../host/documents.ts";
 import { judgeOwner, ownerSequence } from "../../../host/identity.ts";
 import { statOf } from "../../../host/regular-file.ts";
 import { clusterDir } from "./cluster-dir.ts";
@@ -90,8 +91,8 @@ export function bridgeDocumentPath(stateDir: string): string {
 /** Writes the documents of one bridge. */
 export function bridgeWriter(stateDir: string): (told: Told) => void {
   const owner = ownerSequence()();
-  return (told) =>
-    replaceInTree(stateDir, bridgeDocumentPath(stateDir), { owner, pid: process.pid, ...told });
+  const documents = new Documents(stateDir, "cluster", bridge);
+  return (told) => documents.replace("bridge", { owner, pid: process.pid, ...told });
 }
 
 /** Undefined when no bridge runs on this tree. @throws a system error when the document cannot be read */
