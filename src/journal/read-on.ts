@@ -38,38 +38,23 @@ export function readOn(
   bytesMax: number,
   visit: (line: string) => void,
 ): ReadOn {
-  let place = from;
+  const tail = new JournalTail(path, from.offset, from.ino);
   let left = bytesMax;
-  let leftBytes = 0;
-  let badCount = 0;
-  for (const file of filesFrom(path, from.ino)) {
-    const offset = file.ino === from.ino ? from.offset : 0;
-    if (left <= 0) {
-      leftBytes += Math.max(0, file.size - offset);
-      continue;
+  let place = from;
+  try {
+    while (left > 0) {
+      const lines = tail.nextLines(PIECE_BYTES, 0);
+      for (const line of lines) visit(line);
+      const { ino, offset } = tail;
+      if (ino === place.ino && offset === place.offset) break;
+      // A file that has shrunk is read from its beginning.
+      left -= ino === place.ino ? Math.abs(offset - place.offset) : offset;
+      place = { ino, offset };
     }
-    const tail = new JournalTail(file.path, offset, file.ino);
-    try {
-      for (let before = -1; left > 0 && before !== tail.offset; ) {
-        before = tail.offset;
-        const lines = tail.nextLines(PIECE_BYTES);
-        // The file was rotated just now: its rest is under another name.
-        if (tail.ino !== file.ino) {
-          const rest = readOn(path, place, left, visit);
-          return { ...rest, badCount: rest.badCount + badCount };
-        }
-        // A file that has shrunk is read from its beginning.
-        left -= Math.abs(tail.offset - before);
-        for (const line of lines) visit(line);
-        place = { ino: tail.ino, offset: tail.offset };
-      }
-      leftBytes += Math.max(0, sizeOf(file.path) - tail.offset);
-    } finally {
-      tail.close();
-    }
-    badCount += tail.counts.bad;
+  } finally {
+    tail.close();
   }
-  return { place, leftBytes, badCount };
+  return { place, leftBytes: bytesAfter(path, place), badCount: tail.counts.bad };
 }
 
 /** How much a journal got after this place (bytes). */
@@ -93,8 +78,4 @@ function filesFrom(path: string, ino: number): File[] {
 function lookAt(path: string): File | undefined {
   const stats = statOf(path);
   return stats?.isFile() === true ? { path, ino: stats.ino, size: stats.size } : undefined;
-}
-
-function sizeOf(path: string): number {
-  return lookAt(path)?.size ?? 0;
 }

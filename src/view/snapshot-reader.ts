@@ -1,6 +1,6 @@
 /** Takes snapshots of a state tree, from its files alone. Reads only. */
 import fs from "node:fs";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { failedLinesText } from "../core/batch.ts";
 import type { WaitingCounts } from "../core/documents.ts";
 import { systemCode } from "../core/errors.ts";
@@ -245,14 +245,10 @@ function readWorkers(tree: StateTree, nowMs: number): WorkerView[] {
     if (worker === undefined || livesElsewhere(worker, tree.dir)) return [];
     return [
       {
-        id: worker.id ?? basename(file.name, ".json"),
+        id: worker.id,
         pid: worker.pid,
-        slots: worker.slots ?? 0,
-        verdict: judge({
-          place: String(worker.place),
-          pid: worker.pid,
-          startTicks: Number(worker.start_ticks),
-        }),
+        slots: worker.slots,
+        verdict: judge({ place: worker.place, pid: worker.pid, startTicks: worker.start_ticks }),
         heartbeat_age_ms: Math.max(0, Math.round(nowMs - file.mtimeMs)),
         supervisor_pid: worker.supervisor_pid ?? null,
       },
