@@ -351,7 +351,8 @@ try {
   const seconds = ((Date.now() - stage.startedMs) / 1000).toFixed(1);
   if (wrong === 0) stage.bold(`All counts are as expected: 8 items, none lost, ${seconds} s.`);
   if (flags.keep) {
-    console.log(`Its tree stays: export MAILCHUTE_STATE=${state}, and then`);
+    console.log("Its tree stays; with this path in MAILCHUTE_STATE you go on:");
+    console.log(`   state tree: ${state}`);
     console.log("   npx mailchute report                 # the morning");
     console.log("   npx mailchute review ID              # the item that waits for a person");
     console.log("   npx mailchute land ID --no-review    # lands it as it is");
