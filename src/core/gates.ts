@@ -145,6 +145,16 @@ export function isAttendedIn(state: SupervisorState): boolean {
   return ["running", "draining", "stopping", "unknown"].includes(state);
 }
 
+/** A closed gate of a part. @param more says whose tasks wait */
+export function closedGate(
+  gate: string,
+  why: string,
+  todo: string,
+  more: Partial<ClosedGate> = {},
+): ClosedGate {
+  return { gate, agents: [], until_ms: 0, why, do: todo, ...more };
+}
+
 /**
  * Whether this gate of a part holds back the tasks of a lane. The starter and all that explain a wait ask this one function.
  */

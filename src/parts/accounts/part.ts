@@ -6,6 +6,7 @@ import { accountsOf, reserveOf } from "../../agents/accounts/account-settings.ts
 import { accountsDir, GateFile } from "../../agents/accounts/gate-file.ts";
 import { type Entry, quotaHold } from "../../agents/accounts/gate-rules.ts";
 import type { ClosedGate } from "../../core/documents.ts";
+import { closedGate } from "../../core/gates.ts";
 import { isoTime } from "../../core/iso-time.ts";
 import { Standing } from "../../core/standing.ts";
 import type { Lane } from "../../core/waiting-task.ts";
@@ -126,13 +127,9 @@ class AccountsPart implements Part, StartLimit, StatusSource {
     const todo = isReserved
       ? `to use the rest, too: lower reserve_pct of ${account} in config.yaml, and restart mailchute run`
       : `to try at once: rm ${new GateFile(accountsDir(), account).path}`;
-    return {
-      gate: quotaHold(account),
-      agents,
-      until_ms: untilMs,
-      why: [`account ${account}: ${when}: ${reason}`, ...who].join("; "),
-      do: `wait, it goes on by itself; ${todo}`,
-    };
+    const why = [`account ${account}: ${when}: ${reason}`, ...who].join("; ");
+    const more = { agents, until_ms: untilMs };
+    return closedGate(quotaHold(account), why, `wait, it goes on by itself; ${todo}`, more);
   }
 }
 

@@ -6,6 +6,7 @@ import { pausedAgents, pausedHold } from "../../agents/breaker/breaker-file.ts";
 import { type BreakerDocument, pauseText, resumeText } from "../../agents/breaker/breaker-rules.ts";
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
+import { closedGate } from "../../core/gates.ts";
 import type { Part, StartLimit, StatusSource } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
@@ -66,13 +67,9 @@ class BreakerPart implements Part, StartLimit, StatusSource {
 }
 
 function gateOf(paused: BreakerDocument): ClosedGate {
-  return {
-    gate: pausedHold(paused.agent),
-    agents: [paused.agent],
-    until_ms: 0,
-    why: pauseText(paused),
-    do: `mend that, see mailchute logs ${paused.task_id}; then ${resumeText(paused)}`,
-  };
+  const { agent } = paused;
+  const todo = `mend that, see mailchute logs ${paused.task_id}; then ${resumeText(paused)}`;
+  return closedGate(pausedHold(agent), pauseText(paused), todo, { agents: [agent] });
 }
 
 export const breaker: MakePart = (host) => new BreakerPart(host);

@@ -1,5 +1,6 @@
 /** Tells people why tasks of a target wait. Pure. */
 import type { ClosedGate } from "../../core/documents.ts";
+import { closedGate } from "../../core/gates.ts";
 import { clusterGate } from "./protocol/dispatch.ts";
 import type { BridgeDocument } from "./tree/bridge-document.ts";
 
@@ -28,36 +29,38 @@ export function gatesOf(state: TargetState): ClosedGate[] {
 }
 
 function gateOf({ name, agents, sent, isFull, bridge }: TargetState): ClosedGate | undefined {
-  const gate = { gate: clusterGate(name), until_ms: 0 };
-  if (bridge === undefined) {
-    const why = `no bridge runs here, so tasks for ${name} do not leave, and no results come`;
-    return { ...gate, agents: [...agents], why, do: "mailchute bridge" };
-  }
+  const gate = (why: string, todo: string, more: Partial<ClosedGate> = {}): ClosedGate =>
+    closedGate(clusterGate(name), why, todo, { agents: [...agents], ...more });
+  if (bridge === undefined)
+    return gate(
+      `no bridge runs here, so tasks for ${name} do not leave, and no results come`,
+      "mailchute bridge",
+    );
   const { room = 0, begun = 0, why_none: none = [] } = bridge.targets[name] ?? {};
-  if (!bridge.is_connected) {
-    const why = `the servers of the cluster cannot be reached: ${bridge.servers.join(", ")}`;
-    return { ...gate, agents: [...agents], why, do: "start them; it goes on by itself" };
-  }
-  if (bridge.trouble !== undefined) {
-    const why = `no results come from ${name}: ${bridge.trouble}`;
-    return { ...gate, agents: [...agents], why, do: "mailchute cluster init" };
-  }
+  if (!bridge.is_connected)
+    return gate(
+      `the servers of the cluster cannot be reached: ${bridge.servers.join(", ")}`,
+      "start them; it goes on by itself",
+    );
+  if (bridge.trouble !== undefined)
+    return gate(`no results come from ${name}: ${bridge.trouble}`, "mailchute cluster init");
   if (room === 0) {
     const reasons = none.length === 0 ? "" : ` (${none.join("; ")})`;
-    const why = `no machine with free slots serves ${name}${reasons}${sentText(sent, begun)}`;
-    const todo = `mailchute cluster ls; at a machine: mailchute run and mailchute bridge, with cluster: {serves: [${name}]}`;
-    return { ...gate, agents: [...agents], why, do: todo };
+    return gate(
+      `no machine with free slots serves ${name}${reasons}${sentText(sent, begun)}`,
+      `mailchute cluster ls; at a machine: mailchute run and mailchute bridge, with cluster: {serves: [${name}]}`,
+    );
   }
   if (sent === 0 && !isFull) return undefined;
-  const why = `machines that serve ${name} have ${room} slots${sentText(sent, begun)}`;
   const tasks = Object.fromEntries(
     bridge.begun
       .filter(({ target }) => target === name)
       .map(({ id, machine }) => [id, `the machine ${machine} has it`]),
   );
-  const who = isFull ? [...agents] : [];
+  const why = `machines that serve ${name} have ${room} slots${sentText(sent, begun)}`;
   // It is normal that all slots are in use. Tasks also wait for slots of this machine.
-  return { ...gate, agents: who, why, tasks, do: "wait; mailchute cluster ls", is_well: true };
+  const more = { agents: isFull ? [...agents] : [], tasks, is_well: true };
+  return gate(why, "wait; mailchute cluster ls", more);
 }
 
 /** Says which tasks go on at servers and machines while no more are sent. Undefined when there are none. */

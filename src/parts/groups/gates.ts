@@ -3,6 +3,7 @@
  * people. Pure.
  */
 import type { ClosedGate } from "../../core/documents.ts";
+import { closedGate } from "../../core/gates.ts";
 import { isoTime } from "../../core/iso-time.ts";
 import { closedText } from "../../core/matching.ts";
 import type { Rate } from "../../core/rate.ts";
@@ -35,16 +36,14 @@ export function faultOf(one: Limited, state: LimitState, weight = 1): Fault | un
 
 export function gateOf(one: Limited, fault: Fault, state: LimitState): ClosedGate {
   const { kind, name } = one;
-  return {
-    gate: `${kind}-${name}`,
-    agents: kind === "agent" ? [name] : [],
+  const { why, do: todo } = explain(one, fault, state);
+  return closedGate(`${kind}-${name}`, why, todo, {
+    ...(kind === "agent" && { agents: [name] }),
     ...(kind === "group" && { group: name }),
     ...(kind === "limit" && { limit: name, groups: state.groupsUnder(name) }),
-    until_ms: 0,
-    ...explain(one, fault, state),
     places: true,
     ...(fault !== "full" && { is_shut: true }),
-  };
+  });
 }
 
 function explain(one: Limited, fault: Fault, state: LimitState): Pick<ClosedGate, "why" | "do"> {
@@ -82,14 +81,7 @@ export function rateGate(
   atMs: number,
   groups: string[],
 ): ClosedGate {
-  const untilMs = Math.ceil(atMs);
-  return {
-    gate: `rate-${limit}`,
-    agents: [],
-    limit,
-    groups,
-    until_ms: untilMs,
-    why: `limit ${limit}: its rate of ${text} is used up, the next start is at ${isoTime(untilMs)}`,
-    do: "wait",
-  };
+  const until_ms = Math.ceil(atMs);
+  const why = `limit ${limit}: its rate of ${text} is used up, the next start is at ${isoTime(until_ms)}`;
+  return closedGate(`rate-${limit}`, why, "wait", { limit, groups, until_ms });
 }

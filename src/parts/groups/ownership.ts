@@ -4,6 +4,7 @@
  */
 import { resolve } from "node:path";
 import type { ClosedGate } from "../../core/documents.ts";
+import { closedGate } from "../../core/gates.ts";
 import { meetAt, readOwnsKey } from "../../core/owned-paths.ts";
 import { compareTasks, laneOf, type WaitingTask } from "../../core/waiting-task.ts";
 import { repositoryOf } from "../../git/find-repository.ts";
@@ -94,7 +95,7 @@ export class Ownership {
   /** The gate of a list that may not start. */
   gateOf(owns: string): ClosedGate {
     const why = this.closed.get(owns) ?? "other tasks that own files come first";
-    return { gate: "owns", agents: [], owns, until_ms: 0, why, do: "wait" };
+    return closedGate("owns", why, "wait", { owns });
   }
 
   private explain(owns: string, holders: readonly Holder[]): string | undefined {

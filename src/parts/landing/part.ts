@@ -5,6 +5,7 @@
 import type { Apart } from "../../core/apart.ts";
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
+import { closedGate } from "../../core/gates.ts";
 import { LANDING_GROUP, landingGateOf, landingIdOf } from "../../core/landing.ts";
 import { foldId } from "../../core/names.ts";
 import { landingFileOf, landingsDir } from "../../core/state-tree.ts";
@@ -333,13 +334,11 @@ class LandingPart
       this.waits.set(landingGateOf(order.task_id), { order, why: wait.why, untilMs });
     };
     this.waiting.eachNow(this.open.values(), ({ order }) => order.task_id, readWait);
-    this.gates = [...this.waits].map(([gate, { order, why, untilMs }]) => ({
-      gate,
-      agents: [],
-      until_ms: untilMs === NEVER ? 0 : untilMs,
-      why: `the landing of ${order.task_id} waits: ${why}`,
-      do: "wait, it looks again by itself",
-    }));
+    this.gates = [...this.waits].map(([gate, { order, why, untilMs }]) => {
+      const until_ms = untilMs === NEVER ? 0 : untilMs;
+      const text = `the landing of ${order.task_id} waits: ${why}`;
+      return closedGate(gate, text, "wait, it looks again by itself", { until_ms });
+    });
     if (words() !== before) this.version++;
   }
 }

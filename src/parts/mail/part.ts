@@ -1,6 +1,7 @@
 /** Wakes the agents of a state tree for their mail while a supervisor runs. Does nothing without the setting `mail_enabled`. */
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
+import { closedGate } from "../../core/gates.ts";
 import { foldId } from "../../core/names.ts";
 import { CODING_AGENTS } from "../../core/settings.ts";
 import type { Lane } from "../../core/waiting-task.ts";
@@ -39,9 +40,7 @@ class MailPart implements Part, StartLimit {
       .filter(({ kind }) => CODING_AGENTS.some((coding) => coding === kind))
       .map(({ name }) => name);
     const why = "the mail of the agents is being read";
-    this.first = [
-      { gate: "mail", agents: this.agents, until_ms: 0, why, do: "wait", is_well: true },
-    ];
+    this.first = [closedGate("mail", why, "wait", { agents: this.agents, is_well: true })];
     const isIdle = (): boolean =>
       this.hasLooked && !this.hasNewNote && this.watch?.hasWork !== true;
     const work = { canStart: () => false, isBusy: () => this.isLooking, isIdle };

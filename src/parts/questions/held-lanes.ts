@@ -1,5 +1,6 @@
 /** Knows which tasks wait for the answers to open questions, and of which lanes one has tried to start. Pure. */
 import type { ClosedGate } from "../../core/documents.ts";
+import { closedGate } from "../../core/gates.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import type { Lane } from "../../core/waiting-task.ts";
 import { holdOf, type Question } from "../../questions/question-file.ts";
@@ -71,13 +72,11 @@ export function gateOf(
   agents: readonly AgentSettings[],
 ): ClosedGate {
   const isNamed = (name: string): boolean => named.includes("*") || named.includes(name);
-  return {
-    gate: holdOf(id),
-    agents: agents
-      .filter(({ name, kind }) => CODING.has(kind) && isNamed(name))
-      .map(({ name }) => name),
-    until_ms: endsAtMs ?? 0,
-    why: question,
-    do: `mailchute answer ${id} TEXT, or write the answer into questions/open/${id}.md`,
-  };
+  const waiting = agents.filter(({ name, kind }) => CODING.has(kind) && isNamed(name));
+  const todo = `mailchute answer ${id} TEXT, or write the answer into questions/open/${id}.md`;
+  const until_ms = endsAtMs ?? 0;
+  return closedGate(holdOf(id), question, todo, {
+    agents: waiting.map(({ name }) => name),
+    until_ms,
+  });
 }
