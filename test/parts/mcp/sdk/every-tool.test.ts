@@ -127,19 +127,21 @@ describe("bad arguments", () => {
     const client = await connectTo(pool, "--allow", "exec,control");
     for (const { name, inputSchema } of (await client.listTools()).tools) {
       const { properties, required = [] } = inputSchema;
-      const refuse = async (args: object, what: string): Promise<void> => {
+      const refuse = async (args: object, text: string): Promise<void> => {
         const said = await client.callTool({ name, arguments: args });
         expect(said.isError, name).toBe(true);
-        expect(textOf(said)).toMatch(new RegExp(`^${what}: (un)?expected .*, found `));
+        expect(textOf(said)).toMatch(new RegExp(text));
       };
-      await refuse({ ...valuesOf(properties, required), other: 1 }, "other");
+      const bad = (what: string): string => `^${what}: (un)?expected .*, found `;
+      const unknown = `^${name} has no argument "other": it`;
+      await refuse({ ...valuesOf(properties, required), other: 1 }, unknown);
       for (const one of Object.keys(properties)) {
         const args = { ...valuesOf(properties, required), [one]: { not: "this" } };
-        await refuse(args, one);
+        await refuse(args, bad(one));
       }
       for (const one of required) {
         const others = required.filter((name) => name !== one);
-        await refuse(valuesOf(properties, others), one);
+        await refuse(valuesOf(properties, others), bad(one));
       }
     }
     expect(fs.readdirSync(pool.inbox)).toEqual([]);
@@ -208,8 +210,8 @@ it("a call that the client gives up is ended", async () => {
 /** Values that the tool takes. */
 function valuesOf(properties: Record<string, unknown>, names: readonly string[]): object {
   const one = (name: string): unknown => {
-    const { type } = properties[name] as { type: string };
-    return { string: "a", array: ["a"], integer: 1, boolean: true }[type];
+    const { type = "", anyOf } = properties[name] as { type?: string; anyOf?: { const: string }[] };
+    return anyOf?.[0]?.const ?? { string: "a", array: ["a"], integer: 1, boolean: true }[type];
   };
   return Object.fromEntries(names.map((name) => [name, one(name)]));
 }
