@@ -63,8 +63,12 @@ test("next without a name shows the next time of each schedule, without paused o
   const { stdout } = await pool.run(["schedule", "next", "-n", "3", "--json"]);
   const { next } = JSON.parse(stdout) as { next: { name: string; at_ms: number }[] };
   expect(next.map(({ name }) => name).sort()).toEqual([
-    ...["less", "less", "less"],
-    ...["often", "often", "often"],
+    "less",
+    "less",
+    "less",
+    "often",
+    "often",
+    "often",
   ]);
   expect(next.map(({ at_ms }) => at_ms)).toEqual(
     next.map(({ at_ms }) => at_ms).sort((a, b) => a - b),
