@@ -3,6 +3,7 @@ import { foldId } from "../../../core/names.ts";
 import { isContainer, type RoadmapNode } from "../../../core/roadmap.ts";
 import { suggest } from "../../../core/suggest.ts";
 import type { FindNode } from "../rules/belonging.ts";
+import { type Place, placesOf } from "../rules/places.ts";
 import type { RoadmapProblem } from "./problem.ts";
 
 /** Finds the place of a node's id, of its parent, or of the dependency with that index. */
@@ -43,7 +44,7 @@ export function checkPlan(
       }
     checkParent(node, nodes, find, say);
   }
-  sayCircles(nodes, find, say);
+  sayCircles(placesOf(nodes), say);
   return problems;
 }
 
@@ -72,12 +73,12 @@ function checkParent(
   }
 }
 
-function sayCircles(nodes: readonly RoadmapNode[], find: FindNode, say: Say): void {
-  for (const circle of findParentCircles(nodes, find)) {
+function sayCircles(places: readonly Place[], say: Say): void {
+  for (const circle of findParentCircles(places)) {
     const message = `a circle of parents: ${circleText(circle)}`;
     say("cycle", circle[0] as RoadmapNode, "parent", message, "a node cannot belong to itself");
   }
-  for (const circle of findCircles(nodes, find)) {
+  for (const circle of findCircles(places)) {
     const node = circle[0] as RoadmapNode;
     const next = circle[1] ?? node;
     const index = node.dependencies.findIndex((d) => foldId(d.id) === foldId(next.id));
@@ -100,19 +101,18 @@ function circleText(circle: readonly RoadmapNode[]): string {
   return [...names, names[0]].join(" → ");
 }
 
-function findParentCircles(nodes: readonly RoadmapNode[], find: FindNode): RoadmapNode[][] {
-  const seen = new Set<RoadmapNode>();
+function findParentCircles(places: readonly Place[]): RoadmapNode[][] {
+  const seen = new Set<Place>();
   const circles: RoadmapNode[][] = [];
-  for (const start of nodes) {
-    const path: RoadmapNode[] = [];
-    let node: RoadmapNode | undefined = start;
-    while (node !== undefined && !seen.has(node)) {
+  for (const start of places) {
+    const path: Place[] = [];
+    let node: Place | undefined = start;
+    for (; node !== undefined && !seen.has(node); node = node.above) {
       seen.add(node);
       path.push(node);
-      node = node.parent === undefined ? undefined : find(node.parent);
     }
     const at = node === undefined ? -1 : path.indexOf(node);
-    if (at >= 0) circles.push(path.slice(at));
+    if (at >= 0) circles.push(path.slice(at).map((one) => one.node));
     if (circles.length === CIRCLES_MAX) break;
   }
   return circles;
@@ -123,24 +123,16 @@ function findParentCircles(nodes: readonly RoadmapNode[], find: FindNode): Roadm
  * each node. Vertex 2i is its end: it waits for the node's dependencies and, for a container, for the ends of all nodes in it. Vertex
  * 2i+1 is the start of a container: all nodes in it wait for that. It does not recurse, because a chain may be as long as the plan.
  */
-function findCircles(nodes: readonly RoadmapNode[], find: FindNode): RoadmapNode[][] {
-  const indexOf = new Map<RoadmapNode, number>(nodes.map((node, i) => [node, i]));
-  const indexById = (id: string | undefined): number => {
-    const node = id === undefined ? undefined : find(id);
-    return node === undefined ? -1 : (indexOf.get(node) ?? -1);
-  };
-  const edges: number[][] = Array.from({ length: nodes.length * 2 }, () => []);
-  for (const [i, node] of nodes.entries()) {
-    const from = isContainer(node) ? 2 * i + 1 : 2 * i;
-    if (from !== 2 * i) edges[2 * i]?.push(from);
-    for (const { id } of node.dependencies) {
-      const to = indexById(id);
-      if (to >= 0) edges[from]?.push(2 * to);
-    }
-    const parent = indexById(node.parent);
-    if (parent < 0 || !isContainer(nodes[parent] as RoadmapNode)) continue;
-    edges[2 * parent]?.push(2 * i);
-    edges[from]?.push(2 * parent + 1);
+function findCircles(places: readonly Place[]): RoadmapNode[][] {
+  const edges: number[][] = Array.from({ length: places.length * 2 }, () => []);
+  for (const { node, isContainer, above, needs } of places) {
+    const end = 2 * node.order;
+    const from = isContainer ? end + 1 : end;
+    if (isContainer) edges[end]?.push(from);
+    for (const { on } of needs) if (on !== undefined) edges[from]?.push(2 * on.node.order);
+    if (above?.isContainer !== true) continue;
+    edges[2 * above.node.order]?.push(end);
+    edges[from]?.push(2 * above.node.order + 1);
   }
   const state = new Uint8Array(edges.length);
   const circles: RoadmapNode[][] = [];
@@ -162,7 +154,7 @@ function findCircles(nodes: readonly RoadmapNode[], find: FindNode): RoadmapNode
         path.push(to);
         next.push(0);
       } else if (state[to] === 1) {
-        const circle = path.slice(path.indexOf(to)).map((v) => nodes[v >> 1] as RoadmapNode);
+        const circle = path.slice(path.indexOf(to)).map((v) => (places[v >> 1] as Place).node);
         const distinct = circle.filter((node, i) => node !== circle[(i || circle.length) - 1]);
         circles.push(distinct.length === 0 ? circle.slice(0, 1) : distinct);
         if (circles.length === CIRCLES_MAX) return circles;
