@@ -22,7 +22,7 @@ type Entry<T> = [name: string, document: T];
 
 const ENDING = ".json";
 
-interface DocumentsOptions extends Pick<ReplaceOptions, "isDurable" | "stagingDir"> {
+interface DocumentsOptions extends Pick<ReplaceOptions, "isDurable" | "stagedAs" | "stagingDir"> {
   /** How many folders may be missing, counting the one of the documents. Default: those below the tree. */
   depth?: number;
 }
@@ -120,11 +120,10 @@ export class Documents<T extends object> {
 
   /** Where a document is staged, and what is made for it. */
   private staging(): ReplaceOptions {
-    const { depth, options } = this;
-    const isDurable = options.isDurable === true;
-    if (options.stagingDir === undefined) return { isDurable, missingMax: depth + 1 };
-    makeDirs(this.dir, depth);
-    return { isDurable, stagingDir: options.stagingDir };
+    const { depth: _, ...rest } = this.options;
+    if (rest.stagingDir === undefined) return { ...rest, missingMax: this.depth + 1 };
+    makeDirs(this.dir, this.depth);
+    return rest;
   }
 }
 

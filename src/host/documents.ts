@@ -6,11 +6,13 @@ import { systemCode } from "../core/errors.ts";
 import { parseObject } from "../core/json-object.ts";
 import type { Shape } from "../core/shape.ts";
 import { makeDirs } from "./make-dirs.ts";
-import { readRegularText, writeNew } from "./regular-file.ts";
+import { readRegularText, writeAnew } from "./regular-file.ts";
 
 export interface ReplaceOptions {
   /** Where the file is staged, on the same file system. Default: `.tmp` beside it. */
   stagingDir?: string;
+  /** Of a new file: its name while it is staged. Needed where processes of two containers write, which may have the same number. */
+  stagedAs?: string;
   /** The largest number of directories that are created, counting `stagingDir`. Default: 1. */
   missingMax?: number;
   /** True: the document survives a power cut once this returns. Otherwise a power cut may lose both the old and the new document. */
@@ -60,13 +62,9 @@ export function createText(
   const isDurable = options.isDurable === true;
   const stagingDir = options.stagingDir ?? join(dirname(path), ".tmp");
   makeDirs(stagingDir, options.missingMax);
-  // Processes of two containers may have the same number.
-  const staged = join(
-    stagingDir,
-    `${basename(path)}.${process.pid}.${Math.floor(Math.random() * 1e9)}`,
-  );
+  const staged = join(stagingDir, options.stagedAs ?? `${basename(path)}.${process.pid}`);
   try {
-    writeNew(staged, text, { isDurable });
+    writeAnew(staged, text, { isDurable });
     fs.linkSync(staged, path);
     if (isDurable) syncDir(dirname(path));
     return true;

@@ -13,7 +13,10 @@ vi.mock("node:fs", async (original) =>
   (await import("./mail-disk.ts")).overMailDisk(await original()),
 );
 vi.mock("write-file-atomic", async () => (await import("./mail-disk.ts")).ATOMIC);
-vi.mock("../../src/host/file-lock.ts", () => ({ lockFile: async () => async () => {} }));
+vi.mock("../../src/host/file-lock.ts", () => ({
+  lockFile: async () => async () => {},
+  underLock: async (_: string, work: () => unknown) => work(),
+}));
 
 interface Case {
   name: string;

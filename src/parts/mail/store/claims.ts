@@ -8,6 +8,7 @@ import { ErrInvalidMessage } from "../../../core/errors.ts";
 import { isText, type Of, oneOf, orElse, shape } from "../../../core/shape.ts";
 import { Documents } from "../../../host/document-store.ts";
 import { listDir } from "../../../host/list-dir.ts";
+import { randomToken } from "../../../mailbox/files/random.ts";
 import { folderOf, type Scope } from "../scope/scope.ts";
 
 /** The root of a folder. */
@@ -41,6 +42,7 @@ export interface Place {
   name: string;
 }
 
+const STAGED_CHARS = 16;
 export const CLAIM = "root";
 /** How many hex digits of the id are in the name of a folder; more if another root has the same ones. */
 export const KEY_HEX = [8, 16, 32] as const;
@@ -65,7 +67,11 @@ export function claimsOf(dataDir: string, project: string): Claimed[] {
 
 /** The claim of one folder in `scopes/`. */
 export const claimsIn = (dataDir: string, key: string): Documents<Claim> =>
-  new Documents(join(dataDir, "scopes"), key, claim, { isDurable: true, depth: 2 });
+  new Documents(join(dataDir, "scopes"), key, claim, {
+    isDurable: true,
+    depth: 2,
+    stagedAs: randomToken(STAGED_CHARS),
+  });
 
 export const readClaim = (dataDir: string, key: string): Claim | undefined =>
   claimsIn(dataDir, key).read(CLAIM);

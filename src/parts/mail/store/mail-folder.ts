@@ -13,6 +13,7 @@ import { Documents } from "../../../host/document-store.ts";
 import { createText } from "../../../host/documents.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
 import { findHome } from "../../../host/user-state.ts";
+import { randomToken } from "../../../mailbox/files/random.ts";
 import { checkStateDir } from "../../../mailbox/files/trays.ts";
 import { folderOf, formatAddress, parseAddress, type Scope, sameScope } from "../scope/scope.ts";
 import { nameFrom, type OwnRoot, type Place, placeAt, placeOf } from "./claims.ts";
@@ -21,6 +22,7 @@ import { nameFrom, type OwnRoot, type Place, placeAt, placeOf } from "./claims.t
 const DATA_DEPTH = 3;
 /** How many folders in the data directory may be missing: `scopes`, `<project>`, `<branch>` and a folder in it. */
 const SCOPE_DEPTH = 4;
+const STAGED_CHARS = 16;
 export const scopeDocument = shape({ v: oneOf(1), project: isText, branch: isText });
 
 /** Where mail is kept, and the rules for it. */
@@ -163,14 +165,17 @@ export class MailFolder {
   publish(text: string | Buffer, ...names: string[]): boolean {
     this.make();
     this.makeDir(...names.slice(0, -1));
-    const options = { stagingDir: this.path(".tmp"), isDurable: this.isDurable };
-    return createText(this.path(...names), text, options);
+    return createText(this.path(...names), text, this.staging());
   }
 
   /** Documents in one of its folders, or in the folder itself. Call `make` before you write. */
   documents<T extends object>(shape: Shape<T>, folder = ""): Documents<T> {
-    const options = { stagingDir: this.path(".tmp"), isDurable: this.isDurable };
-    return new Documents(this.dir, folder, shape, options);
+    return new Documents(this.dir, folder, shape, this.staging());
+  }
+
+  private staging(): { stagingDir: string; isDurable: boolean; stagedAs: string } {
+    const stagedAs = randomToken(STAGED_CHARS);
+    return { stagingDir: this.path(".tmp"), isDurable: this.isDurable, stagedAs };
   }
 
   /** Writes or checks `scope.json`. On some file systems `Main` and `main` are one folder: then the second scope is refused. */
