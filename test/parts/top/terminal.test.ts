@@ -119,7 +119,7 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
     terminal.press("-");
     await sees(terminal, "set-workers 2: written, taken up", "/2 slots");
     terminal.press("2", "Enter");
-    await sees(terminal, "1 task waits for other tasks", "▸ child  waits for long, which runs");
+    await sees(terminal, "1 task waits for others that", "▸ child  waits for long, which runs");
     // A key that comes with an escape would be one with Alt.
     terminal.press("Escape");
     await sees(terminal, "1 RUNNING");
