@@ -121,6 +121,15 @@ describe("where there is no state tree", () => {
     expect(fs.readdirSync(join(cli.dir, "other"))).toEqual([]);
   });
 
+  it("a tree that has only a plan is one also in the instant in which that is replaced", async () => {
+    const cli = newCli();
+    const plan = join(cli.dir, "site", "roadmap.yaml");
+    fs.mkdirSync(join(cli.dir, "site", ".tmp"), { recursive: true });
+    fs.writeFileSync(plan, "nodes: []\n");
+    fs.renameSync(plan, join(cli.dir, "site", ".tmp", "roadmap.yaml.0-a-b-c.0.0.old"));
+    expect((await cli(["ls", "--state", "site"])).code).toBe(0);
+  });
+
   it("inside one of another name it tells how to name it", async () => {
     const cli = newCli();
     await cli(["init", "site"]);

@@ -1,6 +1,7 @@
 /** Finds the state tree of a command line: the tree that it names, or `state` in this directory or the nearest one above. Reads only. */
 import os from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { listDir } from "../../host/list-dir.ts";
 import { statOf, tryStatOf } from "../../host/regular-file.ts";
 import { ErrUsage } from "./command-spec.ts";
 import { treeOfName } from "./tree-names.ts";
@@ -22,6 +23,9 @@ const MARKS = [
   "control.json",
   join("analytics", "supervisor_lifecycle.jsonl"),
 ];
+
+/** See `parts/plan/file/replaced-files.ts`. */
+const REPLACED_PLAN = /^roadmap\.yaml\..+\.old$/;
 
 /**
  * Searches upwards as git does, but not above the home directory, and not on another file system. A tree in a directory above counts
@@ -55,7 +59,12 @@ function namedTree(text: string, env: NodeJS.ProcessEnv, cwd: string): string {
 
 /** Whether a directory is a state tree. True also for a directory that cannot be read. */
 export function isTree(dir: string): boolean {
-  return MARKS.some((mark) => isThere(join(dir, mark)));
+  return MARKS.some((mark) => isThere(join(dir, mark))) || hasReplacedPlan(dir);
+}
+
+/** While the plan is replaced, for some microseconds only its old file is there. A plan may be all that a tree has. */
+function hasReplacedPlan(dir: string): boolean {
+  return listDir(join(dir, ".tmp")).some((name) => REPLACED_PLAN.test(name));
 }
 
 /** A text after the path of a tree that says how the tree was found; empty when it is in this directory, or was named. */

@@ -8,15 +8,22 @@ import type { FinishedIds } from "./finished-ids.ts";
 import type { IdProbe } from "./id-probe.ts";
 import type { ProcessingTray } from "./processing-tray.ts";
 
-export interface Queue {
+/** The tasks that the supervisor knows, by where they are. */
+export interface KnownTasks {
   /** The waiting tasks, in order. */
   readonly backlog: Backlog;
+  /** Those in `processing/`. */
+  readonly accepted: AcceptedTasks;
+  readonly finishedIds: FinishedIds;
+  /** Asks the others whether an id is free. */
+  readonly ids: IdProbe;
+}
+
+/** What finds tasks, accepts them and gives them to workers. */
+export interface Queue extends KnownTasks {
   readonly scanner: InboxScanner;
   readonly dispatcher: Dispatcher;
-  readonly ids: IdProbe;
-  readonly accepted: AcceptedTasks;
   /** The files of `processing/`. */
   readonly processing: ProcessingTray;
-  readonly finishedIds: FinishedIds;
   readonly pool: Pool;
 }

@@ -27,7 +27,7 @@ function lookOnce(apart?: Pick<Apart, "eachNow">): {
     fs.utimesSync(file, 1, 1);
   }
   // In the place where its answer is staged.
-  fs.mkdirSync(join(dir, "questions", ".tmp", `a.${process.pid}`, "x"), { recursive: true });
+  fs.mkdirSync(join(dir, "questions", ".tmp", `a.md.${process.pid}`, "x"), { recursive: true });
   const told: string[] = [];
   const tell = (key: string): number => told.push(key);
   const env = {
