@@ -1,6 +1,6 @@
 /** A kind of agent that a part brings. Its code is loaded when the first agent of that kind gets ready, because most pools have none. */
 import { messageOf } from "../core/errors.ts";
-import { type AttemptOutcome, hindered } from "../core/outcome.ts";
+import { type AttemptOutcome, deferred } from "../core/outcome.ts";
 import type { AgentKind, AgentSettings } from "../core/settings.ts";
 import { Agent, type Assignment } from "./agent.ts";
 import type { ReadLine } from "./stream/facts.ts";
@@ -42,7 +42,7 @@ export class LoadedAgent extends Agent {
       agent = this.agent ?? (await this.load());
     } catch (error) {
       // This is no fault of the task, so it waits until the installation is complete again.
-      return hindered(
+      return deferred(
         `cannot load the code for agents of kind ${this.entry.kind}: ${messageOf(error)}: install mailchute again`,
       );
     }

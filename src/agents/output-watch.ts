@@ -45,7 +45,7 @@ const FIRST_FILES = 5;
 let watchCount = 0;
 
 export class OutputWatch {
-  private readonly p: OutputWatchParts;
+  private readonly deps: OutputWatchParts;
   private readonly startedMs = performance.now();
   private timer: NodeJS.Timeout | undefined;
   private count: FolderCount | undefined;
@@ -55,7 +55,7 @@ export class OutputWatch {
   fault: OutputFault | undefined;
 
   constructor(parts: OutputWatchParts) {
-    this.p = parts;
+    this.deps = parts;
     this.before = { bytes: parts.ownBytes, files: FIRST_FILES };
     watchCount++;
     this.timer = setTimeout(() => this.look(), this.waitMs(0, undefined));
@@ -68,9 +68,9 @@ export class OutputWatch {
     watchCount--;
     clearTimeout(this.timer);
     this.count?.close();
-    const mayBeOver = (performance.now() - this.startedMs) * 4 * BYTES_PER_MS > this.p.bytesMax;
+    const mayBeOver = (performance.now() - this.startedMs) * 4 * BYTES_PER_MS > this.deps.bytesMax;
     if (this.fault !== undefined || !mayBeOver) return;
-    const count = new FolderCount(this.p.dir);
+    const count = new FolderCount(this.deps.dir);
     while (!count.goOn() && !this.isOver(count.usage)) await turn();
     count.close();
     if (this.isOver(count.usage)) this.fault = "output";
@@ -78,21 +78,21 @@ export class OutputWatch {
 
   /** Cuts the files of a fast program that passed its limit between two looks. @param logs paths: these are cut first */
   cut(logs: readonly string[]): Promise<void> {
-    const { dir, bytesMax, ownBytes } = this.p;
+    const { dir, bytesMax, ownBytes } = this.deps;
     return cutFolder(dir, bytesMax + ownBytes, logs, OUTPUT_FILES_MAX);
   }
 
   private look(): void {
     const fromMs = performance.now();
-    this.count ??= new FolderCount(this.p.dir);
+    this.count ??= new FolderCount(this.deps.dir);
     const isAll = this.count.goOn();
     const { usage } = this.count;
-    const space = this.p.freeBytesMin > 0 ? spaceOf(this.p.dir) : undefined;
+    const space = this.deps.freeBytesMin > 0 ? spaceOf(this.deps.dir) : undefined;
     if (this.isOver(usage)) this.fault = "output";
     else if (isAll && this.isShort(usage, space)) this.fault = "room";
     if (this.fault !== undefined) {
       this.count.close();
-      this.p.onFault(this.fault);
+      this.deps.onFault(this.fault);
       return;
     }
     const tookMs = performance.now() - fromMs;
@@ -104,13 +104,13 @@ export class OutputWatch {
   }
 
   private isOver({ bytes, files }: Usage): boolean {
-    return bytes > this.p.bytesMax + this.p.ownBytes || files > OUTPUT_FILES_MAX;
+    return bytes > this.deps.bytesMax + this.deps.ownBytes || files > OUTPUT_FILES_MAX;
   }
 
   /** Whether the disk is nearly full and the run wrote more than its share of the space that is left. */
   private isShort(usage: Usage, space: Space | undefined): boolean {
     if (space === undefined) return false;
-    const room = roomOf(space, this.p.freeBytesMin);
+    const room = roomOf(space, this.deps.freeBytesMin);
     if (room.bytes >= 0 && room.files >= 0) {
       this.before = usage;
       return false;
@@ -126,8 +126,8 @@ export class OutputWatch {
   /** The time until the run could reach a limit (ms). */
   private waitMs(bytes: number, space: Space | undefined): number {
     const least = LOOK_MS.min * Math.max(1, watchCount / QUICK_RUNS_MAX);
-    const room = space === undefined ? undefined : roomOf(space, this.p.freeBytesMin);
-    const left = Math.min(this.p.bytesMax - bytes, room?.bytes ?? Number.POSITIVE_INFINITY);
+    const room = space === undefined ? undefined : roomOf(space, this.deps.freeBytesMin);
+    const left = Math.min(this.deps.bytesMax - bytes, room?.bytes ?? Number.POSITIVE_INFINITY);
     return Math.min(LOOK_MS.max, Math.max(least, left / BYTES_PER_MS));
   }
 }

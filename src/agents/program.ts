@@ -9,7 +9,7 @@ import { dirname, join, sep } from "node:path";
 import type { Writable } from "node:stream";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { CLAIM_NAME } from "../core/names.ts";
-import { type AttemptOutcome, failed, hindered } from "../core/outcome.ts";
+import { type AttemptOutcome, deferred, failed } from "../core/outcome.ts";
 import { codeOfLimit, type LimitFault } from "../core/run-limits.ts";
 import type { Settings } from "../core/settings.ts";
 import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
@@ -187,13 +187,13 @@ export function makeRunDir(runDir: string, depth = RUN_DIR_DEPTH): AttemptOutcom
     const todo = MACHINE_FAULTS.has(code)
       ? ""
       : ": it must be a directory that mailchute may write";
-    return hindered(`cannot make directories in ${dirname(runDir)} (${code})${todo}`);
+    return deferred(`cannot make directories in ${dirname(runDir)} (${code})${todo}`);
   }
 }
 
 /** The outcome of a run that wrote while the disk was nearly full. It runs again when there is room, so its files are not needed. */
 export function writtenTooLong(): AttemptOutcome {
-  return hindered("the disk is nearly full, and it kept writing: its output was removed");
+  return deferred("the disk is nearly full, and it kept writing: its output was removed");
 }
 
 /**
@@ -384,7 +384,7 @@ function spawnFailure(
   assignment: Assignment,
 ): AttemptOutcome {
   const code = systemCode(error);
-  if (MACHINE_FAULTS.has(code)) return hindered(`no program can be started (${code})`);
+  if (MACHINE_FAULTS.has(code)) return deferred(`no program can be started (${code})`);
   const [program = ""] = argv;
   // A common mistake is a whole command line in one word. It names no program. Only its first word is surely no secret.
   const [first = ""] = /^\s*\S*/.exec(program) ?? [];

@@ -36,7 +36,7 @@ const Ms = (minimum: number, description: string) => Count(minimum, TIMER_MS_MAX
 const Bytes = (minimum: number, description: string) =>
   Count(minimum, Number.MAX_SAFE_INTEGER, description);
 const Days = (description: string) => Type.Number({ minimum: 0, maximum: 36_500, description });
-const Choice = (words: readonly string[], options: SchemaOptions = {}) =>
+const StartFilter = (words: readonly string[], options: SchemaOptions = {}) =>
   Type.Union(
     words.map((word) => Type.Literal(word)),
     options,
@@ -70,7 +70,7 @@ const MACHINE = "^[a-z0-9][a-z0-9-]{0,31}$";
 const AgentSchema = Type.Object(
   {
     name: Type.String({ minLength: 1, maxLength: 128 }),
-    kind: Choice(["exec", "module", "codex", "claude", "remote"]),
+    kind: StartFilter(["exec", "module", "codex", "claude", "remote"]),
     ...optional({
       program: Text,
       args: Type.Array(Type.String({ pattern: "^[^\\u0000]*$" })),
@@ -81,7 +81,7 @@ const AgentSchema = Type.Object(
       timeout_ms: Ms(1, "longest run of this agent's tasks"),
       slots: Count(0, WORKERS_MAX, "how many of its tasks may be in work at once"),
       model: Text,
-      mode: Choice(["exec", "app-server"], {
+      mode: StartFilter(["exec", "app-server"], {
         description:
           "of a codex: one `codex exec` a run (default), or one `codex app-server`, which takes messages while it runs",
       }),
@@ -105,7 +105,7 @@ const AgentSchema = Type.Object(
         description: "several accounts instead, the best first: while one is closed, the next one",
       }),
       permissions: Type.Object(
-        { mode: Choice(["read", "edit", "full"]), ...optional({ allow: Texts() }) },
+        { mode: StartFilter(["read", "edit", "full"]), ...optional({ allow: Texts() }) },
         { ...Strict, description: "what a coding agent may do without a person" },
       ),
       budget: Type.Object(optional({ ...TASK_BUDGET, ...DAY_BUDGET }), {
@@ -118,19 +118,19 @@ const AgentSchema = Type.Object(
         "a coding agent that is silent for so long, with no tool running, is stopped",
       ),
       background_ms: Ms(1000, "how long it may wait for a background task after its work"),
-      worktree: Choice(["auto", "none"], {
+      worktree: StartFilter(["auto", "none"], {
         description: "auto: its tasks run in git worktrees of their own; default: none",
       }),
       setup: Programs("programs that make a new worktree ready, each of which must exit with 0"),
       ...CHECK_FIELDS,
       ...LAND_FIELDS,
-      phases: Type.Array(Choice(PHASES), {
+      phases: Type.Array(StartFilter(PHASES), {
         minItems: 1,
         uniqueItems: true,
         description:
           "phases of its work on nodes of the plan, in order; default: by the node's type",
       }),
-      result: Choice(["required", "optional"], {
+      result: StartFilter(["required", "optional"], {
         description:
           "whether a program's run of a node must end with a <result>; default: required",
       }),
@@ -193,12 +193,12 @@ const NotifySchema = Type.Object(
     ...optional({
       command: Type.Array(Text, { minItems: 1, description: "a program and its arguments" }),
       url: Text,
-      format: Choice(NOTIFY_FORMATS, {
+      format: StartFilter(NOTIFY_FORMATS, {
         description: "what is posted to the url; default: webhook",
       }),
       secret_env: { ...Text, description: "the variable with the secret that signs a webhook" },
       token_env: { ...Text, description: "the variable with a token for the url" },
-      on: Type.Array(Choice(NOTIFY_TOPICS), {
+      on: Type.Array(StartFilter(NOTIFY_TOPICS), {
         minItems: 1,
         uniqueItems: true,
         description: "of what; default: all but drained and morning",
@@ -218,7 +218,7 @@ export const ConfigSchema = Settings(
   {
     workers: Count(0, WORKERS_MAX, "slots over all worker processes"),
     processes: Count(1, 64, "worker processes"),
-    durability: Choice(["power", "process"], {
+    durability: StartFilter(["power", "process"], {
       description: "what acknowledged work survives: a power cut, or the death of any process",
     }),
     retention: Settings({

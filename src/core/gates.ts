@@ -9,7 +9,7 @@ import type { ControlDocument } from "./saved-documents.ts";
 import type { Lane, WaitingTask } from "./waiting-task.ts";
 
 /** The waiting tasks that may be chosen. `finishing`: only those that finish other work. `ids` are tasks that are about to begin; only their first run may start. */
-export type Choice =
+export type StartFilter =
   | { kind: "all" | "finishing" }
   | { kind: "planners"; ids: readonly string[] }
   | { kind: "these"; ids: readonly string[] };
@@ -44,7 +44,7 @@ export interface Reason {
   /** The gate opens by itself. */
   goesOn?: true;
   /** The tasks that may start even so. */
-  passes?: Choice;
+  passes?: StartFilter;
 }
 
 /** The dispatcher waits this long for the first whole look at the inbox, so that a small inbox runs in the right order (ms). */
@@ -134,7 +134,7 @@ export function closedPool(pool: PoolState, task?: ChosenTask): ClosedPool | und
   return isPassed === true ? undefined : first;
 }
 
-function isChosen(which: Choice, task: ChosenTask): boolean {
+function isChosen(which: StartFilter, task: ChosenTask): boolean {
   if ("ids" in which && task.attempt === 1 && which.ids.includes(task.id)) return true;
   if (which.kind === "planners") return task.isPlanner === true;
   return which.kind === "finishing" && task.finishing !== undefined;

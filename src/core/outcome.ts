@@ -86,7 +86,7 @@ export function headlineOf(error: string): string {
 const LAST_WORDS_END = /\((?:the program|verify: ).* ended with exit code \d+[^)]*\)$/;
 
 /** The disk or the operating system refused something. This uses up no attempt. */
-export function hindered(message: string): Deferred {
+export function deferred(message: string): Deferred {
   return { kind: "deferred", message, delayMs: null, isHindered: true };
 }
 

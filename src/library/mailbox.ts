@@ -100,7 +100,7 @@ export class Mailbox {
   readonly dir: string;
   /** The directories of the mailbox, for functions that take them. */
   readonly trays: Trays;
-  private readonly o: Required<Omit<MailboxOptions, keyof OpenOptions>>;
+  private readonly options: Required<Omit<MailboxOptions, keyof OpenOptions>>;
   private readonly newOwner = ownerSequence();
   private readonly recovery: Recovery;
   private readonly waits: ReadyWaits;
@@ -110,7 +110,7 @@ export class Mailbox {
   protected constructor(trays: Trays, options: MailboxOptions, makeFollow?: MakeFollow) {
     this.dir = trays.dir;
     this.trays = trays;
-    this.o = {
+    this.options = {
       leaseTtlMs: options.leaseTtlMs ?? 4 * 60 * 60 * 1000,
       maxAttempts: options.maxAttempts ?? 3,
       backoffMaxMs: options.backoffMaxMs ?? DEFAULT_SETTINGS.retry.backoff_max_ms,
@@ -118,8 +118,8 @@ export class Mailbox {
       failedDays: options.failedDays ?? 30,
       agentId: options.agentId ?? "library",
     };
-    this.waits = new ReadyWaits(trays, this.o.backoffMaxMs);
-    const { agentId, leaseTtlMs, maxAttempts } = this.o;
+    this.waits = new ReadyWaits(trays, this.options.backoffMaxMs);
+    const { agentId, leaseTtlMs, maxAttempts } = this.options;
     this.journal = new LeaseJournal(trays, agentId, leaseTtlMs);
     const { newOwner, journal } = this;
     this.recovery = new Recovery({ trays, journal, newOwner, leaseTtlMs, maxAttempts, agentId });
@@ -255,7 +255,7 @@ export class Mailbox {
       duration_ms: Math.round(this.trays.clock.monotonicMs() - held.startedMs),
       completed_at: wallSeconds(this.trays.clock),
       attempts: task.attempt,
-      agent_id: this.o.agentId,
+      agent_id: this.options.agentId,
       lease: task.lease,
       exit_code: null,
       run: null,
@@ -285,7 +285,7 @@ export class Mailbox {
       error,
       code: options.code ?? "ErrFailed",
       kind: options.kind ?? "handler",
-      agentId: this.o.agentId,
+      agentId: this.options.agentId,
       attempts: task.attempt,
       lastAttemptAt: Math.floor(held.startedWallMs / 1000),
     };
@@ -348,7 +348,7 @@ export class Mailbox {
 
   /** Removes settled records that are older than their retention, and leftover staged files. @throws ErrIo */
   sweep(): SweepCounts {
-    const { outboxDays, failedDays } = this.o;
+    const { outboxDays, failedDays } = this.options;
     const { nowMs: _nowMs, ...counts } = this.atOnce("sweep", () =>
       sweepAll(this.trays, { outboxDays, failedDays }),
     );
@@ -403,7 +403,7 @@ export class Mailbox {
 
   private hold(claim: Claim, decoded: DecodedTask): HeldTask {
     const lease = leaseOf(claim.name);
-    const maxAttempts = decoded.task.max_attempts ?? this.o.maxAttempts;
+    const maxAttempts = decoded.task.max_attempts ?? this.options.maxAttempts;
     const { clock } = this.trays;
     this.held.set(lease, {
       claim,

@@ -31,18 +31,18 @@ export interface RecoveryOptions {
 export class Recovery {
   /** Names that this process holds and the disk did not let it finish. As this process lives, no other one takes them. */
   readonly unfinished = new Set<string>();
-  private readonly o: RecoveryOptions;
+  private readonly options: RecoveryOptions;
   private readonly observer: LeaseObserver;
   private readonly excused = new Map<string, number>();
 
   constructor(options: RecoveryOptions) {
-    this.o = options;
+    this.options = options;
     this.observer = new LeaseObserver(options.leaseTtlMs);
   }
 
   /** @throws a system error */
   async recover(): Promise<Recovered[]> {
-    const { trays, leaseTtlMs } = this.o;
+    const { trays, leaseTtlMs } = this.options;
     const recovered: Recovered[] = [];
     const recoverer = this.recoverer(recovered);
     const files = trays.storage.list(trays.processing);
@@ -52,7 +52,7 @@ export class Recovery {
   }
 
   private recoverer(recovered: Recovered[]): Recoverer {
-    const { trays, journal, newOwner, maxAttempts, agentId } = this.o;
+    const { trays, journal, newOwner, maxAttempts, agentId } = this.options;
     const { observer, unfinished, excused } = this;
     return {
       trays,

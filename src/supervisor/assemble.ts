@@ -22,8 +22,8 @@ import { KeyHolders } from "./inbox/key-holders.ts";
 import { Rejections } from "./inbox/reject.ts";
 import { InboxScanner } from "./inbox/scanner.ts";
 import { Cleaner } from "./maintenance/cleaner.ts";
-import { makeCommandRescuer, makeTaskRescuer } from "./maintenance/make-rescuers.ts";
-import type { Rescuer } from "./maintenance/rescuer.ts";
+import { makeCommandRecovery, makeTaskRecovery } from "./maintenance/make-recovery.ts";
+import type { TaskRecovery } from "./maintenance/task-recovery.ts";
 import type { MakePart } from "./part.ts";
 import { Poll } from "./poll.ts";
 import { Pool } from "./pool/pool.ts";
@@ -90,9 +90,9 @@ export function assemble(
   const newOwner = ownerSequence();
 
   // Services for waiting, running and ended tasks, and for the choice of the tasks that start.
-  const rescuer = makeTaskRescuer(env, newOwner, pool.workers);
+  const taskRecovery = makeTaskRecovery(env, newOwner, pool.workers);
   const isDryRun = options.dryRun === true;
-  const { queue, completions, rejections } = makeQueue(env, pool, parts, rescuer, isDryRun);
+  const { queue, completions, rejections } = makeQueue(env, pool, parts, taskRecovery, isDryRun);
   const skipper = new Skipper(env, queue, completions, parts, skippingSequence());
   const slots = new SlotSharing(pool, queue.processing, control);
   const holds = { control, disk, parts, lifecycle };
@@ -104,13 +104,13 @@ export function assemble(
   const context = { env, control, queue, parts, newOwner: cancellingSequence(), run };
   const table = makeCommandTable();
   const commands = makeCommandInbox(context, table, newOwner);
-  const commandRescuer = makeCommandRescuer(env, newOwner, (file) => commands.takeReady(file));
+  const commandRecovery = makeCommandRecovery(env, newOwner, (file) => commands.takeReady(file));
 
   for (const make of makeParts)
     parts.add(make({ env, journal, control, queue, limits, commands: table }));
 
   // Services that look around, report the state, clean up, and end the run.
-  const recovery = { rescuer, commandRescuer, commands, control };
+  const recovery = { taskRecovery, commandRecovery, commands, control };
   const poll = new Poll(env, { queue, journal, completions, slots, watchers, recovery });
   const shortOf = { shortages, disk, watchers };
   const status = new StatusWriter(env, lifecycle, { queue, parts, ownership, control, shortOf });
@@ -149,7 +149,7 @@ function makeQueue(
   env: Environment,
   pool: Pool,
   parts: Parts,
-  rescuer: Rescuer,
+  taskRecovery: TaskRecovery,
   isDryRun: boolean,
 ): { queue: Queue; completions: Completions; rejections: Rejections } {
   const { trays, alerts } = env;
@@ -162,7 +162,7 @@ function makeQueue(
   const ids = new IdProbe(trays, accepted, finishedIds);
   const { workers } = pool;
   const own = { accepted, backlog, finishedIds, workers };
-  const processing = new ProcessingTray(env, own, () => rescuer.list());
+  const processing = new ProcessingTray(env, own, () => taskRecovery.list());
   const dispatcher = new Dispatcher(env, { accepted, backlog, ids, pool, processing }, parts);
   const known = { accepted, backlog, dispatcher, finishedIds, pool };
   const completions = new Completions(env, known, parts);

@@ -24,7 +24,7 @@ export interface ExitConditionParts {
 }
 
 export class ExitCondition implements Service {
-  private readonly p: ExitConditionParts;
+  private readonly deps: ExitConditionParts;
   /** At the last look a retry, a refusal or a settlement was unfinished. */
   private isHalfWay = false;
   /** Something has run since the last whole look at the inbox, while work is being finished. */
@@ -42,7 +42,7 @@ export class ExitCondition implements Service {
   ) {
     for (const fact of ["task:settled", "task:failed", "task:skipped"] as const)
       facts.on(fact, () => (this.hasEnded = true));
-    this.p = parts;
+    this.deps = parts;
   }
 
   work({ nowMs }: Tick): void {
@@ -60,8 +60,8 @@ export class ExitCondition implements Service {
 
   /** Whether no task runs, and no landing, review or fix of ended tasks is left. */
   private isAllFinished(): boolean {
-    const { backlog, scanner } = this.p.queue;
-    if (this.p.control.current.paused) return this.isPassOver();
+    const { backlog, scanner } = this.deps.queue;
+    if (this.deps.control.current.paused) return this.isPassOver();
     if (!this.isPassOver() || backlog.finishingCount > 0 || !scanner.isComplete) {
       this.isUnseen = true;
       return false;
@@ -75,9 +75,9 @@ export class ExitCondition implements Service {
   /** @returns the reason to end; undefined when the run continues */
   private find(): EndReason | undefined {
     const { once: isOnePass = false, drain: isDrain = false } = this.mode;
-    const { commands, limits, parts } = this.p;
-    const { backlog, finishedIds, scanner } = this.p.queue;
-    if (this.p.ownership.isLost) return "lock-lost";
+    const { commands, limits, parts } = this.deps;
+    const { backlog, finishedIds, scanner } = this.deps.queue;
+    if (this.deps.ownership.isLost) return "lock-lost";
     const isLimited = limits.left === 0;
     if (!isDrain && !isOnePass && !isLimited) return undefined;
     // A file that is incomplete or has a second name is judged within a second.
@@ -89,7 +89,7 @@ export class ExitCondition implements Service {
     if (this.skipper.isBusy || scanner.isJudgingKeys) return undefined;
     const canStart =
       (backlog.best("all", parts.mayStart) !== undefined || parts.canStart()) &&
-      !this.p.control.current.paused;
+      !this.deps.control.current.paused;
     if (isOnePass && !canStart && this.isPassOver()) return "once";
     if (isLimited && this.isPassOver()) return "limit";
     if (isDrain && !scanner.hasWork && this.isDrained()) return "drained";
@@ -98,17 +98,17 @@ export class ExitCondition implements Service {
 
   /** Whether the started tasks have ended, so that a pass is over or a limit is reached. Tasks that wait for a retry do not count. */
   private isPassOver(): boolean {
-    const { accepted, processing } = this.p.queue;
-    if (accepted.count("offered") > 0 || this.p.parts.isBusy()) return false;
+    const { accepted, processing } = this.deps.queue;
+    if (accepted.count("offered") > 0 || this.deps.parts.isBusy()) return false;
     if (processing.isBusy()) processing.tellStrange();
     return !processing.isBusy();
   }
 
   private isDrained(): boolean {
-    const { accepted, backlog, scanner, processing } = this.p.queue;
+    const { accepted, backlog, scanner, processing } = this.deps.queue;
     if (backlog.timedCount + scanner.unsettledCount > 0) return false;
     // Tasks of closed lanes do not count: they wait for a group or an agent with 0 slots, or for a person's answer.
-    const isOpen = (lane: string): boolean => this.p.parts.whyClosed(lane) === undefined;
+    const isOpen = (lane: string): boolean => this.deps.parts.whyClosed(lane) === undefined;
     if (backlog.best("all", isOpen) !== undefined) return false;
     const closed = new Set<string>();
     for (const task of backlog.held()) {
@@ -129,13 +129,13 @@ export class ExitCondition implements Service {
     if (wasHalfWay || this.hasEnded) scanner.hint(undefined);
     this.hasEnded = false;
     if (scanner.hasWork) return false;
-    return this.p.parts.isIdle() && !this.releaseDone();
+    return this.deps.parts.isIdle() && !this.releaseDone();
   }
 
   /** Releases tasks whose dependencies a part counts as done: no event reports that a whole epic is done. True when any can run now. */
   private releaseDone(): boolean {
-    const { backlog } = this.p.queue;
-    const { parts } = this.p;
+    const { backlog } = this.deps.queue;
+    const { parts } = this.deps;
     const awaited = [...backlog.dependencies()];
     const done = awaited.filter((id) => parts.isDone(id) === true);
     const ended = awaited.filter((id) => parts.hasEnded(id) === true);

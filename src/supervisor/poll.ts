@@ -12,7 +12,7 @@ import type { ControlFile } from "./documents/control-file.ts";
 import type { Environment } from "./environment/environment.ts";
 import type { JournalReader } from "./environment/journal-reader.ts";
 import type { Service, Tick } from "./environment/service.ts";
-import type { Rescuer } from "./maintenance/rescuer.ts";
+import type { TaskRecovery } from "./maintenance/task-recovery.ts";
 import type { Completions } from "./queue/completions.ts";
 import type { Queue } from "./queue/queue.ts";
 import type { SlotSharing } from "./queue/slot-sharing.ts";
@@ -29,8 +29,8 @@ export interface PollParts {
 
 /** The services that take back the tasks and commands of dead processes. */
 export interface Recovery {
-  rescuer: Rescuer;
-  commandRescuer: Rescuer;
+  taskRecovery: TaskRecovery;
+  commandRecovery: TaskRecovery;
   commands: CommandInbox;
   control: ControlFile;
 }
@@ -46,7 +46,7 @@ const EARLY_MS = 200;
 const JOURNAL_AGAIN_MS = 50;
 
 export class Poll implements Service {
-  private readonly p: PollParts;
+  private readonly deps: PollParts;
   private lookAtMs = 0;
   private journalAtMs = 0;
   /** When dependencies are checked again. A change in `processing/` is no reason to check, because the journal reports completed tasks. */
@@ -59,7 +59,7 @@ export class Poll implements Service {
     private readonly env: Environment,
     parts: PollParts,
   ) {
-    this.p = parts;
+    this.deps = parts;
     env.facts.on("processing:changed", () => {
       this.isListingWanted = true;
       env.wake();
@@ -74,24 +74,24 @@ export class Poll implements Service {
   async start(): Promise<void> {
     this.lookAtWorkers();
     await this.recoverAtStart();
-    this.p.watchers.start();
-    this.p.queue.scanner.hint(undefined);
+    this.deps.watchers.start();
+    this.deps.queue.scanner.hint(undefined);
   }
 
   stop(): void {
-    this.p.watchers.stop();
+    this.deps.watchers.stop();
   }
 
   /** Takes back the tasks that ended workers have left. Resolves when no step is running. */
   async finish(): Promise<void> {
-    const { rescuer } = this.p.recovery;
-    if (this.isOn) await rescuer.round(rescuer.list());
-    await rescuer.idle();
+    const { taskRecovery } = this.deps.recovery;
+    if (this.isOn) await taskRecovery.round(taskRecovery.list());
+    await taskRecovery.idle();
   }
 
   /** Closes the journal. */
   close(): void {
-    this.p.journal.close();
+    this.deps.journal.close();
   }
 
   /** Looks again soon, because tasks were handed out. */
@@ -101,7 +101,7 @@ export class Poll implements Service {
   }
 
   nextMs(nowMs: number): number {
-    if (this.p.queue.accepted.count("offered") > 0) this.expectChange(nowMs);
+    if (this.deps.queue.accepted.count("offered") > 0) this.expectChange(nowMs);
     return Math.min(this.lookAtMs, this.journalAtMs);
   }
 
@@ -116,33 +116,33 @@ export class Poll implements Service {
   }
 
   private async recoverAtStart(): Promise<void> {
-    const { commandRescuer, control, commands, rescuer } = this.p.recovery;
-    const files = commandRescuer.list();
+    const { commandRecovery, control, commands, taskRecovery } = this.deps.recovery;
+    const files = commandRecovery.list();
     if (files !== undefined) {
       const nonces = new Set(files.map((file) => parseName(file)?.submission));
       control.keepApplied((nonce) => nonces.has(nonce));
       // Recover commands first: an unfinished cancel continues with a lease that task recovery would give back.
-      const commanded = commandRescuer.round(files, true);
+      const commanded = commandRecovery.round(files, true);
       await commanded;
       for (const file of files) commands.takeReady(file);
     }
-    if (this.isOn) await rescuer.round(rescuer.list(), true);
+    if (this.isOn) await taskRecovery.round(taskRecovery.list(), true);
   }
 
   private lookAtProcessing(nowMs: number): void {
     const { wake } = this.env;
-    const { commandRescuer, commands } = this.p.recovery;
+    const { commandRecovery, commands } = this.deps.recovery;
     this.lookAtMs = nowMs + RECOVER_MS;
     this.isListingWanted = false;
     this.mendTrays();
     // Also while the task mailbox is off: an earlier supervisor may have left workers, and one of them may hang.
     this.lookAtWorkers();
     const files = this.isOn ? this.lookAtTasks(nowMs) : [];
-    const controlFiles = commandRescuer.list();
+    const controlFiles = commandRecovery.list();
     this.isAnythingProcessed = files?.length !== 0 || controlFiles?.length !== 0;
     this.lookAtMs = nowMs + this.pauseMs();
     if (controlFiles !== undefined && controlFiles.length > 0) {
-      void commandRescuer.round(controlFiles).then(wake);
+      void commandRecovery.round(controlFiles).then(wake);
       for (const file of controlFiles) if (file.endsWith("~ready.json")) commands.takeReady(file);
     }
     this.recheck(nowMs);
@@ -155,39 +155,39 @@ export class Poll implements Service {
   private recheck(nowMs: number): void {
     if (nowMs < this.recheckAtMs) return;
     this.recheckAtMs = this.lookAtMs;
-    this.p.completions.recheckDependencies();
+    this.deps.completions.recheckDependencies();
   }
 
   private lookAtWorkers(): void {
-    const { pool } = this.p.queue;
+    const { pool } = this.deps.queue;
     pool.survey();
     pool.ensure();
-    this.p.slots.share();
+    this.deps.slots.share();
   }
 
   /** @returns the names in `processing/`; undefined when it cannot be listed: nothing is then concluded */
   private lookAtTasks(nowMs: number): string[] | undefined {
-    const { watchers } = this.p;
-    const { pool, scanner, processing } = this.p.queue;
-    const { rescuer } = this.p.recovery;
+    const { watchers } = this.deps;
+    const { pool, scanner, processing } = this.deps.queue;
+    const { taskRecovery } = this.deps.recovery;
     watchers.watchProcessing(pool.workers.hasOthers);
     scanner.sweepDue(nowMs);
-    const files = rescuer.list();
+    const files = taskRecovery.list();
     if (files === undefined) return undefined;
     processing.take(files);
     this.env.facts.emit("processing:listed", files);
-    const round = rescuer.round(files);
+    const round = taskRecovery.round(files);
     if (files.length > 0) void round.then(this.env.wake);
     return files;
   }
 
   private followJournal(nowMs: number): void {
-    this.journalAtMs = nowMs + (this.p.journal.read() ? JOURNAL_AGAIN_MS : this.pauseMs());
+    this.journalAtMs = nowMs + (this.deps.journal.read() ? JOURNAL_AGAIN_MS : this.pauseMs());
   }
 
   /** Pause until the next look (ms). It is longer while nothing waits or runs. */
   private pauseMs(): number {
-    const { accepted, backlog, pool } = this.p.queue;
+    const { accepted, backlog, pool } = this.deps.queue;
     const isQuiet =
       backlog.size === 0 &&
       accepted.size === 0 &&
@@ -199,7 +199,7 @@ export class Poll implements Service {
 
   private mendTrays(): void {
     const { trays, controlTrays, alerts } = this.env;
-    const { watchers, queue } = this.p;
+    const { watchers, queue } = this.deps;
     try {
       if (this.isOn) makeTrays(trays);
       makeTrays(controlTrays);

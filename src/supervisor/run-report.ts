@@ -25,18 +25,18 @@ const NAMED_MAX = 5;
 const LOOK_MS = 100;
 
 export class RunReport {
-  private readonly p: RunReportParts;
+  private readonly deps: RunReportParts;
 
   constructor(
     private readonly env: Pick<Environment, "settings" | "trays">,
     parts: RunReportParts,
   ) {
-    this.p = parts;
+    this.deps = parts;
   }
 
   /** The progress of the run. A caller may ask for it several times a second. */
   progress(): RunProgress {
-    const { completions, queue, status } = this.p;
+    const { completions, queue, status } = this.deps;
     const { accepted, backlog, scanner } = queue;
     const { completed, failed, skipped } = completions.counts;
     let left = backlog.size + (status.last?.roadmap?.open ?? 0);
@@ -53,7 +53,7 @@ export class RunReport {
   }
 
   summary(endedBy: EndReason): RunSummary {
-    const { completions, parts, queue, rejections } = this.p;
+    const { completions, parts, queue, rejections } = this.deps;
     const { backlog, scanner } = queue;
     const closed = this.takeClosed();
     return {
@@ -64,7 +64,7 @@ export class RunReport {
         backlog.count("unmatched") +
         scanner.unreadableCount +
         closed.count,
-      held: [...closed.named, ...findBlockedTasks(this.env.trays, this.p)],
+      held: [...closed.named, ...findBlockedTasks(this.env.trays, this.deps)],
       wouldRun: [],
       endedBy,
       ...reportOf(parts),
@@ -76,7 +76,7 @@ export class RunReport {
    * after the summary.
    */
   private takeClosed(): { count: number; named: HeldTask[] } {
-    const { parts, queue } = this.p;
+    const { parts, queue } = this.deps;
     const { backlog } = queue;
     const isClosed = (lane: string): boolean => parts.whyClosed(lane) !== undefined;
     const closed = [...backlog.held()].filter((task) => isClosed(laneOf(task)));
@@ -95,7 +95,7 @@ export class RunReport {
   async dryRun(): Promise<RunSummary> {
     const { settings, trays } = this.env;
     const { clock } = trays;
-    const { parts, queue } = this.p;
+    const { parts, queue } = this.deps;
     const { backlog, scanner } = queue;
     scanner.hint(undefined);
     while (settings.mailbox_enabled && scanner.hasWork) scanner.work(clock.monotonicMs() + LOOK_MS);

@@ -31,20 +31,20 @@ export function stopLimitMs({ grace_ms: graceMs }: Settings): number {
 }
 
 export class Shutdown {
-  private readonly p: ShutdownParts;
+  private readonly deps: ShutdownParts;
 
   constructor(
     private readonly env: Environment,
     private readonly lifecycle: Lifecycle,
     parts: ShutdownParts,
   ) {
-    this.p = parts;
+    this.deps = parts;
   }
 
   /** @param services the services of the tick, which is not called any more */
   async run(endedBy: EndReason, services: readonly Service[]): Promise<void> {
     const { telemetry, alerts } = this.env;
-    const { commands, parts, poll, pool, status } = this.p;
+    const { commands, parts, poll, pool, status } = this.deps;
     for (const service of services) service.stop?.();
     if (endedBy === "lock-lost") pool.abandon();
     else await this.bringToAnEnd();
@@ -58,7 +58,7 @@ export class Shutdown {
   }
 
   private async bringToAnEnd(): Promise<void> {
-    const { commands, parts, poll, movers, status } = this.p;
+    const { commands, parts, poll, movers, status } = this.deps;
     status.tell();
     const endBeats = status.beatByTimer();
     try {
@@ -77,13 +77,13 @@ export class Shutdown {
   private async closePool(): Promise<void> {
     const look = setInterval(() => {
       try {
-        this.p.commands.work();
+        this.deps.commands.work();
       } catch (error) {
         this.env.alerts.report("tick", `unexpected: ${messageOf(error)}`);
       }
     }, COMMANDS_LOOK_MS);
     const mayEnd = this.lifecycle.state.is !== "stopping";
-    await this.p.pool.close(mayEnd, stopLimitMs(this.env.settings));
+    await this.deps.pool.close(mayEnd, stopLimitMs(this.env.settings));
     clearInterval(look);
   }
 }

@@ -26,22 +26,22 @@ export interface StartupParts {
 }
 
 export class Startup {
-  private readonly o: SupervisorOptions;
-  private readonly p: StartupParts;
+  private readonly options: SupervisorOptions;
+  private readonly deps: StartupParts;
 
   constructor(
     private readonly env: Environment,
     options: SupervisorOptions,
     parts: StartupParts,
   ) {
-    this.o = options;
-    this.p = parts;
+    this.options = options;
+    this.deps = parts;
   }
 
   /** @throws ErrSupervisorRunning when another live supervisor owns the tree; ErrIo when its document cannot be written */
   async run(): Promise<void> {
     const { settings, trays, telemetry, alerts, wake } = this.env;
-    const { status, limits, poll, parts } = this.p;
+    const { status, limits, poll, parts } = this.deps;
     const startedAt = await status.introduce();
     limits.start(trays.clock.monotonicMs());
     telemetry.note("supervisor_started", { pid: process.pid, version: readVersion() });
@@ -67,13 +67,13 @@ export class Startup {
     // Recovery may have much to do.
     const endBeats = status.beatByTimer();
     await poll.start().finally(endBeats);
-    void parts.start(this.o.once === true).then(wake);
+    void parts.start(this.options.once === true).then(wake);
     wake();
   }
 
   private keepDamagedControl(): void {
     try {
-      this.p.control.keepDamaged();
+      this.deps.control.keepDamaged();
     } catch (error) {
       // The next save tries again, and keeps the file as it is until then.
       this.env.alerts.report(
@@ -85,13 +85,13 @@ export class Startup {
 
   /** Applies earlier commands, which still hold and may surprise the person who started this run. */
   private applyWhatHolds(startedAt: string): void {
-    const { control, limits, pool } = this.p;
+    const { control, limits, pool } = this.deps;
     const { alerts, trays } = this.env;
-    if (this.o.paused === true && !control.current.paused)
+    if (this.options.paused === true && !control.current.paused)
       control.change({ paused: true, paused_at: startedAt, paused_by: "run --paused" });
-    const remembered = this.o.once === true ? undefined : this.rememberedSlots();
+    const remembered = this.options.once === true ? undefined : this.rememberedSlots();
     if (remembered !== undefined) pool.setMaxSlots(remembered);
-    this.o.onStart?.({
+    this.options.onStart?.({
       slots: remembered ?? this.env.settings.workers,
       areSlotsRemembered: remembered !== undefined,
     });
@@ -101,10 +101,10 @@ export class Startup {
 
   /** The number that `set-workers` set before this start, unless this run was given another number than the one it replaced. */
   private rememberedSlots(): number | undefined {
-    const { control } = this.p;
+    const { control } = this.deps;
     const { max_workers: slots, max_workers_over: over } = control.current;
     if (slots === null) return undefined;
-    const isNewer = this.o.areWorkersGiven === true && over !== this.env.settings.workers;
+    const isNewer = this.options.areWorkersGiven === true && over !== this.env.settings.workers;
     if (!isNewer || over === null) return slots;
     control.change({ max_workers: null, max_workers_by: null, max_workers_over: null });
     return undefined;

@@ -29,7 +29,7 @@ export class Supervisor {
   private readonly isDryRun: boolean;
   private readonly env: Environment;
   private readonly lifecycle: Lifecycle;
-  private readonly s: Services;
+  private readonly services: Services;
   private readonly timer: TickTimer;
 
   /** @throws ErrMailboxDir when the state tree cannot be used */
@@ -47,9 +47,9 @@ export class Supervisor {
       () => this.tick(),
       (error) => this.env.alerts.report("tick", `unexpected: ${messageOf(error)}`),
     );
-    this.lifecycle = new Lifecycle(() => this.s.pool.hurry(stopLimitMs(settings)));
+    this.lifecycle = new Lifecycle(() => this.services.pool.hurry(stopLimitMs(settings)));
     this.env = openEnvironment(options, () => this.timer.wake(), makeFollow);
-    this.s = assemble(this.env, options, this.lifecycle, parts);
+    this.services = assemble(this.env, options, this.lifecycle, parts);
   }
 
   /**
@@ -57,7 +57,7 @@ export class Supervisor {
    * @throws ErrSupervisorRunning when another live supervisor owns the tree; ErrIo when its document cannot be written
    */
   async run(): Promise<RunSummary> {
-    const { startup, shutdown, report, ordered } = this.s;
+    const { startup, shutdown, report, ordered } = this.services;
     if (this.isDryRun) {
       // Stop the timer, because a tick would start workers.
       this.timer.stop();
@@ -72,7 +72,7 @@ export class Supervisor {
 
   /** The progress of the run. */
   progress(): RunProgress {
-    return this.s.report.progress();
+    return this.services.report.progress();
   }
 
   /** Asks it to end: after running tasks have ended (`drain`), or after giving them back. A second call hurries the first. */
@@ -91,10 +91,10 @@ export class Supervisor {
     if (this.lifecycle.isEnding) return;
     const nowMs = this.env.trays.clock.monotonicMs();
     const tick: Tick = { nowMs, dueMs: nowMs };
-    for (const service of this.s.ordered) service.work(tick);
+    for (const service of this.services.ordered) service.work(tick);
     if (this.lifecycle.isEnding) return;
     let nextMs = NEVER;
-    for (const service of this.s.ordered) nextMs = Math.min(nextMs, service.nextMs(nowMs));
+    for (const service of this.services.ordered) nextMs = Math.min(nextMs, service.nextMs(nowMs));
     if (nextMs <= nowMs) this.timer.wake();
     else this.timer.sleepUntil(nextMs);
   }

@@ -1,17 +1,17 @@
 /** Watches directories for a supervisor: both inboxes always, and `processing/` while processes other than its own workers move files there. */
 import { systemCode } from "../core/errors.ts";
-import { Doorbell } from "../host/doorbell.ts";
+import { DirWatcher } from "../host/dir-watcher.ts";
 import type { Environment } from "./environment/environment.ts";
 
 export class Watchers {
-  private readonly inboxes: Doorbell[];
-  private processing: Doorbell | undefined;
+  private readonly inboxes: DirWatcher[];
+  private processing: DirWatcher | undefined;
   watching: "events" | "polling" = "events";
 
   constructor(private readonly env: Environment) {
     const { trays, controlTrays, settings, facts } = env;
-    const watch = (dir: string, fact: "inbox:changed" | "control:changed"): Doorbell =>
-      new Doorbell(dir, {
+    const watch = (dir: string, fact: "inbox:changed" | "control:changed"): DirWatcher =>
+      new DirWatcher(dir, {
         onRing: (name) => facts.emit(fact, name),
         onFallback: (error) => this.fallBack(error),
       });
@@ -34,7 +34,7 @@ export class Watchers {
       return;
     }
     if (this.processing !== undefined) return;
-    this.processing = new Doorbell(this.env.trays.processing, {
+    this.processing = new DirWatcher(this.env.trays.processing, {
       onRing: () => this.env.facts.emit("processing:changed"),
       onFallback: () => {},
     });
@@ -46,7 +46,7 @@ export class Watchers {
     return this.all().filter((bell) => bell.rearm()).length > 0;
   }
 
-  private all(): Doorbell[] {
+  private all(): DirWatcher[] {
     return this.processing === undefined ? this.inboxes : [...this.inboxes, this.processing];
   }
 

@@ -1,12 +1,12 @@
 /** Keeps values that were read from a state tree until their files and directories have changed. Reads only. */
-import { type RestRule, restAfter } from "../core/rest.ts";
+import { type BackOffByCost, backOffByCost } from "../core/back-off.ts";
 import { tryStatOf } from "../host/regular-file.ts";
 
 /** Two changes within this time may leave the same file time (ms). */
 const SAME_TIME_MS = 50;
 /** A value that took longer than this to read (ms) is kept for a while. */
 const DEAR_MS = 5;
-const REST: RestRule = { times: 20, mostMs: 10_000 };
+const REST: BackOffByCost = { times: 20, mostMs: 10_000 };
 
 let freshLooks = 0;
 
@@ -33,7 +33,7 @@ export class Kept<T> {
     this.stamp = stamp;
     const toMs = monotonicMs();
     const tookMs = toMs - fromMs;
-    this.againMs = tookMs > DEAR_MS ? toMs + restAfter(tookMs, REST) : 0;
+    this.againMs = tookMs > DEAR_MS ? toMs + backOffByCost(tookMs, REST) : 0;
     return this.value;
   }
 }

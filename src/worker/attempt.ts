@@ -19,9 +19,9 @@ import {
   type AttemptOutcome,
   type Decision,
   decide,
+  deferred,
   errorText,
   failed,
-  hindered,
   retryPolicyOf,
 } from "../core/outcome.ts";
 import { type AgentSettings, CODING_AGENTS } from "../core/settings.ts";
@@ -88,7 +88,7 @@ export function readAttempt(
     attempt.outcome =
       error instanceof ErrInvalidTask
         ? invalid(error.code, messageOf(error))
-        : hindered(`cannot read it: ${messageOf(error)}`);
+        : deferred(`cannot read it: ${messageOf(error)}`);
     return attempt;
   }
   const { task } = attempt.decoded;
@@ -140,7 +140,7 @@ export async function runAttempt(
       attempt.outcome = await runAssigned(tools, runners, attempt, hooks, assigned);
     } catch (error) {
       attempt.outcome = isOwnFileGone(error)
-        ? hindered("mailchute was installed again while it ran: restart it")
+        ? deferred("mailchute was installed again while it ran: restart it")
         : brokenAgent(attempt.subject.agent_id, error);
     }
     attempt.outcome = withoutSecrets(attempt.outcome, assigned?.assignment.secrets ?? []);
@@ -182,7 +182,7 @@ async function runAssigned(
   } catch (error) {
     if (isOwnFileGone(error)) throw error;
     // The disk is full, say. That is not the fault of the task.
-    return hindered(`cannot prepare its run: ${messageOf(error)}`);
+    return deferred(`cannot prepare its run: ${messageOf(error)}`);
   }
   try {
     const isApart =

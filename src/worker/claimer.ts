@@ -3,7 +3,7 @@ import { decodeTask } from "../codec/task-codec.ts";
 import { messageOf } from "../core/errors.ts";
 import { UNSETTLED_MAX } from "../core/limits.ts";
 import { parseName } from "../core/names.ts";
-import { backoffMs, hindered, retryPolicyOf } from "../core/outcome.ts";
+import { backoffMs, deferred, retryPolicyOf } from "../core/outcome.ts";
 import type { Task } from "../core/task.ts";
 import { DiskRoom } from "../host/disk-room.ts";
 import { say } from "../host/say.ts";
@@ -51,7 +51,7 @@ export interface InHand {
 }
 
 export class Claimer {
-  private readonly p: ClaimerParts;
+  private readonly deps: ClaimerParts;
   private readonly queue: ReadyQueue;
   private readonly gate: Gate;
   private readonly room: RoomWatch;
@@ -64,7 +64,7 @@ export class Claimer {
     parts: ClaimerParts,
   ) {
     const { tree, trays, settings } = tools;
-    this.p = parts;
+    this.deps = parts;
     this.queue = new ReadyQueue(trays, settings.retry.backoff_max_ms, parts.wake);
     this.gate = new Gate(tree.controlState, self.id, self.slots);
     this.rates = new Rates(tree.limits, settings, trays.durability === "power");
@@ -83,7 +83,7 @@ export class Claimer {
 
   offer(files: readonly string[]): void {
     for (const file of files) this.queue.add(file, true);
-    this.p.wake();
+    this.deps.wake();
   }
 
   /** Looks for accepted tasks in the directory, because there may be no supervisor, or its offers may be lost. */
@@ -92,7 +92,7 @@ export class Claimer {
     try {
       this.queue.lookAround(this.self.isSupervised());
     } catch (error) {
-      this.p.pause.begin("look around", error);
+      this.deps.pause.begin("look around", error);
     }
   }
 
@@ -101,7 +101,7 @@ export class Claimer {
     const claimed: Attempt[] = [];
     if (this.queue.size === 0) return claimed;
     const free = this.gate.slots() - running;
-    if (unsettled >= UNSETTLED_MAX || this.p.pause.isOn || !this.room.hasRoom) return claimed;
+    if (unsettled >= UNSETTLED_MAX || this.deps.pause.isOn || !this.room.hasRoom) return claimed;
     const { isPaused } = this.gate;
     if (isPaused) this.queue.bringForward((file) => this.gate.mayBegin(file));
     while (claimed.length < free) {
@@ -116,16 +116,16 @@ export class Claimer {
         }
         attempt = this.claimOne(next, running + claimed.length > 0);
       } catch (error) {
-        this.p.pause.begin(`claim ${next.file}`, error);
+        this.deps.pause.begin(`claim ${next.file}`, error);
         this.postpone(next.file);
         break;
       }
       this.queue.drop();
       if (attempt === undefined) {
-        this.p.report.noteDone(next.file);
+        this.deps.report.noteDone(next.file);
         continue;
       }
-      if (unsettled === 0) this.p.pause.shorten();
+      if (unsettled === 0) this.deps.pause.shorten();
       claimed.push(attempt);
     }
     return claimed;
@@ -160,8 +160,8 @@ export class Claimer {
   private postpone(file: string): void {
     const delayMs = this.hinderedDelayMs(parseName(file)?.id ?? file);
     this.queue.postpone(delayMs);
-    this.p.report.noteDone(file);
-    this.p.report.noteReturned({ file, delayMs });
+    this.deps.report.noteDone(file);
+    this.deps.report.noteReturned({ file, delayMs });
   }
 
   private hinderedDelayMs(id: string): number {
@@ -184,7 +184,7 @@ export class Claimer {
       say(`${ready.id} is left to workers with other settings: ${attempt.unfitReason}`);
     }
     this.chargeRates(attempt);
-    this.p.journal.noteClaimed(attempt);
+    this.deps.journal.noteClaimed(attempt);
     return attempt;
   }
 
@@ -204,7 +204,7 @@ export class Claimer {
       attempt.outcome = { kind: "deferred", message, delayMs: waitMs, hold: rateHold(limit) };
       attempt.isUnbegun = true;
     } catch (error) {
-      attempt.outcome = hindered(`cannot charge the rate of its limits: ${messageOf(error)}`);
+      attempt.outcome = deferred(`cannot charge the rate of its limits: ${messageOf(error)}`);
       attempt.isUnbegun = true;
     }
   }

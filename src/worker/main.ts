@@ -5,8 +5,8 @@ import { messageOf } from "../core/errors.ts";
 import { isReadyFile } from "../core/names.ts";
 import { supervisorOf } from "../core/saved-documents.ts";
 import { type StateTree, stateTree } from "../core/state-tree.ts";
+import type { DirWatcher } from "../host/dir-watcher.ts";
 import { readDocument } from "../host/documents.ts";
-import type { Doorbell } from "../host/doorbell.ts";
 import { addressSpaceMax } from "../host/memory-room.ts";
 import { say } from "../host/say.ts";
 import { makeThreads } from "../host/threads.ts";
@@ -53,7 +53,7 @@ class WorkerProcess {
   private readonly document: OwnDocument;
   private readonly worker: Worker;
   private readonly watch: SupervisorWatch;
-  private bell: Doorbell | undefined;
+  private bell: DirWatcher | undefined;
   private sweep: NodeJS.Timeout | undefined;
   private isStopped = false;
   private isTakingDrops = false;
@@ -161,9 +161,9 @@ class WorkerProcess {
   private async standAlone(): Promise<void> {
     const { worker } = this;
     // Loaded only now: a worker with a supervisor does not need it.
-    const { Doorbell } = await import("../host/doorbell.ts");
+    const { DirWatcher } = await import("../host/dir-watcher.ts");
     if (this.isStopped) return;
-    this.bell = new Doorbell(this.trays.processing, {
+    this.bell = new DirWatcher(this.trays.processing, {
       onRing: (name) => {
         if (name === undefined || isReadyFile(name)) worker.lookAround();
       },

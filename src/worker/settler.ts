@@ -23,7 +23,7 @@ export interface SettlerParts {
 }
 
 export class Settler {
-  private readonly p: SettlerParts;
+  private readonly deps: SettlerParts;
   /** Decided attempts whose settlement has not begun. */
   private finished: Attempt[] = [];
   /** Settlements that the disk has refused so far. */
@@ -34,7 +34,7 @@ export class Settler {
   private isSettling = false;
 
   constructor(parts: SettlerParts) {
-    this.p = parts;
+    this.deps = parts;
   }
 
   /** How many attempts are decided and not ended yet. */
@@ -60,10 +60,10 @@ export class Settler {
    */
   settleNow(claim: () => void): void {
     const settling = this.takeSettling();
-    const settled = settleAll(this.p.trays, [...settling.keys()], (published) => {
+    const settled = settleAll(this.deps.trays, [...settling.keys()], (published) => {
       this.notePublished(settling, published);
       claim();
-      this.p.journal.flush();
+      this.deps.journal.flush();
     });
     const isOver = [...settling.keys()].every((s) => s.phase === "done" || s.error !== undefined);
     if (isOver) this.afterSettling(settling);
@@ -77,7 +77,7 @@ export class Settler {
 
   /** Drops an attempt that lost its lease; the process that has the lease is responsible for the task. */
   dropFenced(attempt: Attempt): void {
-    this.p.journal.noteFenced(attempt);
+    this.deps.journal.noteFenced(attempt);
     this.through(attempt);
   }
 
@@ -86,12 +86,12 @@ export class Settler {
     try {
       while (this.finished.length > 0) {
         const settling = this.takeSettling();
-        await settleAll(this.p.trays, [...settling.keys()], (published) => {
+        await settleAll(this.deps.trays, [...settling.keys()], (published) => {
           this.notePublished(settling, published);
-          this.p.journal.flush();
+          this.deps.journal.flush();
         });
         this.afterSettling(settling);
-        this.p.wake();
+        this.deps.wake();
       }
     } finally {
       this.isSettling = false;
@@ -117,7 +117,7 @@ export class Settler {
   ): void {
     for (const settlement of published) {
       const attempt = settling.get(settlement);
-      if (attempt !== undefined) this.p.journal.noteSettled(attempt, settlement.mayBeRecorded);
+      if (attempt !== undefined) this.deps.journal.noteSettled(attempt, settlement.mayBeRecorded);
     }
   }
 
@@ -127,8 +127,8 @@ export class Settler {
     for (const [settlement, attempt] of settling)
       isAnySettled = this.afterSettle(attempt, settlement) || isAnySettled;
     if (!isAnySettled) return;
-    if (this.refused.size === 0) this.p.pause.shorten();
-    else this.p.pause.lift();
+    if (this.refused.size === 0) this.deps.pause.shorten();
+    else this.deps.pause.lift();
   }
 
   /** @returns false when the disk refused it */
@@ -137,7 +137,7 @@ export class Settler {
       this.retryLater(attempt, settlement.error);
       return false;
     }
-    const { journal, report } = this.p;
+    const { journal, report } = this.deps;
     if (settlement.outcome === "fenced") journal.noteFenced(attempt);
     else {
       const { recordAs } = settlement;
@@ -150,7 +150,7 @@ export class Settler {
       });
     }
     this.through(attempt);
-    this.p.wake();
+    this.deps.wake();
     return true;
   }
 
@@ -158,7 +158,7 @@ export class Settler {
   private retryLater(attempt: Attempt, error: unknown): void {
     this.stuck.push(attempt);
     this.refused.add(attempt);
-    this.p.pause.begin(`settle ${attempt.subject.task_id}`, error);
+    this.deps.pause.begin(`settle ${attempt.subject.task_id}`, error);
   }
 
   /** Gives a task back after a retry, release or hold: one rename, then the event. */
@@ -174,7 +174,7 @@ export class Settler {
       this.giveBackToInbox(attempt);
       return;
     }
-    const { trays, journal, report } = this.p;
+    const { trays, journal, report } = this.deps;
     let next: ReturnType<typeof putBack>;
     const waited = performance.now() - (attempt.heldSinceMs ?? Number.POSITIVE_INFINITY);
     const delayMs = waited >= decision.delayMs ? 0 : decision.delayMs;
@@ -204,7 +204,7 @@ export class Settler {
   }
 
   private hold(attempt: Attempt, gate: string): void {
-    const { trays, journal, report } = this.p;
+    const { trays, journal, report } = this.deps;
     let next: ReturnType<typeof hold>;
     try {
       next = hold(trays, attempt.claim, gate);
@@ -222,7 +222,7 @@ export class Settler {
 
   /** Gives a task back to the inbox after `cancel` without `final`, as if it had just been dropped. */
   private giveBackToInbox(attempt: Attempt): void {
-    const { trays, journal } = this.p;
+    const { trays, journal } = this.deps;
     try {
       if (requeue(trays, attempt.claim)) journal.noteRequeued(attempt);
       else journal.noteFenced(attempt);
@@ -234,6 +234,6 @@ export class Settler {
 
   private through(attempt: Attempt): void {
     this.refused.delete(attempt);
-    this.p.report.noteDone(attempt.readyFile);
+    this.deps.report.noteDone(attempt.readyFile);
   }
 }

@@ -52,7 +52,7 @@ export interface WorkerPlace {
 type WorkerState = "open" | "draining" | "stopping" | "stopped";
 
 export class Worker {
-  private readonly o: WorkerOptions;
+  private readonly options: WorkerOptions;
   private readonly tools: AttemptTools;
   private readonly runners: readonly Runner[];
   private readonly journal: AttemptJournal;
@@ -72,7 +72,7 @@ export class Worker {
   constructor(options: WorkerOptions) {
     const { self, place } = options;
     const { tree, trays, settings } = place;
-    this.o = options;
+    this.options = options;
     const { kinds, handlers } = options.parts;
     const main = new MainBeat();
     const agents = new AgentRegistry(settings.agents, kinds, handlers, () => main.enter());
@@ -194,7 +194,7 @@ export class Worker {
    */
   leave(signal: NodeJS.Signals): void {
     this.signals.note();
-    this.o.send({ type: "leaving", signal });
+    this.options.send({ type: "leaving", signal });
     this.stop(true);
   }
 
@@ -242,7 +242,8 @@ export class Worker {
   }
 
   private claimMore(): Attempt[] {
-    if (this.state !== "open" || this.heartbeat.isDead || this.o.mayClaim?.() === false) return [];
+    if (this.state !== "open" || this.heartbeat.isDead || this.options.mayClaim?.() === false)
+      return [];
     const inHand = { running: this.running.size, unsettled: this.settler.count };
     const claimed = this.claimer.claim(inHand);
     for (const attempt of claimed) this.running.set(attempt.subject.lease, attempt);
@@ -340,6 +341,6 @@ export class Worker {
     this.report.tellNow();
     this.journal.close();
     for (const runner of this.runners) runner.close?.();
-    void this.heartbeat.stop().then(this.o.onStopped);
+    void this.heartbeat.stop().then(this.options.onStopped);
   }
 }

@@ -24,8 +24,8 @@ import { findTaskText } from "../../src/mailbox/submit/duplicates.ts";
 import { applyCommand, makeCommandTable } from "../../src/supervisor/control/apply-command.ts";
 import { CommandInbox, type CommandMemory } from "../../src/supervisor/control/command-inbox.ts";
 import { Parts } from "../../src/supervisor/environment/parts.ts";
-import { makeTaskRescue } from "../../src/supervisor/maintenance/rescue-tasks.ts";
-import { Rescuer } from "../../src/supervisor/maintenance/rescuer.ts";
+import { makeTaskRescue } from "../../src/supervisor/maintenance/record-recovered.ts";
+import { TaskRecovery } from "../../src/supervisor/maintenance/task-recovery.ts";
 import { AcceptedTasks } from "../../src/supervisor/queue/accepted-tasks.ts";
 import { decideAttempt, readAttempt } from "../../src/worker/attempt.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -70,7 +70,7 @@ function resultRecord(): Buffer {
   return encodeRecord(record, TEXT);
 }
 
-function recoveryOf(dir: string, trays: Trays, onError: (error: unknown) => void): Rescuer {
+function recoveryOf(dir: string, trays: Trays, onError: (error: unknown) => void): TaskRecovery {
   const tree = stateTree(dir);
   const journals = { events: tree.events, leases: tree.leases };
   const telemetry = new Telemetry(journals, "test", 60_000, trays.clock);
@@ -83,7 +83,7 @@ function recoveryOf(dir: string, trays: Trays, onError: (error: unknown) => void
     onConflict: () => {},
     onUnkillable: () => {},
   });
-  return new Rescuer(recoverer, 60_000, onError);
+  return new TaskRecovery(recoverer, 60_000, onError);
 }
 
 async function recoverOnce(dir: string, trays: Trays): Promise<void> {

@@ -2,13 +2,13 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { Doorbell } from "../../src/host/doorbell.ts";
+import { DirWatcher } from "../../src/host/dir-watcher.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-function newBell(dir: string): { bell: Doorbell; rings: (string | undefined)[] } {
+function newBell(dir: string): { bell: DirWatcher; rings: (string | undefined)[] } {
   const rings: (string | undefined)[] = [];
-  const bell = new Doorbell(dir, {
+  const bell = new DirWatcher(dir, {
     onRing: (name) => rings.push(name),
     onFallback: (error) => {
       throw error;
@@ -58,7 +58,7 @@ it("bears a file in the place of the folder around it, while it polls, too", asy
   const inbox = join(dir, "mailbox", "inbox");
   fs.mkdirSync(inbox, { recursive: true });
   let count = 0;
-  const bell = new Doorbell(inbox, { onRing: () => count++, onFallback: () => {} });
+  const bell = new DirWatcher(inbox, { onRing: () => count++, onFallback: () => {} });
   onTestFinished(() => bell.stop());
   bell.start();
   const replace = (): void => {
@@ -83,7 +83,7 @@ it("lets the process go on when events come faster than they are read, and rings
   const rings: (string | undefined)[] = [];
   const floodUntilMs = performance.now() + 10_000;
   let isFlood = true;
-  const bell = new Doorbell(dir, {
+  const bell = new DirWatcher(dir, {
     onRing: (name) => {
       rings.push(name);
       // Each event makes the next one, so there is always one more to read.
@@ -118,7 +118,7 @@ it("leaves no timer or watch behind when it is stopped", async () => {
 it("is not set up by a look that comes before its start, or after its end", async () => {
   await waitFor(() => watchCount() === 0, { what: "the end of others' watches" });
   const dir = tempDir();
-  const bell = new Doorbell(dir, { onRing: () => {}, onFallback: () => {} });
+  const bell = new DirWatcher(dir, { onRing: () => {}, onFallback: () => {} });
   expect(bell.rearm()).toBe(false);
   bell.start();
   await waitFor(() => watchCount() === 1, { what: "a watch" });

@@ -5,8 +5,8 @@ import { describe, expect, it } from "vitest";
 import { BreakerFile } from "../../src/agents/breaker/breaker-file.ts";
 import { RunningCosts } from "../../src/agents/budget/running-costs.ts";
 import { giveSession } from "../../src/agents/stream/continued.ts";
-import { SayBox } from "../../src/agents/stream/say-box.ts";
 import { newSession, SessionFile } from "../../src/agents/stream/session-file.ts";
+import { TaskMessages } from "../../src/agents/stream/task-messages.ts";
 import { failed } from "../../src/core/outcome.ts";
 import { isText, shape } from "../../src/core/shape.ts";
 import { stateTree } from "../../src/core/state-tree.ts";
@@ -49,7 +49,7 @@ const WRITES: Readonly<Record<string, Write>> = {
       agents: [],
       expects: "text",
     } as never),
-  "a message": (dir) => new SayBox(dir, "a", true).post("x", "cli"),
+  "a message": (dir) => new TaskMessages(dir, "a", true).post("x", "cli"),
   "a session": (dir) => new SessionFile(stateTree(dir).sessions, "a@b").write(session),
   "a session that goes on in another task": (dir) => giveSession(dir, session, undefined, true),
   "the failures of an agent": (dir) =>

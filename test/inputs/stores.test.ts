@@ -13,8 +13,8 @@ import { planOf } from "../../src/agents/budget/plan-of.ts";
 import { RunningCosts } from "../../src/agents/budget/running-costs.ts";
 import { SpentSums } from "../../src/agents/budget/spent-sums.ts";
 import { readContinued } from "../../src/agents/stream/continued.ts";
-import { SayBox } from "../../src/agents/stream/say-box.ts";
 import { newSession, SessionFile, sessionOfRun } from "../../src/agents/stream/session-file.ts";
+import { TaskMessages } from "../../src/agents/stream/task-messages.ts";
 import { workerOf } from "../../src/core/saved-documents.ts";
 import { DEFAULT_SETTINGS } from "../../src/core/settings.ts";
 import { stateTree } from "../../src/core/state-tree.ts";
@@ -75,8 +75,8 @@ const STORES: readonly [path: string, read: Read, none: unknown][] = [
   ["t@s.json", (dir) => new SessionFile(dir, "t@s").read(FRESH, ["x"]), FRESH],
   ["sessions/continued/u.1.json", (dir) => readContinued(dir, "u.1"), undefined],
   ["session.json", sessionOfRun, undefined],
-  ["say/t/1.json", (dir) => new SayBox(dir, "t", false).unread(), []],
-  ["say/t/1.offer.json", (dir) => new SayBox(dir, "t", false).offerOf(1), undefined],
+  ["say/t/1.json", (dir) => new TaskMessages(dir, "t", false).unread(), []],
+  ["say/t/1.offer.json", (dir) => new TaskMessages(dir, "t", false).offerOf(1), undefined],
   ["exits/t.json", (dir) => runNotes(dir).loadAll(), []],
   ["questions/asked/q.json", (dir) => askedIn(dir).readAll(), []],
   [

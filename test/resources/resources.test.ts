@@ -247,7 +247,7 @@ const CONTROLS: readonly Control[] = [
     what: "a run that the disk hinders, and that counts as failed",
     fault: "disk, full",
     when: "under load",
-    from: "function hindered(message) {",
+    from: "function deferred(message) {",
     to: '$& return failed("spawn", "ErrSpawn", message);',
   },
   {

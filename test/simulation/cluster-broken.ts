@@ -14,14 +14,14 @@ import type {
 import { type Budget, ORIGIN_CALLS, type World } from "./cluster-world.ts";
 
 interface OriginSelf {
-  o: { tree: OriginTree; broker: OriginBroker; nowMs: () => number };
+  options: { tree: OriginTree; broker: OriginBroker; nowMs: () => number };
   sent: Map<string, { dispatch: Dispatch; target: string; heardMs: number; askedMs?: number }>;
   isNewest(id: string, machine: string, turn: string): boolean;
   tellOver(machine: string, target: string, id: string): Promise<void>;
 }
 
 interface MachineSelf {
-  o: { name: string; tree: MachineTree; broker: MachineBroker };
+  options: { name: string; tree: MachineTree; broker: MachineBroker };
   renewedMs: Map<string, number>;
   report(id: string): Promise<void>;
 }
@@ -111,8 +111,8 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
     left: { cancels: 1 },
     instead: () =>
       async function (this: OriginSelf, machine: string, target: string, id: string) {
-        await this.o.broker.publishOver(machine, id);
-        await this.o.broker.dropJob(target, id);
+        await this.options.broker.publishOver(machine, id);
+        await this.options.broker.dropJob(target, id);
         this.sent.delete(id);
       },
     and: {
@@ -121,7 +121,7 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
       instead: () =>
         async function (this: OriginSelf, id: string) {
           const sent = this.sent.get(id);
-          if (sent !== undefined && this.o.tree.standing(sent.dispatch, sent.target) === "over")
+          if (sent !== undefined && this.options.tree.standing(sent.dispatch, sent.target) === "over")
             this.sent.delete(id);
         },
     },
@@ -133,7 +133,7 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
     instead: (own) =>
       async function (this: MachineSelf, id: string) {
         await own.call(this, id);
-        this.o.tree.removeNote(id);
+        this.options.tree.removeNote(id);
       },
   },
   "a run is stopped before that is noted": {
@@ -142,7 +142,7 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
     left: { cuts: 1, kills: 1 },
     instead: (own) =>
       async function (this: MachineSelf, id: string, note: Note, state: string) {
-        if (this.o.tree.placeOf(id) === "unsettled") await this.o.tree.cancel(id);
+        if (this.options.tree.placeOf(id) === "unsettled") await this.options.tree.cancel(id);
         await own.call(this, id, note, state);
       },
   },
@@ -154,8 +154,8 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
       async function (this: MachineSelf, job: Job, lease: string, delivery: Delivery) {
         const id = dispatchId(job.dispatch);
         const { dispatch, target } = job;
-        if (this.o.tree.placeOf(id) !== "settled") return own.call(this, job, lease, delivery);
-        this.o.tree.saveNote(id, { dispatch, target, lease, state: "taken" });
+        if (this.options.tree.placeOf(id) !== "settled") return own.call(this, job, lease, delivery);
+        this.options.tree.saveNote(id, { dispatch, target, lease, state: "taken" });
         return this.report(id);
       },
   },
@@ -181,7 +181,7 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
     instead: (own) =>
       async function (this: MachineSelf, id: string, note: Note, state: string) {
         if (state === "over") await own.call(this, id, note, state);
-        else this.o.tree.saveNote(id, { ...note, state: "left" });
+        else this.options.tree.saveNote(id, { ...note, state: "left" });
       },
   },
 };

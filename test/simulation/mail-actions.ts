@@ -2,7 +2,7 @@
  * What may happen to the mail of `ann`, besides the looks of the supervisor: people send and read, tasks are accepted, begin, get
  * messages and end. Each action is made by the production functions; the moves of the mailbox itself are taken as one step.
  */
-import { SayBox } from "../../src/agents/stream/say-box.ts";
+import { TaskMessages } from "../../src/agents/stream/task-messages.ts";
 import { encodeRecord } from "../../src/codec/records.ts";
 import { formatName, leaseOf, type ProcessingName, parseName } from "../../src/core/names.ts";
 import type { AttemptOutcome } from "../../src/core/outcome.ts";
@@ -44,7 +44,7 @@ export interface Action {
 /** The task of a person. */
 const TASK = "p";
 const isWake = (id: string): boolean => id.startsWith("wake.");
-const boxOf = (id: string): SayBox => new SayBox(STATE, id, false);
+const boxOf = (id: string): TaskMessages => new TaskMessages(STATE, id, false);
 
 export function waitingIds({ disk }: World): string[] {
   return [...disk.entriesOf(traysNow().inbox).keys()].map((name) => name.replace(".json", ""));

@@ -47,8 +47,8 @@ function pollAmid(around: Around): { poll: Poll; facts: EventEmitter } {
     },
   };
   const recovery = {
-    rescuer: rounds(around.processing),
-    commandRescuer: rounds(around.commands),
+    taskRecovery: rounds(around.processing),
+    commandRecovery: rounds(around.commands),
     commands: { takeReady: nothing },
   };
   const parts = {

@@ -28,14 +28,14 @@ const LOOK_MS = 1000;
 export class RunMeter {
   /** Why it was stopped; undefined when it was not stopped. */
   halt: AttemptOutcome | undefined;
-  private readonly p: MeterParts;
+  private readonly deps: MeterParts;
   private readonly lease: string;
   private timer: NodeJS.Timeout | undefined;
   private written = "";
 
   constructor({ lease }: Pick<Assignment, "lease">, parts: MeterParts) {
     this.lease = lease;
-    this.p = parts;
+    this.deps = parts;
   }
 
   /** Called when the program runs. */
@@ -57,11 +57,11 @@ export class RunMeter {
 
   /** Called when the costs of the run are booked. */
   remove(): void {
-    this.p.budget.running.remove(this.lease);
+    this.deps.budget.running.remove(this.lease);
   }
 
   private look(): void {
-    const { budget, costs, stop } = this.p;
+    const { budget, costs, stop } = this.deps;
     if (this.halt !== undefined) return;
     const record = costs.costRecord("running");
     this.show(record);
@@ -73,7 +73,7 @@ export class RunMeter {
   }
 
   private show(record: CostRecord): void {
-    const { budget, costs, owner, sessionKey } = this.p;
+    const { budget, costs, owner, sessionKey } = this.deps;
     const booked = costs.bookedThen();
     const { at: _at, duration_ms: _duration, ...used } = record;
     const text = JSON.stringify([used, booked]);

@@ -1,6 +1,6 @@
 /** The gate of an account, for one run: asks whether the run may start, and notes its answer or its refusal. */
 import { messageOf } from "../../core/errors.ts";
-import { type AttemptOutcome, hindered } from "../../core/outcome.ts";
+import { type AttemptOutcome, deferred } from "../../core/outcome.ts";
 import type { Settings } from "../../core/settings.ts";
 import { reserveOf } from "../accounts/account-settings.ts";
 import { accountsDir, GateFile } from "../accounts/gate-file.ts";
@@ -38,7 +38,7 @@ export class AccountGate {
       return entry.may ? undefined : entry;
     } catch (error) {
       const why = `the gate of account ${this.account} cannot be written: ${messageOf(error)}`;
-      return { may: false, hindrance: hindered(why) };
+      return { may: false, hindrance: deferred(why) };
     }
   }
 

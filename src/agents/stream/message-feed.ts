@@ -6,9 +6,9 @@ import { randomUUID } from "node:crypto";
 import { relative } from "node:path";
 import type { Briefing } from "../briefing.ts";
 import { type Fact, isAnswer } from "./facts.ts";
-import { type Message, type Offer, SayBox } from "./say-box.ts";
 import { hashOfText, type SessionProof } from "./session-proof.ts";
 import { StandingWords } from "./standing-words.ts";
+import { type Message, type Offer, TaskMessages } from "./task-messages.ts";
 
 /** How long after its last turn a program may still show that it has read a message (ms). */
 const SIGN_MS = 30_000;
@@ -26,8 +26,8 @@ interface FeedParts {
 }
 
 export class MessageFeed {
-  private readonly p: FeedParts;
-  private readonly box: SayBox;
+  private readonly deps: FeedParts;
+  private readonly box: TaskMessages;
   /** Messages that were offered to this program, without proof yet that it read them; by uuid. */
   private readonly open = new Map<string, { n: number; sinceMs: number }>();
   private readonly offered = new Set<number>();
@@ -41,9 +41,9 @@ export class MessageFeed {
   private readonly standing: StandingWords;
 
   constructor(parts: FeedParts) {
-    this.p = parts;
+    this.deps = parts;
     this.standing = new StandingWords(parts.briefing, this.packetUuid);
-    this.box = new SayBox(parts.stateDir, parts.id, parts.isDurable);
+    this.box = new TaskMessages(parts.stateDir, parts.id, parts.isDurable);
   }
 
   /**
@@ -159,7 +159,7 @@ export class MessageFeed {
   }
 
   private newOffer(uuid: string, via: Offer["via"], text: string): Offer {
-    const { stateDir, eventsLog, from } = this.p;
+    const { stateDir, eventsLog, from } = this.deps;
     const at = Math.floor(Date.now() / 1000);
     const events = relative(stateDir, eventsLog);
     return { v: 1, uuid, via, events, from, at, sha256: hashOfText(text) };
@@ -177,7 +177,7 @@ export class MessageFeed {
   private writeProofs(): void {
     for (const n of this.proven) {
       try {
-        this.box.noteRead(n, relative(this.p.stateDir, this.p.eventsLog));
+        this.box.noteRead(n, relative(this.deps.stateDir, this.deps.eventsLog));
         this.proven.delete(n);
       } catch {
         // The disk is full. Each look tries again, and the next run finds the proof in the stream itself.

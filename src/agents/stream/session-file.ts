@@ -8,7 +8,7 @@ import { Documents } from "../../host/document-store.ts";
 import { readDocument, removeDocument, replaceDocument } from "../../host/documents.ts";
 import type { Usage } from "./facts.ts";
 import { isUsage, NO_USAGE } from "./run-state.ts";
-import type { Offer } from "./say-box.ts";
+import type { Offer } from "./task-messages.ts";
 
 export interface SessionDocument {
   v: 1;

@@ -7,8 +7,8 @@ import { join, resolve, sep } from "node:path";
 import type { AgentProgram, SessionRecord } from "./agent-program.ts";
 import { type Fact, isAnswer, type ReadLine } from "./facts.ts";
 import { LineTail } from "./line-tail.ts";
-import type { Offer } from "./say-box.ts";
 import type { SessionDocument } from "./session-file.ts";
+import type { Offer } from "./task-messages.ts";
 
 /** Names the whole text that a program was given, for records that do not keep our uuids. */
 export function hashOfText(text: string): string {

@@ -30,11 +30,11 @@ import { judgeRun, type RunFacts, type RunVerdict } from "./run-outcome.ts";
 import { RunRecorder } from "./run-recorder.ts";
 import { applyFact } from "./run-state.ts";
 import { countFailure } from "./same-failure.ts";
-import { SayBox } from "./say-box.ts";
 import { newSession, type SessionDocument, SessionFile, sessionOfRun } from "./session-file.ts";
 import { SessionProof } from "./session-proof.ts";
 import { SideTail } from "./side-tail.ts";
 import { type OwnStop, StreamWatch } from "./stream-watch.ts";
+import { TaskMessages } from "./task-messages.ts";
 
 /** Longest run when neither the task nor the agent nor the settings have a limit (ms). */
 const WALL_MS = 4 * 60 * 60_000;
@@ -77,7 +77,7 @@ export class StreamAgent extends Agent {
   /** If a message came while the checks ran, the task runs once more. The end of the run has removed the session, so this restores it. */
   override reopen(assignment: Assignment): AttemptOutcome | undefined {
     const { stateDir, task } = assignment;
-    if (new SayBox(stateDir, task.id, false).unread().length === 0) return undefined;
+    if (new TaskMessages(stateDir, task.id, false).unread().length === 0) return undefined;
     this.restoreSession(assignment, true);
     return GO_ON;
   }

@@ -53,7 +53,7 @@ const OF_A_TURN: ReadonlySet<Fact["fact"]> = new Set([
 
 export class StreamWatch {
   ownStop: OwnStop | undefined;
-  private readonly p: StreamWatchParts;
+  private readonly deps: StreamWatchParts;
   private readonly tail: LineTail;
   private readonly times: ReadTimesWriter;
   private timer: NodeJS.Timeout | undefined;
@@ -70,7 +70,7 @@ export class StreamWatch {
   hasCut = false;
 
   constructor(parts: StreamWatchParts) {
-    this.p = parts;
+    this.deps = parts;
     this.tail = new LineTail(parts.eventsLog, parts.from, (line) => this.take(line));
     this.times = new ReadTimesWriter(parts.eventsLog, parts.from);
   }
@@ -89,8 +89,8 @@ export class StreamWatch {
     }
     this.stdin = stdin;
     this.dialogue = input.dialogue;
-    const { packetUuid: uuid, earlier } = this.p.messages;
-    this.p.recorder.state.unanswered.add(uuid);
+    const { packetUuid: uuid, earlier } = this.deps.messages;
+    this.deps.recorder.state.unanswered.add(uuid);
     input.dialogue.begin({ uuid, packet, earlier }, (text) => {
       if (stdin.writable) stdin.write(text);
     });
@@ -100,7 +100,7 @@ export class StreamWatch {
   async interrupt(): Promise<void> {
     if (this.dialogue?.interrupt() !== true) return;
     const untilMs = performance.now() + INTERRUPT_MS;
-    while (this.p.recorder.state.turn === "open" && performance.now() < untilMs)
+    while (this.deps.recorder.state.turn === "open" && performance.now() < untilMs)
       await pause(INTERRUPT_LOOK_MS);
   }
 
@@ -110,22 +110,22 @@ export class StreamWatch {
     this.times.note(this.tail.read(), Date.now());
     this.times.flush();
     this.tail.end();
-    this.p.side?.end(this.p.recorder.state.sessionId);
+    this.deps.side?.end(this.deps.recorder.state.sessionId);
     this.stdin?.destroy();
   }
 
   private look(): void {
     const nowMs = performance.now();
     this.times.note(this.tail.read(LOOK_BYTES_MAX), Date.now());
-    this.p.recorder.keepSession();
-    const { state } = this.p.recorder;
+    this.deps.recorder.keepSession();
+    const { state } = this.deps.recorder;
     // Once a second is enough: this file is no stream, and until it exists, each look searches its folder.
     if (nowMs >= this.sideDueMs) {
-      this.p.side?.read(state.sessionId);
+      this.deps.side?.read(state.sessionId);
       this.sideDueMs = nowMs + SIDE_MS;
     }
     this.passMessages();
-    if (isRunOver(state) && !this.p.messages.isWaiting()) {
+    if (isRunOver(state) && !this.deps.messages.isWaiting()) {
       this.overSinceMs ??= nowMs;
       // Close its input, so that the program exits.
       this.stdin?.end();
@@ -135,7 +135,7 @@ export class StreamWatch {
     this.overSinceMs = undefined;
     const silentMs = nowMs - this.heardMs;
     const { idle_ms: idleMs = IDLE_MS, background_ms: backgroundMs = BACKGROUND_MS } =
-      this.p.settings;
+      this.deps.settings;
     if (state.turn === "ended" && state.background.length > 0) {
       if (silentMs > backgroundMs) this.stop("background");
     } else if (state.openTools.size === 0 && silentMs > idleMs) this.stop("idle");
@@ -144,9 +144,9 @@ export class StreamWatch {
   private passMessages(): void {
     const { stdin, dialogue } = this;
     if (dialogue?.isReady !== true || stdin?.writable !== true) return;
-    this.p.messages.pass(
+    this.deps.messages.pass(
       (uuid, text) => {
-        this.p.recorder.state.unanswered.add(uuid);
+        this.deps.recorder.state.unanswered.add(uuid);
         dialogue.say(uuid, text);
       },
       () => this.hasEndedTurn(dialogue),
@@ -156,7 +156,7 @@ export class StreamWatch {
   /** Asks it to end its turn for a message. @returns true when the message can be passed on: no turn is open, or the turn does not end */
   private hasEndedTurn(dialogue: Dialogue): boolean {
     const nowMs = performance.now();
-    const { turn } = this.p.recorder.state;
+    const { turn } = this.deps.recorder.state;
     if (turn === "open" && this.cutSinceMs === undefined) {
       if (!dialogue.cut()) return true;
       this.cutSinceMs = nowMs;
@@ -172,18 +172,18 @@ export class StreamWatch {
   private stop(reason: OwnStop): void {
     if (this.ownStop !== undefined) return;
     this.ownStop = reason;
-    this.p.stop(reason);
+    this.deps.stop(reason);
   }
 
   private take(line: string): void {
-    const all = this.p.read(line);
+    const all = this.deps.read(line);
     // We stopped its background tasks. What it says about that is no answer to its task.
     const isOver = this.ownStop === "background";
     const facts = isOver ? all.filter(({ fact }) => !OF_A_TURN.has(fact)) : all;
     // A program whose requests get no answer counts as silent, too.
     if (facts.some((fact) => fact.fact !== "api_retry")) this.heardMs = performance.now();
-    for (const fact of this.p.recorder.take(line, facts)) this.p.messages.take(fact);
+    for (const fact of this.deps.recorder.take(line, facts)) this.deps.messages.take(fact);
     // The new session has no packet, so it would read messages without knowing its task.
-    if (this.p.recorder.hasLostSession) this.stop("lost_session");
+    if (this.deps.recorder.hasLostSession) this.stop("lost_session");
   }
 }

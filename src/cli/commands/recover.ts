@@ -20,7 +20,7 @@ export const command = defineCommand({
   async run(ctx) {
     existingTree(ctx);
     const { tree, trays, loaded } = await openMailbox(ctx, ctx.options["dry-run"]);
-    const { makeTaskRescue } = await import("../../supervisor/maintenance/rescue-tasks.ts");
+    const { makeTaskRescue } = await import("../../supervisor/maintenance/record-recovered.ts");
     const { findRecoverable } = await import("../../mailbox/recover/find-recoverable.ts");
     const { recoverStep } = await import("../../mailbox/recover/recover.ts");
     const { Telemetry } = await import("../../journal/telemetry.ts");

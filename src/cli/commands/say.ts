@@ -7,8 +7,8 @@ import {
   MESSAGE_BYTES_MAX,
   MESSAGE_STATES,
   type MessageState,
-  SayBox,
-} from "../../agents/stream/say-box.ts";
+  TaskMessages,
+} from "../../agents/stream/task-messages.ts";
 import { MESSAGE_SENDERS } from "../../app/senders.ts";
 import { ErrInvalidTransition } from "../../core/errors.ts";
 import { matchAgent } from "../../core/matching.ts";
@@ -88,7 +88,7 @@ export const command = defineCommand({
       throw new ErrUsage(`a message has at most ${MESSAGE_BYTES_MAX} bytes`, "name a file in it");
     const place = await openTask(tree, id);
     const isLive = await takesMessages(place, settings);
-    const box = new SayBox(tree.dir, id, settings.durability === "power");
+    const box = new TaskMessages(tree.dir, id, settings.durability === "power");
     const n = box.post(text, "cli", ctx.options.when === "now");
     const wanted = stateOf(ctx.options.wait);
     const deadlineMs = performance.now() + (ctx.options.timeout ?? Number.POSITIVE_INFINITY);
@@ -160,7 +160,7 @@ async function takesMessages({ id, path }: TaskPlace, settings: Settings): Promi
 async function waitFor(
   tree: StateTree,
   id: string,
-  box: SayBox,
+  box: TaskMessages,
   n: number,
   wanted: MessageState,
   deadlineMs: number,

@@ -39,7 +39,7 @@ export class BatchOutput {
 
   /** @param nowMs monotonic, here and in all other methods */
   constructor(
-    private readonly p: BatchOutputParts,
+    private readonly deps: BatchOutputParts,
     nowMs: number,
   ) {
     this.progressEventAtMs = nowMs + PROGRESS_EVENT_MS;
@@ -55,13 +55,13 @@ export class BatchOutput {
   flush(nowMs: number): void {
     if (nowMs < this.writeAgainMs) return;
     try {
-      this.p.results.flush();
+      this.deps.results.flush();
       this.writeAgainMs = 0;
       this.writeRetryMs = WRITE_RETRY_MS[0];
     } catch (error) {
       // The results stay in memory. No new line starts until the disk has room for them.
       if (this.writeAgainMs === 0)
-        say(`cannot write the results of ${this.p.id} yet: ${messageOf(error)}`);
+        say(`cannot write the results of ${this.deps.id} yet: ${messageOf(error)}`);
       this.writeAgainMs = nowMs + this.writeRetryMs;
       this.writeRetryMs = Math.min(2 * this.writeRetryMs, WRITE_RETRY_MS[1]);
     }
@@ -82,7 +82,7 @@ export class BatchOutput {
   /** @param running lines that run now; @param waiting lines that wait for their next run */
   tell(nowMs: number, running: number, waiting: number): void {
     this.progressAtMs = nowMs + PROGRESS_MS;
-    const { reader, results, trays, runDir } = this.p;
+    const { reader, results, trays, runDir } = this.deps;
     const progress: BatchProgress = {
       ...results.counts,
       running,
@@ -98,15 +98,15 @@ export class BatchOutput {
     }
     if (nowMs < this.progressEventAtMs) return;
     this.progressEventAtMs = nowMs + PROGRESS_EVENT_MS;
-    this.p.onProgress({ ...results.counts, bytes_read: reader.taken, bytes: reader.size });
+    this.deps.onProgress({ ...results.counts, bytes_read: reader.taken, bytes: reader.size });
   }
 
   private sync(nowMs: number): void {
     this.syncAtMs = nowMs + SYNC_MS;
-    if (this.p.trays.durability !== "power" || this.isSyncing) return;
+    if (this.deps.trays.durability !== "power" || this.isSyncing) return;
     this.isSyncing = true;
-    void this.p.results.sync().then(() => {
+    void this.deps.results.sync().then(() => {
       this.isSyncing = false;
-    }, this.p.onUnsynced);
+    }, this.deps.onUnsynced);
   }
 }

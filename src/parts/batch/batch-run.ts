@@ -23,9 +23,9 @@ import {
   type AttemptOutcome,
   type Completed,
   decide,
+  deferred,
   type Failed,
   failed,
-  hindered,
   retryPolicyOf,
   unwritable,
 } from "../../core/outcome.ts";
@@ -117,8 +117,8 @@ class BatchRun {
   private fault: AttemptOutcome | undefined;
   private resolve: (end: BatchEnd) => void = () => {};
 
-  constructor(private readonly p: BatchRunParts) {
-    const { tools, claim, hooks, reader, results } = p;
+  constructor(private readonly deps: BatchRunParts) {
+    const { tools, claim, hooks, reader, results } = deps;
     const { trays, settings } = tools;
     const { id } = claim.name;
     this.lease = leaseOf(claim.name);
@@ -136,7 +136,7 @@ class BatchRun {
     return new Promise((resolve) => {
       this.resolve = resolve;
       this.pulse = setInterval(() => this.scheduleTurn(), PULSE_MS);
-      this.p.stop.onStop((reason) => {
+      this.deps.stop.onStop((reason) => {
         for (const line of this.running.list()) line.stop.stop(reason);
         this.scheduleTurn();
       });
@@ -145,12 +145,12 @@ class BatchRun {
   }
 
   private nowMs(): number {
-    return this.p.tools.trays.clock.monotonicMs();
+    return this.deps.tools.trays.clock.monotonicMs();
   }
 
   /** True when running lines may end but no new line starts. */
   private get isCut(): boolean {
-    return this.p.stop.reason !== undefined || this.fault !== undefined;
+    return this.deps.stop.reason !== undefined || this.fault !== undefined;
   }
 
   // ── turns ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -171,9 +171,9 @@ class BatchRun {
     this.sliceMs = nowMs;
     this.isGivingWay = false;
     this.output.flush(nowMs);
-    this.room = this.p.hooks.room();
-    const restMs = this.longestLimitMs + 2 * this.p.tools.settings.grace_ms + 1000;
-    if (this.longestLimitMs > 0) this.p.hooks.onDeadline(nowMs + restMs);
+    this.room = this.deps.hooks.room();
+    const restMs = this.longestLimitMs + 2 * this.deps.tools.settings.grace_ms + 1000;
+    if (this.longestLimitMs > 0) this.deps.hooks.onDeadline(nowMs + restMs);
     this.output.work(nowMs, this.running.size, this.waiting.size);
     this.startMore();
     this.endWhenThrough();
@@ -205,7 +205,7 @@ class BatchRun {
   }
 
   private giveWayInTime(): void {
-    if (this.nowMs() - this.sliceMs <= SLICE_MS_MAX && !this.p.results.isFull) return;
+    if (this.nowMs() - this.sliceMs <= SLICE_MS_MAX && !this.deps.results.isFull) return;
     this.isGivingWay = true;
     this.scheduleTurn();
   }
@@ -228,10 +228,10 @@ class BatchRun {
     if (this.output.isRefused && !this.isCut) return;
     this.isOver = true;
     clearInterval(this.pulse);
-    this.p.stop.onStop(undefined);
+    this.deps.stop.onStop(undefined);
     this.output.tell(nowMs, this.running.size, this.waiting.size);
-    this.p.reader.close();
-    void this.finish(this.p.stop.reason);
+    this.deps.reader.close();
+    void this.finish(this.deps.stop.reason);
   }
 
   /**
@@ -239,7 +239,7 @@ class BatchRun {
    * not report what an earlier one lost.
    */
   private async finish(reason: StopReason | undefined): Promise<void> {
-    const { tools, results } = this.p;
+    const { tools, results } = this.deps;
     if (tools.trays.durability === "power") {
       try {
         await results.sync();
@@ -259,7 +259,7 @@ class BatchRun {
   /** The worker that holds the lease now has copied what it needs. Once the batch is settled, no process needs the rest. */
   private dropResults(): void {
     try {
-      dropOwnResults(this.p.tools.trays, this.p.claim.name);
+      dropOwnResults(this.deps.tools.trays, this.deps.claim.name);
     } catch {
       // The sweep removes it later.
     }
@@ -296,10 +296,10 @@ class BatchRun {
   /** The next line of the file. Undefined when it is not read yet, is blank, or has a result already. */
   private nextLine(): Line | undefined {
     try {
-      const line = this.p.reader.next();
+      const line = this.deps.reader.next();
       if (line === undefined) this.isAtEnd = true;
       if (line === undefined || line === "later") return undefined;
-      if (this.p.results.done.has(line.number)) return undefined;
+      if (this.deps.results.done.has(line.number)) return undefined;
       return line.text === undefined || !isBlank(line.text) ? line : undefined;
     } catch (error) {
       this.giveUp(outcomeOfFault(error));
@@ -309,7 +309,7 @@ class BatchRun {
 
   /** To skip one line is little work, but to read the file up to it may take long. So this checks both. */
   private noteLine(): void {
-    const { position } = this.p.reader;
+    const { position } = this.deps.reader;
     this.unlookedCount++;
     if (this.unlookedCount < LINES_PER_LOOK && position === this.lookedAtByte) return;
     this.unlookedCount = 0;
@@ -324,21 +324,21 @@ class BatchRun {
   }
 
   private refuse(number: number, why: string): void {
-    const id = `${this.p.claim.name.id}#${number}`;
+    const id = `${this.deps.claim.name.id}#${number}`;
     this.addResult(number, encodeBadLine(number, id, why), false, true);
-    if (this.p.results.counts.bad > BAD_LINES_MAX) this.giveUp(tooManyBad(number, why));
+    if (this.deps.results.counts.bad > BAD_LINES_MAX) this.giveUp(tooManyBad(number, why));
     this.scheduleTurn();
   }
 
   private addResult(line: number, text: string, isCompleted: boolean, isBad = false): void {
-    const { results, tools } = this.p;
+    const { results, tools } = this.deps;
     results.add(line, text, isCompleted, isBad);
     const max = tools.settings.batch_results_bytes_max;
     if (results.bytes > max && this.fault === undefined) this.giveUp(tooMuch(max));
   }
 
   private start(line: LineRun): void {
-    const { tools } = this.p;
+    const { tools } = this.deps;
     const { settings, tree } = tools;
     const runDir = `${this.runDir}/${line.number}`;
     line.stop = new StopSignal();
@@ -350,18 +350,18 @@ class BatchRun {
       taskText: line.text,
       attempt: line.attempt,
       lease: `${this.lease}.${line.number}`,
-      claimFile: this.p.claim.path,
+      claimFile: this.deps.claim.path,
       runDir,
       stateDir: tree.dir,
       settings,
       stop: line.stop,
-      usage: this.p.usage,
+      usage: this.deps.usage,
       limiter: limiterFor(tools, line.task, line.agent.settings),
       onProgress: (details: Record<string, unknown>) =>
-        this.p.hooks.onProgress({ line: line.number, ...details }),
+        this.deps.hooks.onProgress({ line: line.number, ...details }),
       onStuck: () => {
         line.isStuck = true;
-        this.p.hooks.onStuck();
+        this.deps.hooks.onStuck();
       },
     };
     const limitMs = line.isModule ? timeoutOf(assignment, line.agent.settings) : 0;
@@ -416,16 +416,16 @@ class BatchRun {
     // the line would end the next process, too.
     const known =
       line.isStuck && outcome.kind === "failed" ? { ...outcome, canRetry: false } : outcome;
-    const random = this.p.tools.trays.clock.random();
-    const policy = retryPolicyOf(this.p.tools.settings, line.task);
+    const random = this.deps.tools.trays.clock.random();
+    const policy = retryPolicyOf(this.deps.tools.settings, line.task);
     const decision = decide(known, line.attempt, policy, random);
     if (known.kind === "failed" && decision.action === "fail") {
       // A line that was cancelled with its batch gets no result, so that a retry of the batch runs it.
-      if (this.p.stop.reason === undefined || known.failure !== "cancelled")
+      if (this.deps.stop.reason === undefined || known.failure !== "cancelled")
         this.settle(line, known);
       return;
     }
-    if (this.p.stop.reason !== undefined) return;
+    if (this.deps.stop.reason !== undefined) return;
     if (decision.action === "retry") line.attempt++;
     line.dueMs = this.nowMs() + ("delayMs" in decision ? decision.delayMs : 0);
     this.waiting.push(line);
@@ -449,7 +449,7 @@ class BatchRun {
 
 /** A batch that is not a regular file fails for good. After a read error of the disk it is tried again. */
 function outcomeOfFault(error: unknown): AttemptOutcome {
-  if (!(error instanceof ErrInvalidTask)) return hindered(`cannot read it: ${messageOf(error)}`);
+  if (!(error instanceof ErrInvalidTask)) return deferred(`cannot read it: ${messageOf(error)}`);
   return failed("invalid", error.code, error.message, { canRetry: false });
 }
 
@@ -464,5 +464,5 @@ function tooMuch(bytesMax: number): AttemptOutcome {
 }
 
 function unsynced(error: unknown): AttemptOutcome {
-  return hindered(`cannot save the results of its lines: ${messageOf(error)}`);
+  return deferred(`cannot save the results of its lines: ${messageOf(error)}`);
 }

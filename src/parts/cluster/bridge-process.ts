@@ -20,7 +20,7 @@ export interface BridgeProcessOptions {
 }
 
 export class BridgeProcess {
-  private readonly o: BridgeProcessOptions;
+  private readonly options: BridgeProcessOptions;
   private child: ChildProcess | undefined;
   private startedMs = 0;
   private againMs = AGAIN_MS.first;
@@ -28,17 +28,17 @@ export class BridgeProcess {
   private isEnding = false;
 
   constructor(options: BridgeProcessOptions) {
-    this.o = options;
+    this.options = options;
   }
 
   /** Starts the bridge. Never throws: it tries again later. */
   start(): void {
     if (this.isEnding || this.child !== undefined) return;
     try {
-      if (this.o.isThere()) this.later();
+      if (this.options.isThere()) this.later();
       else this.spawn();
     } catch (error) {
-      this.o.tell(`the bridge could not be started: ${messageOf(error)}`);
+      this.options.tell(`the bridge could not be started: ${messageOf(error)}`);
       this.later();
     }
   }
@@ -61,7 +61,7 @@ export class BridgeProcess {
   }
 
   private spawn(): void {
-    const words = [pathInPackage("bin/mailchute.js"), "bridge", "--state", this.o.stateDir];
+    const words = [pathInPackage("bin/mailchute.js"), "bridge", "--state", this.options.stateDir];
     const child = spawn(process.execPath, words, {
       // So Ctrl-C in a terminal reaches only the supervisor.
       detached: true,
@@ -72,14 +72,14 @@ export class BridgeProcess {
     this.startedMs = performance.now();
     if (child.stderr !== null)
       createInterface({ input: child.stderr }).on("line", (line) =>
-        this.o.tell(line.replace(PREFIX, "")),
+        this.options.tell(line.replace(PREFIX, "")),
       );
     const onEnd = (how: string): void => {
       if (this.child !== child) return;
       this.child = undefined;
       if (this.isEnding) return;
       if (performance.now() - this.startedMs > HEALTHY_MS) this.againMs = AGAIN_MS.first;
-      this.o.tell(`the bridge has ended (${how}), and is started again`);
+      this.options.tell(`the bridge has ended (${how}), and is started again`);
       this.later();
     };
     child.once("exit", (code, signal) => onEnd(signal ?? `exit code ${code}`));

@@ -24,7 +24,7 @@ const REPORT_MS = 1000;
 const NEWS_MS = 1000;
 
 export class Bridge {
-  private readonly o: BridgeOptions;
+  private readonly options: BridgeOptions;
   private readonly turns: Turns;
   /** The half for the tasks of this tree, and the half for tasks of others. */
   private readonly sender: Sender;
@@ -33,7 +33,7 @@ export class Bridge {
   private readonly timers: NodeJS.Timeout[] = [];
 
   constructor(options: BridgeOptions) {
-    this.o = options;
+    this.options = options;
     this.turns = new Turns(options.tell);
     this.sender = new Sender(options, this.turns, (held) => this.show(held));
     this.taker = new Taker(options, this.turns);
@@ -43,23 +43,23 @@ export class Bridge {
   }
 
   start(): void {
-    const { broker, serves, name, tree } = this.o;
+    const { broker, serves, name, tree } = this.options;
     void broker.results((message) => this.sender.onResult(message));
     broker.onBeats((bytes, machine) => this.sender.onBeat(bytes, machine));
     broker.onReports((bytes, sender) => {
       const report = this.turns.decoded("report", () => decodeReport(bytes, sender));
       if (report === undefined) return;
       if (report.machine === name && (report.tree ?? tree) !== tree)
-        this.o.tell(
+        this.options.tell(
           `another machine is called ${name}, too (its tree is ${report.tree}): ${RENAME}`,
         );
-      this.o.machines.take(report, performance.now());
+      this.options.machines.take(report, performance.now());
     });
     broker.onControls((bytes) => {
       const asked = this.turns.decoded("control", () => decodeDrain(bytes));
       if (asked === undefined) return;
       try {
-        this.o.drain(asked.is_draining);
+        this.options.drain(asked.is_draining);
       } catch (error) {
         this.turns.trouble(error);
       }
@@ -68,14 +68,14 @@ export class Bridge {
     broker.onLogAsks(async (bytes, asking) => {
       const ask = this.turns.decoded("question for a log", () => decodeLogAsk(bytes, asking));
       try {
-        return ask && (await this.o.logs.part(ask));
+        return ask && (await this.options.logs.part(ask));
       } catch (error) {
         this.turns.trouble(error);
         return undefined;
       }
     });
     broker.onAsks((asking) => {
-      if (this.o.serves.length === 0 && this.o.machine.ids().length === 0) return;
+      if (this.options.serves.length === 0 && this.options.machine.ids().length === 0) return;
       this.taker.beat(asking);
       this.report();
     });
@@ -91,7 +91,7 @@ export class Bridge {
     for (const looker of this.lookers) this.every(LOOK_MS, () => looker.look());
     this.every(REPORT_MS, async () => this.report());
     this.every(NEWS_MS, async () => this.taker.tellNews());
-    this.every(this.o.ackWaitMs / BEATS_PER_WAIT, () => this.taker.beatAndRenew());
+    this.every(this.options.ackWaitMs / BEATS_PER_WAIT, () => this.taker.beatAndRenew());
   }
 
   /** Called when something in the tree has changed. */
@@ -103,7 +103,7 @@ export class Bridge {
     for (const timer of this.timers) clearInterval(timer);
     for (const looker of this.lookers) looker.stop();
     await this.turns.over();
-    await this.o.broker.close();
+    await this.options.broker.close();
   }
 
   private every(ms: number, work: () => Promise<void>): void {
@@ -115,7 +115,7 @@ export class Bridge {
   }
 
   private report(): void {
-    const { broker, name, tree, serves, program, isDraining } = this.o;
+    const { broker, name, tree, serves, program, isDraining } = this.options;
     const why = serves.length === 0 ? undefined : this.taker.whyNone();
     broker.report({
       machine: name,
@@ -134,7 +134,7 @@ export class Bridge {
   private show(held: readonly Held[]): void {
     const { begun } = this.sender;
     try {
-      this.o.publish({ held, begun, unanswered: this.taker.unanswered() });
+      this.options.publish({ held, begun, unanswered: this.taker.unanswered() });
     } catch (error) {
       // On a full disk people may see old data, but tasks and results go on.
       this.taker.hinder(error);

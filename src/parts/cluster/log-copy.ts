@@ -20,14 +20,14 @@ export interface LogCopyOptions {
 
 export class LogCopy {
   readonly dir: string;
-  private readonly o: LogCopyOptions;
+  private readonly options: LogCopyOptions;
   private readonly root = fs.mkdtempSync(join(os.tmpdir(), "mailchute-logs-"));
   /** How much of each file was fetched (bytes). */
   private readonly at = new Map<LogFile, number>();
   private hasSession = false;
 
   constructor(options: LogCopyOptions) {
-    this.o = options;
+    this.options = options;
     const { task, submission, attempt } = options.dispatch;
     this.dir = join(this.root, `${task}@${submission}.${attempt}.0`);
     fs.mkdirSync(this.dir);
@@ -36,7 +36,7 @@ export class LogCopy {
 
   /** Fetches new parts of the logs. `gone`: the machine has no logs of the run. @throws what `ask` throws */
   async pull(): Promise<"is on" | "has ended" | "gone"> {
-    const { isStderr } = this.o;
+    const { isStderr } = this.options;
     // session.json says which kind of agent runs there. It exists from the beginning of the run.
     if (!this.hasSession && !isStderr)
       this.hasSession = (await this.fetch("session.json")).size > 0;
@@ -57,7 +57,7 @@ export class LogCopy {
 
   /** Fetches all new parts of a file. @returns the last answer, which had no bytes */
   private async fetch(file: LogFile): Promise<LogPart> {
-    const { ask, dispatch, note } = this.o;
+    const { ask, dispatch, note } = this.options;
     for (;;) {
       const at = this.at.get(file);
       const request = randomBytes(8).toString("hex");

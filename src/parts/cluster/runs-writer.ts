@@ -35,7 +35,7 @@ export interface RunsOptions {
 }
 
 export class RunsWriter {
-  private readonly o: RunsOptions;
+  private readonly options: RunsOptions;
   private lookedMs = Number.NEGATIVE_INFINITY;
   private writtenMs = Number.NEGATIVE_INFINITY;
   private written = "[]";
@@ -44,14 +44,14 @@ export class RunsWriter {
   private isFirst = true;
 
   constructor(options: RunsOptions) {
-    this.o = options;
+    this.options = options;
   }
 
   /** Writes what has changed. @param nowMs monotonic. @throws a system error when the file cannot be written */
   update({ held, begun }: BridgeView, nowMs: number): void {
     if (nowMs - this.lookedMs < WRITE_MS_MIN) return;
     this.lookedMs = nowMs;
-    if (this.isFirst) this.o.costs.keepOnly(new Set(held.map((one) => this.leaseOf(one))));
+    if (this.isFirst) this.options.costs.keepOnly(new Set(held.map((one) => this.leaseOf(one))));
     this.isFirst = false;
     const runs: RemoteRun[] = [];
     const leases = new Set<string>();
@@ -70,32 +70,32 @@ export class RunsWriter {
     const text = JSON.stringify(runs);
     const isOld = nowMs - this.writtenMs >= WRITE_MS_MAX;
     if (text === this.written && (runs.length === 0 || !isOld)) return;
-    this.o.write(runs);
+    this.options.write(runs);
     this.written = text;
     this.writtenMs = nowMs;
   }
 
   private leaseOf(held: Held): string {
-    return leaseOf(this.o.origin.runOf(held).name);
+    return leaseOf(this.options.origin.runOf(held).name);
   }
 
   private recordsOf(held: Held, { machine, run }: Begun): CostRecord[] {
     const costs = run?.costs ?? [];
     if (costs.length === 0) return [];
-    return this.o.costs.recordsOf(this.o.origin.runOf(held), machine, costs);
+    return this.options.costs.recordsOf(this.options.origin.runOf(held), machine, costs);
   }
 
   private show(record: CostRecord): void {
     const { at: _at, duration_ms: _duration, lease = "", ...used } = record;
     const text = JSON.stringify(used);
     if (this.shown.get(lease)?.text === text) return;
-    this.o.costs.show(lease, record);
+    this.options.costs.show(lease, record);
     this.shown.set(lease, { text, record, goneMs: undefined });
   }
 
   /** Shows the costs of an ended run until they are booked: the machine of a cancelled run tells them when the run has stopped. */
   private end(lease: string, shown: Shown, nowMs: number): void {
-    const { costs } = this.o;
+    const { costs } = this.options;
     shown.goneMs ??= nowMs;
     if (!costs.isBooked(lease)) {
       if (nowMs - shown.goneMs < TOLD_MS_MAX) return;
@@ -110,7 +110,7 @@ export class RunsWriter {
     { machine, beganMs, run }: Begun,
     records: readonly CostRecord[],
   ): RemoteRun {
-    const costs = records.flatMap((one) => priceOfRecord(one, this.o.prices) ?? []);
+    const costs = records.flatMap((one) => priceOfRecord(one, this.options.prices) ?? []);
     return {
       id: held.dispatch.task,
       lease: this.leaseOf(held),

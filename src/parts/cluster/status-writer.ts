@@ -23,12 +23,12 @@ export interface StatusOptions {
 }
 
 export class StatusWriter {
-  private readonly o: StatusOptions;
+  private readonly options: StatusOptions;
   private writtenMs = Number.NEGATIVE_INFINITY;
   private written = "";
 
   constructor(options: StatusOptions) {
-    this.o = options;
+    this.options = options;
   }
 
   /** Writes what has changed. @param nowMs monotonic. @throws a system error when the file cannot be written */
@@ -36,20 +36,20 @@ export class StatusWriter {
     const sinceMs = nowMs - this.writtenMs;
     if (sinceMs < WRITE_MS_MIN) return;
     const targets = this.targetsOf(view, nowMs);
-    const told = this.o.self();
+    const told = this.options.self();
     const begun = begunOf(view);
     const unanswered = Object.fromEntries(view.unanswered);
     const text = JSON.stringify([targets, begun, unanswered, told]);
     if (text === this.written && sinceMs < WRITE_MS_MAX) return;
     const machines = this.machinesOf(view, nowMs, wallMs);
     const at = new Date(wallMs).toISOString();
-    this.o.write({ ...told, at, machines, targets, begun, unanswered });
+    this.options.write({ ...told, at, machines, targets, begun, unanswered });
     this.written = text;
     this.writtenMs = nowMs;
   }
 
   private targetsOf({ held, begun }: BridgeView, nowMs: number): Record<string, TargetEntry> {
-    const { machines, targets } = this.o;
+    const { machines, targets } = this.options;
     const entries = new Map<string, TargetEntry>();
     const entryOf = (target: string): TargetEntry => {
       let entry = entries.get(target);
@@ -72,7 +72,7 @@ export class StatusWriter {
   }
 
   private machinesOf({ begun }: BridgeView, nowMs: number, wallMs: number): MachineEntry[] {
-    const { machines } = this.o;
+    const { machines } = this.options;
     const ours = new Map<string, number>();
     for (const { machine } of begun.values()) ours.set(machine, (ours.get(machine) ?? 0) + 1);
     return machines.list(nowMs, FORGET_MS).map((one: KnownMachine) => ({

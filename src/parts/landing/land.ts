@@ -2,7 +2,7 @@ import { stoppedOutcome } from "../../agents/agent.ts";
 import { compact } from "../../core/compact.ts";
 import { MailchuteError, messageOf } from "../../core/errors.ts";
 import { landingGateOf } from "../../core/landing.ts";
-import { type AttemptOutcome, type Deferred, failed, hindered } from "../../core/outcome.ts";
+import { type AttemptOutcome, type Deferred, deferred, failed } from "../../core/outcome.ts";
 import {
   type CleanCheckout,
   makeCleanCheckout,
@@ -95,7 +95,7 @@ export class Landing {
       const { hint } = error instanceof MailchuteError ? error : {};
       const text = `${messageOf(error)}${hint === undefined ? "" : `; ${hint}`}`;
       return isDiskFull(error)
-        ? hindered(noRoomText(order, text))
+        ? deferred(noRoomText(order, text))
         : failed("landing", "ErrLanding", text);
     }
   }

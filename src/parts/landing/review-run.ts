@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { lastResultBlock, readResults } from "../../agents/report.ts";
 import { MailchuteError, messageOf } from "../../core/errors.ts";
 import { isObject } from "../../core/json-object.ts";
-import { type AttemptOutcome, type Completed, failed, hindered } from "../../core/outcome.ts";
+import { type AttemptOutcome, type Completed, deferred, failed } from "../../core/outcome.ts";
 import { makeCleanCheckout, removeCleanCheckout } from "../../git/clean-checkout.ts";
 import {
   beginRun,
@@ -58,7 +58,7 @@ export async function runReview(
   } catch (error) {
     const { hint } = error instanceof MailchuteError ? error : {};
     const text = `${messageOf(error)}${hint === undefined ? "" : `; ${hint}`}`;
-    return isDiskFull(error) ? hindered(text) : failed("landing", "ErrLanding", text);
+    return isDiskFull(error) ? deferred(text) : failed("landing", "ErrLanding", text);
   }
 }
 

@@ -1,5 +1,5 @@
 /** Reads the plan for commands that show it. Reads it again when the file has changed. Writes nothing. */
-import { type RestRule, restAfter } from "../../core/rest.ts";
+import { type BackOffByCost, backOffByCost } from "../../core/back-off.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Standing } from "../../core/unmet.ts";
@@ -9,7 +9,7 @@ import { readUnlanded } from "../../view/landing.ts";
 import type { RoadmapDocument } from "./read/document.ts";
 import type { Planner } from "./rules/next.ts";
 
-const READ_REST: RestRule = { times: 5, mostMs: 10_000 };
+const READ_REST: BackOffByCost = { times: 5, mostMs: 10_000 };
 
 class PlanView implements IdReader {
   private stamp = "";
@@ -48,7 +48,7 @@ class PlanView implements IdReader {
       ...(agents && { matchAgent: (node) => resolveOpenAgent(node, agents) }),
     });
     const endMs = performance.now();
-    this.againMs = endMs + restAfter(endMs - nowMs, READ_REST);
+    this.againMs = endMs + backOffByCost(endMs - nowMs, READ_REST);
   }
 
   ids(): string[] {

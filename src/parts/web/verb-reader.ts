@@ -1,11 +1,11 @@
 /** Reads the JSON output of a verb in this process, but not too often. So a page shows the same as its command. */
 import type { Context } from "../../cli/shell/command-spec.ts";
-import { type RestRule, restAfter } from "../../core/rest.ts";
+import { type BackOffByCost, backOffByCost } from "../../core/back-off.ts";
 import { runVerb } from "./run-verb.ts";
 
-const REST: RestRule = { times: 20, mostMs: 60_000 };
+const REST: BackOffByCost = { times: 20, mostMs: 60_000 };
 /** The pause when a changed stamp shows that something has changed. */
-const NEWS_REST: RestRule = { times: 4, mostMs: 10_000 };
+const NEWS_REST: BackOffByCost = { times: 4, mostMs: 10_000 };
 const KEPT_MAX = 50;
 
 type Json = Record<string, unknown>;
@@ -63,8 +63,8 @@ export class VerbReader {
     const note = (): void => {
       const doneMs = performance.now();
       const tookMs = doneMs - nowMs;
-      kept.untilMs = doneMs + Math.max(againMs, restAfter(tookMs, REST));
-      kept.untilNewsMs = doneMs + restAfter(tookMs, NEWS_REST);
+      kept.untilMs = doneMs + Math.max(againMs, backOffByCost(tookMs, REST));
+      kept.untilNewsMs = doneMs + backOffByCost(tookMs, NEWS_REST);
     };
     documents.then(note, note);
     return documents;

@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { resolveCwd } from "../../agents/program.ts";
 import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
 import { branchToBuildOn, type KeptWork, type WorkFacts } from "../../core/landing.ts";
-import { type AttemptOutcome, failed, hindered } from "../../core/outcome.ts";
+import { type AttemptOutcome, deferred, failed } from "../../core/outcome.ts";
 import type { Task } from "../../core/task.ts";
 import {
   changesDuring,
@@ -313,7 +313,7 @@ export class TaskWorktrees implements Workspaces {
 function unmade(error: unknown): AttemptOutcome {
   if (error instanceof WorktreeTaken)
     return { kind: "deferred", message: error.message, delayMs: TAKEN_AGAIN_MS };
-  if (hasNoRoom(error)) return hindered(`its worktree cannot be made: ${messageOf(error)}`);
+  if (hasNoRoom(error)) return deferred(`its worktree cannot be made: ${messageOf(error)}`);
   const { hint } = error instanceof MailchuteError ? error : {};
   if (hint === undefined) return failed("worktree", "ErrWorktree", messageOf(error));
   // An error with a hint needs a person. Another run would fail in the same way.
@@ -323,7 +323,7 @@ function unmade(error: unknown): AttemptOutcome {
 /** The outcome of a completed run whose work could not be saved. The next run goes on in its worktree. */
 function notDone(error: unknown, why: string): AttemptOutcome {
   const message = `the run has completed, and ${why}`;
-  return hasNoRoom(error) ? hindered(message) : failed("worktree", "ErrWorktree", message);
+  return hasNoRoom(error) ? deferred(message) : failed("worktree", "ErrWorktree", message);
 }
 
 function hasNoRoom(error: unknown): boolean {

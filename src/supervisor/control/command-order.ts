@@ -3,10 +3,10 @@
  * commands that steer the pool, so that a flood of others cannot delay them. Works in slices; moves nothing.
  */
 import { decodeCommand } from "../../codec/command-codec.ts";
+import { type BackOffByCost, backOffByCost } from "../../core/back-off.ts";
 import { type Subject, subjectOf } from "../../core/command.ts";
 import { systemCode } from "../../core/errors.ts";
 import { readInboxName } from "../../core/names.ts";
-import { type RestRule, restAfter } from "../../core/rest.ts";
 import type { FileFacts, Walk } from "../../mailbox/files/storage.ts";
 import { pathIn, type Trays } from "../../mailbox/files/trays.ts";
 
@@ -37,7 +37,7 @@ interface Known extends Waiting {
  * listing happens less often.
  */
 const LOOK_MS = 100;
-const LISTING_REST: RestRule = { times: 10, mostMs: 10_000 };
+const LISTING_REST: BackOffByCost = { times: 10, mostMs: 10_000 };
 /** How many names are listed at once. */
 const LIST_NAMES = 256;
 /** The length of one slice of listing, and of looking into files (ms). */
@@ -214,7 +214,7 @@ export class CommandOrder {
     this.listingMs += nowMs - beganMs;
     if (!isOver) return;
     this.close();
-    this.listAtMs = nowMs + Math.max(LOOK_MS, restAfter(this.listingMs, LISTING_REST));
+    this.listAtMs = nowMs + Math.max(LOOK_MS, backOffByCost(this.listingMs, LISTING_REST));
   }
 
   private noteListed(name: string): void {

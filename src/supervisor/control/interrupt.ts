@@ -4,7 +4,7 @@
  * does not answer, is stopped. The task's next run then continues its session, and no attempt is used up.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import { SayBox } from "../../agents/stream/say-box.ts";
+import { TaskMessages } from "../../agents/stream/task-messages.ts";
 import { decodeTask } from "../../codec/task-codec.ts";
 import { ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
@@ -35,7 +35,7 @@ export const interrupt: CommandHandler = async (context, inHand) => {
     lease = leaseOf(findRun(env, id).name);
     await inHand.noteSubject(lease);
   }
-  const box = new SayBox(env.tree.dir, id, env.settings.durability === "power");
+  const box = new TaskMessages(env.tree.dir, id, env.settings.durability === "power");
   // The nonce identifies the command: when it is carried out again after a crash, it posts no second message.
   const from = `interrupt ${inHand.nonce}`;
   const message = box.find(from) ?? box.post(text, from, true);

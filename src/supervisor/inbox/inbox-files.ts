@@ -118,7 +118,7 @@ export class InboxFiles {
   }
 
   /** Handles a file whose id is in use: waits a moment, because the sender may take the file back, then refuses it. */
-  noteDuplicate(name: string): void {
+  recheckDuplicate(name: string): void {
     this.duplicates.add(name);
     this.look(name);
   }

@@ -2,9 +2,10 @@
  * Decides when each file of the inbox is looked at: at once when a watch reports its name, again when it was incomplete, and all
  * files in a scan. It works in slices, so that a million files block nothing.
  */
+
+import { type BackOffByCost, backOffByCost } from "../../core/back-off.ts";
 import type { Backlog } from "../../core/backlog.ts";
 import { systemCode } from "../../core/errors.ts";
-import { type RestRule, restAfter } from "../../core/rest.ts";
 import type { Walk } from "../../mailbox/files/storage.ts";
 import { pathIn, type Trays } from "../../mailbox/files/trays.ts";
 import type { FieldNotes } from "./field-notes.ts";
@@ -19,7 +20,7 @@ import {
 /** With this many tasks to choose from, starting them comes before finding more: a scan then gets short slices (ms). */
 const ENOUGH_TASKS = 10_000;
 const SHORT_SLICE_MS = 1;
-const SCAN_REST: RestRule = { times: 10, mostMs: 300_000 };
+const SCAN_REST: BackOffByCost = { times: 10, mostMs: 300_000 };
 /** How many names from the doorbell are kept; beyond that a scan is cheaper. */
 const HINTS_MAX = 4096;
 
@@ -59,7 +60,7 @@ export class InboxScanner {
     // We moved this file away: the next ring with its name reports only that.
     facts.on("task:accepted", (_id, file) => this.leaving.add(file));
     facts.on("inbox:taken", (file) => this.leaving.add(file));
-    facts.on("task:duplicate", (file) => this.files.noteDuplicate(file));
+    facts.on("task:duplicate", (file) => this.files.recheckDuplicate(file));
   }
 
   /** True once every file was looked at. */
@@ -185,7 +186,7 @@ export class InboxScanner {
     }
     const nowMs = this.trays.clock.monotonicMs();
     this.scanDueMs =
-      nowMs + Math.max(this.sweepMs, restAfter(nowMs - this.scanStartedMs, SCAN_REST));
+      nowMs + Math.max(this.sweepMs, backOffByCost(nowMs - this.scanStartedMs, SCAN_REST));
     const gone: string[] = [];
     for (const task of this.backlog.unseen(this.files.scanCount)) {
       // A listing may miss a name that is being renamed, so only a direct look proves that a file is gone.

@@ -26,12 +26,12 @@ export interface ExternalWorkersOptions {
 }
 
 export class ExternalWorkers {
-  private readonly o: ExternalWorkersOptions;
+  private readonly options: ExternalWorkersOptions;
   private found = new Map<string, WorkerInfo>();
   private readonly silence = new LeaseObserver(RECOVER_MS);
 
   constructor(options: ExternalWorkersOptions) {
-    this.o = options;
+    this.options = options;
   }
 
   get list(): WorkerInfo[] {
@@ -60,7 +60,7 @@ export class ExternalWorkers {
 
   /** Checks which workers exist. @param own ids of our children @returns whether anything has changed */
   survey(own: ReadonlySet<string>): boolean {
-    const { workersDir } = this.o;
+    const { workersDir } = this.options;
     const names = tryListDir(workersDir);
     // Without a listing, the known workers count as still there.
     if (names === undefined) return false;
@@ -84,20 +84,20 @@ export class ExternalWorkers {
   }
 
   private isGone(doc: WorkerDocument, name: string, path: string): boolean {
-    const verdict = judgeIn(this.o.stateDir, doc);
+    const verdict = judgeIn(this.options.stateDir, doc);
     if (verdict !== "unknown") return verdict === "dead";
     const mtimeMs = statOf(path)?.mtimeMs ?? 0;
-    return this.silence.silenceMs(name, mtimeMs, performance.now()) >= this.o.silenceMaxMs;
+    return this.silence.silenceMs(name, mtimeMs, performance.now()) >= this.options.silenceMaxMs;
   }
 
   private meet(doc: WorkerDocument): WorkerInfo {
-    const hasOtherSettings = doc.settings !== this.o.digest;
+    const hasOtherSettings = doc.settings !== this.options.digest;
     const tie = tieOf(doc, hasOtherSettings);
     const { id, pid, slots } = doc;
     const getsNothing = tie === "outdated" || tie === "elsewhere";
     const isHere = doc.place === thisPlace();
     const worker = { id, pid, tie, isHere, slots: getsNothing ? 0 : slots, slotsPeak: slots };
-    if (getsNothing || hasOtherSettings) this.o.onUnlike(worker);
+    if (getsNothing || hasOtherSettings) this.options.onUnlike(worker);
     return worker;
   }
 }

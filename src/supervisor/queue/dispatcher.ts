@@ -4,7 +4,7 @@
  */
 import type { Backlog } from "../../core/backlog.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
-import type { Choice } from "../../core/gates.ts";
+import type { StartFilter } from "../../core/gates.ts";
 import { ACCEPTS_PER_TICK_MAX, PREFETCH_MAX } from "../../core/limits.ts";
 import { formatName, headOf, type ProcessingName, parseName } from "../../core/names.ts";
 import { laneOf, type WaitingTask } from "../../core/waiting-task.ts";
@@ -56,7 +56,7 @@ export class Dispatcher {
   }
 
   /** Runs one round. @param launchesMax the largest number of new tasks @returns true when there may be more to do at once */
-  select(launchesMax = Number.POSITIVE_INFINITY, which: Choice = { kind: "all" }): boolean {
+  select(launchesMax = Number.POSITIVE_INFINITY, which: StartFilter = { kind: "all" }): boolean {
     const { accepted, backlog, pool, processing } = this.queue;
     const { workers } = pool;
     this.startAlone();
@@ -109,7 +109,7 @@ export class Dispatcher {
     }
   }
 
-  private take(max: number, which: Choice): WaitingTask[] {
+  private take(max: number, which: StartFilter): WaitingTask[] {
     const taken: WaitingTask[] = [];
     // If no part counts the starts of a lane, the parts are asked about it once, and not for each of its tasks.
     const free = new Set<string>();

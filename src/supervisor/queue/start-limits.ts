@@ -1,5 +1,5 @@
 /** Decides whether tasks may start now, and how many: it asks the gates of the pool, and counts starts. */
-import { type Choice, closedPool, type PoolState } from "../../core/gates.ts";
+import { closedPool, type PoolState, type StartFilter } from "../../core/gates.ts";
 import { laneOf } from "../../core/waiting-task.ts";
 import type { ControlFile } from "../documents/control-file.ts";
 import type { Environment } from "../environment/environment.ts";
@@ -44,7 +44,7 @@ export class StartLimits {
   }
 
   /** The tasks that may start; undefined when none may. */
-  whichMayStart(nowMs: number): Choice | undefined {
+  whichMayStart(nowMs: number): StartFilter | undefined {
     const closed = closedPool(this.pool(nowMs));
     return closed === undefined ? { kind: "all" } : closed.passes;
   }

@@ -40,14 +40,14 @@ export interface WorkerEventsParts {
 }
 
 export class WorkerEvents {
-  private readonly p: WorkerEventsParts;
+  private readonly deps: WorkerEventsParts;
 
   constructor(
     private readonly env: Environment,
     private readonly lifecycle: Lifecycle,
     parts: WorkerEventsParts,
   ) {
-    this.p = parts;
+    this.deps = parts;
     const { facts } = parts.pool;
     facts.on("worker:started", (worker) => this.onStarted(worker));
     facts.on("worker:progress", (message) => this.onProgress(message));
@@ -61,16 +61,16 @@ export class WorkerEvents {
 
   private onStarted(worker: WorkerInfo): void {
     this.env.telemetry.note("worker_started", { id: worker.id, pid: worker.pid });
-    this.p.shortages.end("worker-start");
+    this.deps.shortages.end("worker-start");
     this.tellShortage();
-    this.p.slots.share();
+    this.deps.slots.share();
   }
 
   /** Reports that a worker is slower than it could be, once for each number of threads. Nothing else is wrong then. */
   private tellShortage(): void {
-    const short = this.p.pool.findShort();
+    const short = this.deps.pool.findShort();
     if (short === undefined) {
-      this.p.shortages.end("threads");
+      this.deps.shortages.end("threads");
       return;
     }
     const { threads, wanted, shortOf } = short;
@@ -79,7 +79,7 @@ export class WorkerEvents {
         ? `few processes and threads may be made${roomText()}`
         : memoryText(shortOf);
     const what = `${why}: a worker process has ${threads} ${threads === 1 ? "thread" : "threads"} for the disk, not ${wanted}`;
-    this.p.shortages.note("threads", what, shortOf === undefined ? RAISE : RAISE_MEMORY);
+    this.deps.shortages.note("threads", what, shortOf === undefined ? RAISE : RAISE_MEMORY);
     this.env.alerts.report(`threads:${threads}`, what, Number.POSITIVE_INFINITY);
   }
 
@@ -105,7 +105,7 @@ export class WorkerEvents {
     this.env.alerts.notice(
       `worker ${id} (pid ${pid}) was sent ${signal}: it ends with what it runs, and is replaced`,
     );
-    this.p.processing.reoffer(files);
+    this.deps.processing.reoffer(files);
     this.onChange();
   }
 
@@ -119,13 +119,13 @@ export class WorkerEvents {
   }
 
   private onProgress(message: Progress): void {
-    const { accepted, pool, processing } = this.p;
+    const { accepted, pool, processing } = this.deps;
     const { facts } = this.env;
     for (const { file, delayMs, trouble } of message.returned) {
       const id = parseName(file)?.id;
       if (id !== undefined) {
-        if (trouble === undefined) this.p.shortages.endTask(id);
-        else this.p.shortages.noteTask(id, trouble, delayMs);
+        if (trouble === undefined) this.deps.shortages.endTask(id);
+        else this.deps.shortages.noteTask(id, trouble, delayMs);
       }
       // A trouble that does not name the task's own file may hinder thousands of tasks: report it once for all of them.
       if (trouble !== undefined && id !== undefined)
@@ -144,7 +144,7 @@ export class WorkerEvents {
     if (pool.isOversubscribed) this.look();
     for (const { id, isCompleted, batch, recordAs } of message.settled) {
       if (recordAs !== undefined) tellConflict(this.env.alerts, id, recordAs);
-      this.p.shortages.endTask(id);
+      this.deps.shortages.endTask(id);
       facts.emit("task:settled", id, isCompleted, batch);
     }
     this.env.wake();
@@ -152,14 +152,14 @@ export class WorkerEvents {
 
   private onDeath(death: WorkerDeath): void {
     if (!this.lifecycle.isEnding) this.tellDeath(death);
-    this.p.processing.reoffer([...(death.worker?.offered ?? [])]);
+    this.deps.processing.reoffer([...(death.worker?.offered ?? [])]);
     this.look();
   }
 
   private tellDeath(death: WorkerDeath): void {
     const { worker, stage, how, shortOf, restartInMs, isBreakerOpen } = death;
     const { telemetry, alerts } = this.env;
-    const { shortages } = this.p;
+    const { shortages } = this.deps;
     const next = restartInMs > 0 ? `; the next one starts in ${restartInMs} ms` : "";
     // It was started for one task, which has ended.
     if (stage === "done") return;
@@ -186,7 +186,7 @@ export class WorkerEvents {
   }
 
   private tellMemory(what: string): void {
-    this.p.shortages.noteDeath("memory", what, RAISE_MEMORY);
+    this.deps.shortages.noteDeath("memory", what, RAISE_MEMORY);
     this.env.alerts.report("memory", `${what}; the tasks it ran are given back`);
   }
 }

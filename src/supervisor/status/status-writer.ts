@@ -41,7 +41,7 @@ const NEWS_MS = 200;
 const LOOKED_AT_MAX = 100;
 
 export class StatusWriter implements Service {
-  private readonly p: StatusWriterParts;
+  private readonly deps: StatusWriterParts;
   private readonly replaced: ReplacedPackage;
   /** The state that was last written to `supervisor.json`, or should have been. */
   last: OwnershipFacts | undefined;
@@ -57,7 +57,7 @@ export class StatusWriter implements Service {
     private readonly lifecycle: Lifecycle,
     parts: StatusWriterParts,
   ) {
-    this.p = parts;
+    this.deps = parts;
     this.beatMs = beatMsOf(env.settings, HEARTBEAT_MS);
     this.replaced = new ReplacedPackage(env, parts.shortOf.shortages);
     env.facts.on("status:changed", () => this.hurry());
@@ -65,7 +65,7 @@ export class StatusWriter implements Service {
 
   /** @returns the time of the start, ISO 8601. @throws ErrSupervisorRunning, ErrIo: see `Ownership.take` */
   async introduce(): Promise<string> {
-    const { ownership } = this.p;
+    const { ownership } = this.deps;
     await ownership.take(this.facts());
     return ownership.startedAt;
   }
@@ -90,7 +90,7 @@ export class StatusWriter implements Service {
     const { tree, trays, telemetry, alerts, settings } = this.env;
     this.write(() => this.replaced.look());
     this.tell();
-    this.p.control.save();
+    this.deps.control.save();
     const agentLogs = settings.agents.map(({ name }) => join(tree.logs, `${name}.jsonl`));
     for (const path of [tree.events, tree.leases, tree.alerts, ...agentLogs])
       this.write(() => rotate(path, JOURNAL_ROTATE_BYTES, trays.clock.wallMs()));
@@ -112,7 +112,7 @@ export class StatusWriter implements Service {
     this.told = this.news();
     this.write(() => {
       this.last = this.facts();
-      this.p.ownership.write(this.last);
+      this.deps.ownership.write(this.last);
     });
   }
 
@@ -120,7 +120,7 @@ export class StatusWriter implements Service {
   async leave(isOwner: boolean): Promise<void> {
     this.tellMissing();
     try {
-      if (isOwner) await this.p.ownership.leave(this.facts());
+      if (isOwner) await this.deps.ownership.leave(this.facts());
     } catch (error) {
       this.env.alerts.notice(`cannot write the last state: ${messageOf(error)}`);
     }
@@ -128,7 +128,7 @@ export class StatusWriter implements Service {
 
   /** Reports tasks, and items of parts, that no agent fits: each once while it waits. */
   private tellMissing(): void {
-    const { queue, parts } = this.p;
+    const { queue, parts } = this.deps;
     const found = new Set(parts.statuses.flatMap((one) => one.unmatched?.(LOOKED_AT_MAX) ?? []));
     let left = LOOKED_AT_MAX;
     for (const { id, reason } of queue.backlog.waitingAs("unmatched")) {
@@ -154,8 +154,8 @@ export class StatusWriter implements Service {
 
   /** Differs when people should read something new. The number of tasks that can run is left out, because it changes all the time. */
   private news(): string {
-    const { backlog, scanner } = this.p.queue;
-    const { parts, shortOf } = this.p;
+    const { backlog, scanner } = this.deps.queue;
+    const { parts, shortOf } = this.deps;
     return [
       backlog.timedCount,
       backlog.count("blocked"),
@@ -171,9 +171,9 @@ export class StatusWriter implements Service {
 
   private facts(): OwnershipFacts {
     const { settings } = this.env;
-    const { control, parts } = this.p;
-    const { shortages, disk, watchers } = this.p.shortOf;
-    const { backlog, scanner } = this.p.queue;
+    const { control, parts } = this.deps;
+    const { shortages, disk, watchers } = this.deps.shortOf;
+    const { backlog, scanner } = this.deps.queue;
     const report = reportOf(parts);
     return {
       status: this.lifecycle.status,
@@ -189,7 +189,7 @@ export class StatusWriter implements Service {
         unsettled: scanner.toldUnsettledCount,
         unreadable: scanner.unreadableCount,
         is_complete: scanner.isComplete,
-        held: findBlockedTasks(this.env.trays, this.p),
+        held: findBlockedTasks(this.env.trays, this.deps),
       },
       roadmap: report.roadmap ?? null,
       plan_holds: report.planHolds ?? null,

@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Scenario } from "../../../src/agents/mock-api/script.ts";
-import type { Offer } from "../../../src/agents/stream/say-box.ts";
+import type { Offer } from "../../../src/agents/stream/task-messages.ts";
 import { OUTSIDE } from "../../../src/parts/mail/scope/scope.ts";
 import { type Cursor, readCursor } from "../../../src/parts/mail/store/cursors.ts";
 import { unreadOf } from "../../../src/parts/mail/store/inbox.ts";

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { SayBox } from "../../../src/agents/stream/say-box.ts";
+import { TaskMessages } from "../../../src/agents/stream/task-messages.ts";
 import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type Bench, type Kind, newBench, type Step } from "./bench.ts";
@@ -186,7 +186,7 @@ describe.each([
     const bench = newBench([{ name: "coder", kind, settings, turns: [first, [DONE]] }]);
     const { pool } = bench;
     drop(bench);
-    if (say !== undefined) new SayBox(pool.state, "task", false).post(say, "cli");
+    if (say !== undefined) new TaskMessages(pool.state, "task", false).post(say, "cli");
     await pool.start();
     expect(await pool.result("task")).toMatchObject({ output: "Done.", attempts: 2 });
     expect(bench.resumed("coder")).toEqual([undefined, expect.any(String)]);

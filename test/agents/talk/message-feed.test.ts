@@ -4,13 +4,13 @@ import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 import type { Fact } from "../../../src/agents/stream/facts.ts";
 import { MessageFeed } from "../../../src/agents/stream/message-feed.ts";
-import { SayBox } from "../../../src/agents/stream/say-box.ts";
 import { SessionProof } from "../../../src/agents/stream/session-proof.ts";
+import { TaskMessages } from "../../../src/agents/stream/task-messages.ts";
 import { newClaudeReader } from "../../../src/parts/claude/read-line.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 function newTalk(): {
-  box: SayBox;
+  box: TaskMessages;
   /** Of a program that keeps no record of its session. */
   proof: () => SessionProof;
   /** Of a new program in run number n. */
@@ -22,7 +22,7 @@ function newTalk(): {
   const stateDir = tempDir();
   const events = (n: number): string => join(stateDir, "runs", `r${n}`, "events.jsonl");
   return {
-    box: new SayBox(stateDir, "a", false),
+    box: new TaskMessages(stateDir, "a", false),
     proof: () => new SessionProof(stateDir, { newReader: newClaudeReader }, undefined),
     feed: (n) =>
       new MessageFeed({

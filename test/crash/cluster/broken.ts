@@ -25,7 +25,7 @@ interface Broken extends Patch {
 }
 
 interface MachineSelf {
-  o: { tree: MachineTree };
+  options: { tree: MachineTree };
 }
 
 /** The dispatch of this task that waits, whatever its attempt. */
@@ -70,7 +70,7 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
     instead: (own) =>
       async function (this: MachineSelf, id: string) {
         await own.call(this, id);
-        this.o.tree.removeNote(id);
+        this.options.tree.removeNote(id);
       },
   },
   "a run is stopped before that is noted": {
@@ -79,7 +79,7 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
     method: "leave",
     instead: (own) =>
       async function (this: MachineSelf, id: string, note: Note, state: string) {
-        if (this.o.tree.placeOf(id) === "unsettled") await this.o.tree.cancel(id);
+        if (this.options.tree.placeOf(id) === "unsettled") await this.options.tree.cancel(id);
         await own.call(this, id, note, state);
       },
   },
@@ -89,7 +89,7 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
     method: "onOver",
     instead: (own) =>
       async function (this: MachineSelf, id: string, message: Delivery) {
-        this.o.tree.removeNote(id);
+        this.options.tree.removeNote(id);
         await own.call(this, id, message);
       },
   },

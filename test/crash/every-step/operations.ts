@@ -1014,8 +1014,10 @@ function prepareWreck(place: Place): Book {
 
 async function recoverWreck({ place, trays, durability }: ActTools): Promise<void> {
   // Only those that need them load the larger parts: most victims live for milliseconds.
-  const { makeTaskRescue } = await import("../../../src/supervisor/maintenance/rescue-tasks.ts");
-  const { Rescuer } = await import("../../../src/supervisor/maintenance/rescuer.ts");
+  const { makeTaskRescue } = await import(
+    "../../../src/supervisor/maintenance/record-recovered.ts"
+  );
+  const { TaskRecovery } = await import("../../../src/supervisor/maintenance/task-recovery.ts");
   const telemetry = telemetryOf(place);
   const errors: unknown[] = [];
   const scope = { tree: place.tree, trays, settings: quickSettings(durability), telemetry };
@@ -1027,7 +1029,7 @@ async function recoverWreck({ place, trays, durability }: ActTools): Promise<voi
     onConflict: () => {},
     onUnkillable: () => {},
   };
-  const recovery = new Rescuer(makeTaskRescue(scope, listener, owners), 60_000, (error) =>
+  const recovery = new TaskRecovery(makeTaskRescue(scope, listener, owners), 60_000, (error) =>
     errors.push(error),
   );
   for (let tries = 0; tries < 200; tries++) {

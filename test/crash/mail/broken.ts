@@ -1,5 +1,5 @@
 /** Deliberately broken variants of the delivery of mail. A search for faults must catch every one, or it proves nothing. */
-import { SayBox } from "../../../src/agents/stream/say-box.ts";
+import { TaskMessages } from "../../../src/agents/stream/task-messages.ts";
 import { Delivery } from "../../../src/parts/mail/delivery/delivery.ts";
 import type { MailOffer } from "../../../src/parts/mail/delivery/offers.ts";
 import { Exits } from "../../../src/parts/mail/exits/exits.ts";
@@ -28,7 +28,7 @@ const nOf = ({ folder }: Self, name: unknown): number => readCursor(folder, Stri
 
 export const BROKEN: Readonly<Record<string, Broken>> = {
   "the cursor moves as soon as an offer is made": {
-    of: SayBox.prototype,
+    of: TaskMessages.prototype,
     method: "stateOf",
     instead: () => "read",
   },
@@ -64,7 +64,7 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
     },
   },
   "a wake-up starts its agent without a look at its mail": {
-    of: SayBox.prototype,
+    of: TaskMessages.prototype,
     method: "isUntouched",
     isOfRun: true,
     instead: () => false,

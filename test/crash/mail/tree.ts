@@ -4,7 +4,7 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { SayBox } from "../../../src/agents/stream/say-box.ts";
+import { TaskMessages } from "../../../src/agents/stream/task-messages.ts";
 import { encodeRecord } from "../../../src/codec/records.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { openTrays } from "../../../src/mailbox/files/trays.ts";
@@ -49,7 +49,7 @@ export function goOn({ state, folder }: MailTree): void {
     join(mailbox, "inbox", `${taskOf("bob")}.json`),
     join(mailbox, "processing", `${taskOf("bob")}@s.1~w-o.json`),
   );
-  new SayBox(state, taskOf("bob"), false).noteRead(1, "runs/x");
+  new TaskMessages(state, taskOf("bob"), false).noteRead(1, "runs/x");
   // The run of cid broke. It is not noted: its exit is none of this tree's business.
   take(taskOf("cid"));
   runNotes(state).replace("work", { v: 1, task: "work", agent: "ann", run: "s.1" });
@@ -98,7 +98,7 @@ export function faultsOfEnd(tree: MailTree): string[] {
   const { task = "", text = "" } = readOffer(folder, "ann") ?? {};
   expectAll("the wake-up of ann is for her first record", task.endsWith(".1.0"), true);
   expectAll("wake-ups", wakesIn(tree), [`${task}.json`]);
-  const said = new SayBox(state, task, false).unread().map((one) => one.text);
+  const said = new TaskMessages(state, task, false).unread().map((one) => one.text);
   expectAll("said to ann", said, [text]);
   if (!text.includes("(m-ann)")) faults.push("the message of ann is not in her offer");
   expectAll("exits", exitsIn(folder), 1);

@@ -177,7 +177,7 @@ describe("a machine", () => {
   test("caught: one that forgets a run with the order to stop it", async () => {
     class Forgetful extends Machine {
       override async report(id: string): Promise<boolean> {
-        if (this["o"].tree.note(id)?.state === "over") this["forget"](id);
+        if (this["options"].tree.note(id)?.state === "over") this["forget"](id);
         return false;
       }
     }

@@ -4,7 +4,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openTrays } from "../../../src/mailbox/files/trays.ts";
-import { PostBox } from "../../../src/parts/mail/post/post-box.ts";
+import { MailDropFolder } from "../../../src/parts/mail/post/mail-drop-folder.ts";
 import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import { MessageReader, type Numbered } from "../../../src/parts/mail/store/read-messages.ts";
 import { newCli } from "../../cli/run-cli.ts";
@@ -19,7 +19,7 @@ function newPost() {
   const dataDir = join(state, "data");
   const trays = openTrays(join(state, "post"), { durability: "process" });
   const errors: unknown[] = [];
-  const box = new PostBox({
+  const box = new MailDropFolder({
     trays,
     store: { dataDir, isDurable: false },
     home: HOME,

@@ -1,6 +1,6 @@
 /** What the run of a wake-up does first: without unread mail its agent is not started. */
 import { expect, it } from "vitest";
-import { SayBox } from "../../../src/agents/stream/say-box.ts";
+import { TaskMessages } from "../../../src/agents/stream/task-messages.ts";
 import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { changeAgent, createAgent } from "../../../src/parts/mail/agents/agents.ts";
@@ -25,7 +25,7 @@ function newWake() {
   const post = (via: "cli" | "system" = "cli"): unknown =>
     send(store, { scope: OUTSIDE, from: "bob", via, to: ["ann"], text: "look" }, Date.now());
   post();
-  const box = new SayBox(dir, TASK.id, false);
+  const box = new TaskMessages(dir, TASK.id, false);
   const n = box.post("look", "mail 1");
   const tools = {
     settings: { ...DEFAULT_SETTINGS, data: ".", agents: [{ name: "Ann", kind: "claude" }] },

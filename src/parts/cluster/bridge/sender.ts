@@ -23,7 +23,7 @@ export class Sender {
   readonly begun = new Map<string, Begun>();
   /** It does not read the names of waiting tasks again before this time (monotonic ms). */
   restsUntilMs = Number.NEGATIVE_INFINITY;
-  private readonly o: BridgeOptions;
+  private readonly options: BridgeOptions;
   private readonly origin: Origin;
   private hasAdopted = false;
 
@@ -33,7 +33,7 @@ export class Sender {
     private readonly turns: Turns,
     private readonly show: (held: readonly Held[]) => void,
   ) {
-    this.o = options;
+    this.options = options;
     const { origin: tree, broker, ackWaitMs } = options;
     const nowMs = (): number => performance.now();
     const answerMs = Math.min(ANSWER_MS, ackWaitMs);
@@ -49,7 +49,7 @@ export class Sender {
 
   /** Sends the due tasks, unless it rests. */
   async look(): Promise<void> {
-    const { origin, broker } = this.o;
+    const { origin, broker } = this.options;
     if (performance.now() < this.restsUntilMs) return;
     const usedBeforeMs = usedMs();
     const held = origin.held();
@@ -58,11 +58,11 @@ export class Sender {
       for (const { dispatch, target } of held) this.origin.adopt(dispatch, target);
       // Only we publish jobs of this tree. So a job whose task is not held was cancelled while no bridge ran.
       const ids = new Set(held.map(({ id }) => id));
-      const jobs = this.o.sends || held.length > 0 ? await broker.jobs() : [];
+      const jobs = this.options.sends || held.length > 0 ? await broker.jobs() : [];
       for (const { id, target } of jobs) if (!ids.has(id)) await broker.dropJob(target, id);
       this.hasAdopted = true;
     }
-    const due = this.o.isPaused() ? [] : held.filter(({ id }) => this.origin.isDue(id));
+    const due = this.options.isPaused() ? [] : held.filter(({ id }) => this.origin.isDue(id));
     await Promise.all(
       due.slice(0, PUBLISH_MAX).map(({ dispatch, target }) => this.publish(dispatch, target)),
     );
@@ -79,7 +79,7 @@ export class Sender {
     void this.turns.inTurn(id, async () => {
       const result = this.turns.decoded("result", () => {
         const decoded = decodeResult(bytes, id, { target, machine });
-        if (decoded.dispatch.tree === this.o.tree) return decoded;
+        if (decoded.dispatch.tree === this.options.tree) return decoded;
         // The machine tells its result again later.
         throw new BadMessage(
           `it is for the tree ${decoded.dispatch.tree}: this machine had another tree, or two trees share a name`,
@@ -91,7 +91,9 @@ export class Sender {
   }
 
   onBeat(bytes: Buffer, sender: string): void {
-    const beat = this.turns.decoded("heartbeat", () => decodeBeat(bytes, this.o.tree, sender));
+    const beat = this.turns.decoded("heartbeat", () =>
+      decodeBeat(bytes, this.options.tree, sender),
+    );
     if (beat === undefined) return;
     const { machine } = beat;
     for (const { run, ...entry } of beat.has) {
@@ -105,7 +107,7 @@ export class Sender {
 
   private publish(dispatch: Dispatch, target: string): Promise<void> {
     return this.turns.inTurn(dispatchId(dispatch), async () => {
-      const { origin, agentOf, name } = this.o;
+      const { origin, agentOf, name } = this.options;
       const job = origin.jobOf(dispatch, target, agentOf);
       if (job === undefined) return;
       try {

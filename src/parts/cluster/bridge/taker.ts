@@ -22,7 +22,7 @@ const HINDERED_MS = 10_000;
 export class Taker {
   /** It does not look for settled tasks before this time (monotonic ms). */
   restsUntilMs = Number.NEGATIVE_INFINITY;
-  private readonly o: BridgeOptions;
+  private readonly options: BridgeOptions;
   private readonly machine: Machine;
   /** When each result was told, to which servers, and after which pause it is told again (ms). */
   private readonly told = new Map<string, { atMs: number; birth: string; againMs: number }>();
@@ -43,7 +43,7 @@ export class Taker {
     options: BridgeOptions,
     private readonly turns: Turns,
   ) {
-    this.o = options;
+    this.options = options;
     const { name, machine: tree, broker, ackWaitMs } = options;
     this.machine = new Machine({ name, tree, broker, nowMs: () => performance.now(), ackWaitMs });
   }
@@ -51,16 +51,16 @@ export class Taker {
   /** How many more jobs may come. */
   room(): number {
     // A job that has its note already counts in `open`, even while it is being submitted.
-    const unnoted = [...this.coming].filter((id) => this.o.machine.note(id) === undefined);
+    const unnoted = [...this.coming].filter((id) => this.options.machine.note(id) === undefined);
     return Math.max(0, this.slots() - this.open() - unnoted.length);
   }
 
   open(): number {
-    return this.o.machine.ids().filter((id) => !this.ended.has(id)).length;
+    return this.options.machine.ids().filter((id) => !this.ended.has(id)).length;
   }
 
   slots(): number {
-    return this.o.isDraining() ? 0 : this.place().slots;
+    return this.options.isDraining() ? 0 : this.place().slots;
   }
 
   /** Why it takes no tasks; undefined when it takes some. */
@@ -77,13 +77,13 @@ export class Taker {
 
   private place(): Room {
     const { hindered } = this;
-    if (hindered === undefined || performance.now() >= hindered.untilMs) return this.o.room();
+    if (hindered === undefined || performance.now() >= hindered.untilMs) return this.options.room();
     return { slots: 0, why: hindered.why };
   }
 
   onJob({ names, bytes, lease, turn, sinceMs, delivery }: Received): void {
     const id = names.at(-1) ?? "";
-    const isKnown = this.o.machine.note(id) !== undefined || this.coming.has(id);
+    const isKnown = this.options.machine.note(id) !== undefined || this.coming.has(id);
     // Several targets are asked at a time, so too many jobs may come. Another machine takes the rest.
     if (!isKnown && this.room() === 0) {
       delivery.later().catch((error: unknown) => this.turns.trouble(error));
@@ -113,7 +113,7 @@ export class Taker {
 
   /** Tells the results of settled tasks. */
   async look(): Promise<void> {
-    const { machine, broker } = this.o;
+    const { machine, broker } = this.options;
     if (performance.now() < this.restsUntilMs) return;
     const usedBeforeMs = usedMs();
     for (const id of this.told.keys()) if (machine.note(id) === undefined) this.told.delete(id);
@@ -163,7 +163,7 @@ export class Taker {
   unanswered(): Map<string, number> {
     const counts = new Map<string, number>();
     for (const [id, { againMs }] of this.told) {
-      const tree = this.o.machine.note(id)?.dispatch.tree;
+      const tree = this.options.machine.note(id)?.dispatch.tree;
       if (tree === undefined || againMs === TELL_AGAIN_MS.first) continue;
       counts.set(tree, (counts.get(tree) ?? 0) + 1);
     }
@@ -171,7 +171,7 @@ export class Taker {
   }
 
   async beatAndRenew(): Promise<void> {
-    const { machine } = this.o;
+    const { machine } = this.options;
     const trees = new Set(machine.ids().map((id) => machine.note(id)?.dispatch.tree ?? ""));
     for (const tree of trees) if (tree !== "") this.beat(tree);
     const renew = (id: string): Promise<void> =>
@@ -184,7 +184,7 @@ export class Taker {
 
   /** Tells a tree which of its dispatches this machine has. @param of only these; left out for all */
   beat(tree: string, of?: ReadonlySet<string>): void {
-    const { machine, broker, name } = this.o;
+    const { machine, broker, name } = this.options;
     const has = machine.ids().flatMap((id) => {
       const note = machine.note(id);
       if (note?.state !== "taken" || note.dispatch.tree !== tree || of?.has(id) === false)
@@ -199,7 +199,7 @@ export class Taker {
 
   /** Tells the progress of runs that has changed. */
   tellNews(): void {
-    const { machine } = this.o;
+    const { machine } = this.options;
     const changed = this.news.refresh(machine.news());
     const trees = new Set([...changed].map((id) => machine.note(id)?.dispatch.tree ?? ""));
     for (const tree of trees) if (tree !== "") this.beat(tree, changed);

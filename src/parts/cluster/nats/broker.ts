@@ -52,7 +52,7 @@ const IN_PROGRESS = "+WPI";
 const DONE = "+ACK";
 
 export class NatsBroker implements OriginBroker, MachineBroker {
-  private readonly o: BrokerOptions;
+  private readonly options: BrokerOptions;
   private readonly nc: Connection;
   private readonly js: JetStream;
   private readonly jsm: JetStreamManager;
@@ -62,7 +62,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   private isOn = true;
 
   private constructor(o: BrokerOptions, nc: Connection, js: JetStream, jsm: JetStreamManager) {
-    this.o = o;
+    this.options = o;
     this.nc = nc;
     this.js = js;
     this.jsm = jsm;
@@ -108,12 +108,14 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   }
 
   async hasResult(id: string): Promise<boolean> {
-    return (await this.subjectsOf(RESULT, resultSubject(this.o.tree, "*", "*", id))).length > 0;
+    return (
+      (await this.subjectsOf(RESULT, resultSubject(this.options.tree, "*", "*", id))).length > 0
+    );
   }
 
   /** The jobs of this tree that the servers have. */
   async jobs(): Promise<{ target: string; id: string }[]> {
-    const subjects = await this.subjectsOf(WORK, `mc.work.*.${this.o.tree}.>`);
+    const subjects = await this.subjectsOf(WORK, `mc.work.*.${this.options.tree}.>`);
     return subjects.map((subject) => {
       const [target = "", id = ""] = readSubject(subject, 1);
       return { target, id };
@@ -149,7 +151,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
       if (!isThere) await this.nc.rtt();
     });
     // The time limits of its requests are not enough, because it may have to ask first which servers these are.
-    await within(Math.min(REQUEST_MS, RENEWAL_PART * this.o.ackWaitMs), renewed);
+    await within(Math.min(REQUEST_MS, RENEWAL_PART * this.options.ackWaitMs), renewed);
   }
 
   async finishJob(lease: string): Promise<void> {
@@ -166,13 +168,13 @@ export class NatsBroker implements OriginBroker, MachineBroker {
   }
 
   async ask(): Promise<void> {
-    this.nc.publish(askSubject(this.o.tree));
+    this.nc.publish(askSubject(this.options.tree));
     await this.nc.flush();
   }
 
   /** Sends a heartbeat. The servers do not keep it, because the next one says the same. */
   beat(tree: string, beat: Beat): void {
-    this.nc.publish(beatSubject(tree, this.o.name), encodeMessage(beat));
+    this.nc.publish(beatSubject(tree, this.options.name), encodeMessage(beat));
   }
 
   /** Sends a report about this machine. The servers do not keep it. */
@@ -211,12 +213,12 @@ export class NatsBroker implements OriginBroker, MachineBroker {
 
   /** Calls back for each request to this machine, such as to drain. */
   onControls(take: (bytes: Buffer) => void): void {
-    void this.listen(controlSubject(this.o.name), ({ data }) => take(Buffer.from(data)));
+    void this.listen(controlSubject(this.options.name), ({ data }) => take(Buffer.from(data)));
   }
 
   /** Calls back when a tree asks for a part of a log, and sends the answer. It sends none for undefined. */
   onLogAsks(answer: (bytes: Buffer, tree: string) => Promise<LogPart | undefined>): void {
-    const { name, onTrouble } = this.o;
+    const { name, onTrouble } = this.options;
     void this.listen(logAskSubject(name, "*.*"), ({ data, subject }) => {
       const tree = readSubject(subject, 1)[1] ?? "";
       answer(Buffer.from(data), tree)
@@ -232,14 +234,14 @@ export class NatsBroker implements OriginBroker, MachineBroker {
    * @throws when it does not answer
    */
   async askLog(machine: string, ask: LogAsk): Promise<LogPart> {
-    const parts = this.nc.subscribe(logSubject(this.o.tree, machine));
+    const parts = this.nc.subscribe(logSubject(this.options.tree, machine));
     const timer = setTimeout(() => parts.unsubscribe(), REQUEST_MS);
     let none: LogPart | undefined;
     try {
-      this.nc.publish(logAskSubject(machine, this.o.tree), encodeMessage(ask));
+      this.nc.publish(logAskSubject(machine, this.options.tree), encodeMessage(ask));
       for await (const { data, subject } of parts) {
         // See `listen`.
-        if (subject !== logSubject(this.o.tree, machine)) continue;
+        if (subject !== logSubject(this.options.tree, machine)) continue;
         const part = decodeLogPart(Buffer.from(data));
         if (part.request !== ask.request) continue;
         if (part.is_found) return part;
@@ -256,7 +258,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
 
   /** Calls back for each heartbeat about this tree. */
   onBeats(take: (bytes: Buffer, machine: string) => void): void {
-    void this.listen(beatSubject(this.o.tree, "*"), ({ data, subject }) =>
+    void this.listen(beatSubject(this.options.tree, "*"), ({ data, subject }) =>
       take(Buffer.from(data), readSubject(subject, 2)[2] ?? ""),
     );
   }
@@ -268,18 +270,18 @@ export class NatsBroker implements OriginBroker, MachineBroker {
 
   /** Takes results for the tree of this machine until it is closed. */
   results(take: (received: Received) => void): Promise<void> {
-    return this.intake.consume(homeConsumer(this.o.name), 4, () => 256, take);
+    return this.intake.consume(homeConsumer(this.options.name), 4, () => 256, take);
   }
 
   /** Takes messages of origins that dispatches are over, until it is closed. */
   overs(take: (received: Received) => void): Promise<void> {
-    return this.intake.consume(machineConsumer(this.o.name), 1, () => 256, take);
+    return this.intake.consume(machineConsumer(this.options.name), 1, () => 256, take);
   }
 
   /** Takes jobs for one target until it is closed. @param room how many more may come now */
   jobsFor(target: string, room: () => number, take: (received: Received) => void): Promise<void> {
     // With a shorter `ack_wait` every new job would count as one that another machine may have.
-    const isCounted = FETCH_MS + RENEWAL_MS_MAX <= this.o.ackWaitMs;
+    const isCounted = FETCH_MS + RENEWAL_MS_MAX <= this.options.ackWaitMs;
     const taker = (received: Received): void =>
       take(isCounted ? received : { ...received, sinceMs: performance.now() });
     return this.intake.consume(targetConsumer(target), 1, room, taker);
@@ -329,7 +331,7 @@ export class NatsBroker implements OriginBroker, MachineBroker {
       for await (const message of this.nc.subscribe(subject))
         if (message.subject.startsWith(kind)) take(message);
     } catch (error) {
-      if (!this.isClosing) this.o.onTrouble(explain(error, `listen to ${subject}`));
+      if (!this.isClosing) this.options.onTrouble(explain(error, `listen to ${subject}`));
     }
   }
 }

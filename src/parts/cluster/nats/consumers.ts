@@ -11,7 +11,7 @@ export class Consumers {
   private making: Promise<void> | undefined;
 
   constructor(
-    private readonly o: BrokerOptions,
+    private readonly options: BrokerOptions,
     private readonly js: JetStream,
     private readonly jsm: JetStreamManager,
   ) {}
@@ -30,7 +30,7 @@ export class Consumers {
   /** Asks about the machine's own consumer: each machine may do that, and the consumer lives as long as the stream of jobs. */
   private async findBirth(): Promise<string> {
     try {
-      const own = await this.get(targetConsumer(this.o.name));
+      const own = await this.get(targetConsumer(this.options.name));
       return birthOf(await own.info(true));
     } catch (error) {
       this.born = undefined;
@@ -49,7 +49,7 @@ export class Consumers {
       await this.makeMissing(consumer);
       pull = await this.js.consumers.get(stream, name);
     }
-    const { ackWaitMs } = this.o;
+    const { ackWaitMs } = this.options;
     const waitMs = Number((await pull.info(true)).config["ack_wait"]) / MS_NS;
     if (waitMs === ackWaitMs) return pull;
     throw new ErrInvalidConfig(
@@ -59,7 +59,7 @@ export class Consumers {
   }
 
   private async makeMissing(consumer: Consumer): Promise<void> {
-    const { replicas, ackWaitMs, consumers } = this.o;
+    const { replicas, ackWaitMs, consumers } = this.options;
     try {
       this.making ??= makeMissing(this.jsm, replicas, ackWaitMs, consumers).finally(() => {
         this.making = undefined;
@@ -73,7 +73,7 @@ export class Consumers {
 
   /** Makes all streams and consumers that are needed, and corrects their settings. */
   makeAll(): Promise<Made[]> {
-    const { name, replicas, ackWaitMs, consumers } = this.o;
+    const { name, replicas, ackWaitMs, consumers } = this.options;
     const own = [targetConsumer(name), homeConsumer(name), machineConsumer(name)];
     const all = new Map([...own, ...consumers].map((one) => [`${one.stream} ${one.name}`, one]));
     return makeAll(this.jsm, replicas, ackWaitMs, [...all.values()]);

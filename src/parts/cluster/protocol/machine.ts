@@ -23,7 +23,7 @@ export interface MachineOptions {
 }
 
 export class Machine {
-  private readonly o: MachineOptions;
+  private readonly options: MachineOptions;
   /** When the last successful renewal of each job was asked for (monotonic ms). */
   private readonly renewedMs = new Map<string, number>();
   /** Dispatches whose jobs another machine may have got, because this process has not renewed them without a gap. */
@@ -32,7 +32,7 @@ export class Machine {
   private readonly finished = new Set<string>();
 
   constructor(options: MachineOptions) {
-    this.o = options;
+    this.options = options;
   }
 
   /**
@@ -44,10 +44,10 @@ export class Machine {
     job: Job,
     lease: string,
     delivery: Delivery,
-    sinceMs = this.o.nowMs(),
+    sinceMs = this.options.nowMs(),
     turn = "",
   ): Promise<void> {
-    const { tree } = this.o;
+    const { tree } = this.options;
     const { dispatch, target } = job;
     const id = dispatchId(dispatch);
     const renewedMs = await this.renewedSince(lease, sinceMs);
@@ -82,7 +82,7 @@ export class Machine {
    * @param sinceMs the earliest time of the delivery
    */
   private async renewedSince(lease: string, sinceMs: number): Promise<number | undefined> {
-    const { broker, nowMs, ackWaitMs } = this.o;
+    const { broker, nowMs, ackWaitMs } = this.options;
     const askedMs = nowMs();
     if (askedMs - sinceMs < FRESH_WITHIN * ackWaitMs) return sinceMs;
     try {
@@ -96,7 +96,7 @@ export class Machine {
 
   /** Tells the origin the end of a task, until the origin says that it knows. @returns whether there was something to tell */
   async report(id: string): Promise<boolean> {
-    const { tree, broker } = this.o;
+    const { tree, broker } = this.options;
     const note = tree.note(id);
     if (note === undefined || tree.placeOf(id) !== "settled") return false;
     const end = tree.endOf(id);
@@ -118,10 +118,10 @@ export class Machine {
    * during another call about it.
    */
   async keep(id: string): Promise<void> {
-    const { tree, broker } = this.o;
+    const { tree, broker } = this.options;
     const note = tree.note(id);
     if (note?.state !== "taken" || this.finished.has(id)) return;
-    const askedMs = this.o.nowMs();
+    const askedMs = this.options.nowMs();
     // A failure does no harm: no run must be stopped, and at worst another machine runs it once more.
     await broker.renew(note.lease).then(
       () => {
@@ -134,21 +134,22 @@ export class Machine {
   /** Whether no other machine can have got the job since this process took it. Once false, it stays so until the job comes again. */
   isSure(id: string): boolean {
     const renewedMs = this.renewedMs.get(id) ?? Number.NEGATIVE_INFINITY;
-    const isRenewed = this.finished.has(id) || this.o.nowMs() - renewedMs < this.o.ackWaitMs;
+    const isRenewed =
+      this.finished.has(id) || this.options.nowMs() - renewedMs < this.options.ackWaitMs;
     if (!isRenewed) this.unsure.add(id);
     return !this.unsure.has(id);
   }
 
   /** Handles the message that the origin no longer wants a dispatch. */
   async onOver(id: string, message: Delivery): Promise<void> {
-    const note = this.o.tree.note(id);
+    const note = this.options.tree.note(id);
     if (note !== undefined) await this.leave(id, note, "over");
     await message.done();
   }
 
   /** Renews a job that waits or runs here. Stops its run when renewals have failed for too long. */
   async renew(id: string): Promise<void> {
-    const { tree, broker, nowMs, ackWaitMs } = this.o;
+    const { tree, broker, nowMs, ackWaitMs } = this.options;
     const note = tree.note(id);
     if (note === undefined) return;
     const place = tree.placeOf(id);
@@ -174,7 +175,7 @@ export class Machine {
 
   /** Notes the new state, then stops the run. In this order, because the end of a stopped run must not be told as its result. */
   private async leave(id: string, note: Note, state: "left" | "over"): Promise<void> {
-    const { tree } = this.o;
+    const { tree } = this.options;
     if (state === "over" && this.isDone(id)) return this.forget(id);
     this.unsure.add(id);
     tree.saveNote(id, { ...note, state });
@@ -184,20 +185,20 @@ export class Machine {
 
   /** Whether nothing runs here, and its tree has been told what the run has cost. */
   private isDone(id: string): boolean {
-    const { tree } = this.o;
+    const { tree } = this.options;
     const place = tree.placeOf(id);
     return place === "none" || (place === "settled" && this.isTold(id));
   }
 
   private isTold(id: string): boolean {
-    return this.finished.has(id) || !hasCosts(this.o.tree.endOf(id));
+    return this.finished.has(id) || !hasCosts(this.options.tree.endOf(id));
   }
 
   private forget(id: string): void {
     this.renewedMs.delete(id);
     this.finished.delete(id);
     this.unsure.delete(id);
-    this.o.tree.removeNote(id);
+    this.options.tree.removeNote(id);
   }
 
   private async tell(
@@ -205,7 +206,7 @@ export class Machine {
     end: End,
     isSure: boolean,
   ): Promise<void> {
-    const { name: machine, broker } = this.o;
+    const { name: machine, broker } = this.options;
     await broker.publishResult({ dispatch, target, machine, turn, is_sure: isSure, end });
   }
 }

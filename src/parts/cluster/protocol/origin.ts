@@ -35,11 +35,11 @@ export interface OriginOptions {
 }
 
 export class Origin {
-  private readonly o: OriginOptions;
+  private readonly options: OriginOptions;
   private readonly sent = new Map<string, Sent>();
 
   constructor(options: OriginOptions) {
-    this.o = options;
+    this.options = options;
   }
 
   /**
@@ -60,7 +60,7 @@ export class Origin {
 
   /** Whether `publish` has something to do for the dispatch with this id. */
   isDue(id: string): boolean {
-    const { nowMs, silenceMs, answerMs } = this.o;
+    const { nowMs, silenceMs, answerMs } = this.options;
     const known = this.sent.get(id);
     if (known === undefined) return true;
     if (nowMs() - known.heardMs < silenceMs) return false;
@@ -74,7 +74,7 @@ export class Origin {
    */
   async publish(job: Job): Promise<void> {
     const { dispatch, target } = job;
-    const { tree, broker, nowMs } = this.o;
+    const { tree, broker, nowMs } = this.options;
     const id = dispatchId(dispatch);
     const known = this.sent.get(id);
     if (!this.isDue(id)) return;
@@ -102,14 +102,15 @@ export class Origin {
   /** Takes back a job whose task is no longer held, for example because it was cancelled. */
   async dropIfOver(id: string): Promise<void> {
     const sent = this.sent.get(id);
-    if (sent === undefined || this.o.tree.standing(sent.dispatch, sent.target) !== "over") return;
-    await this.o.broker.dropJob(sent.target, id);
+    if (sent === undefined || this.options.tree.standing(sent.dispatch, sent.target) !== "over")
+      return;
+    await this.options.broker.dropJob(sent.target, id);
     this.sent.delete(id);
   }
 
   /** Whether no other machine that was heard of late has got this dispatch after this one. */
   isNewest(id: string, machine: string, turn: string): boolean {
-    const { nowMs, silenceMs } = this.o;
+    const { nowMs, silenceMs } = this.options;
     const newest = this.sent.get(id)?.newest;
     if (newest === undefined || newest.machine === machine || newest.turn <= turn) return true;
     return nowMs() - newest.heardMs >= silenceMs;
@@ -119,10 +120,10 @@ export class Origin {
   async onBeat(machine: string, entry: Omit<BeatEntry, "run">): Promise<void> {
     const { dispatch, target, turn = "", is_sure: isSure = true } = entry;
     const id = dispatchId(dispatch);
-    const heardMs = this.o.nowMs();
+    const heardMs = this.options.nowMs();
     // Machines report all their dispatches again and again. A known one is only noted here; `dropIfOver` checks it.
     if (!this.sent.has(id)) {
-      const standing = this.o.tree.standing(dispatch, target);
+      const standing = this.options.tree.standing(dispatch, target);
       if (standing === "over") await this.tellOver(machine, target, id);
       if (standing !== "waits") return;
     }
@@ -140,7 +141,7 @@ export class Origin {
    */
   async onResult(result: Result, message: Delivery): Promise<void> {
     const { dispatch, machine, target } = result;
-    const { tree } = this.o;
+    const { tree } = this.options;
     const id = dispatchId(dispatch);
     const waits = tree.standing(dispatch, target) === "waits";
     if (waits && !(await this.mayEnd(id, result))) return message.later();
@@ -155,7 +156,7 @@ export class Origin {
   /** Whether this result is that of the newest run, as far as all machines have answered. */
   private async mayEnd(id: string, result: Result): Promise<boolean> {
     const { dispatch, target, machine, turn = "", is_sure: isSure = true } = result;
-    const { broker, nowMs, answerMs, ackWaitMs } = this.o;
+    const { broker, nowMs, answerMs, ackWaitMs } = this.options;
     if (!this.isNewest(id, machine, turn)) return false;
     const { doubtedMs, freshMs = Number.NEGATIVE_INFINITY } = this.sent.get(id) ?? {};
     // The result may have been on its way for longer than its machine had the job.
@@ -171,7 +172,7 @@ export class Origin {
 
   /** Drops the job first, so that no other machine takes it when this one gives it up. */
   private async tellOver(machine: string, target: string, id: string): Promise<void> {
-    const { broker } = this.o;
+    const { broker } = this.options;
     await broker.dropJob(target, id);
     this.sent.delete(id);
     await broker.publishOver(machine, id);

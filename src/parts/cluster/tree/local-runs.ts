@@ -25,7 +25,7 @@ export interface LocalRunsOptions {
 }
 
 export class LocalRuns {
-  private readonly o: LocalRunsOptions;
+  private readonly options: LocalRunsOptions;
   private readonly running: RunningTasks;
   private readonly costs: RunningCosts;
   /** The journals of costs of yesterday and today, by path. */
@@ -34,7 +34,7 @@ export class LocalRuns {
   private readonly booked = new Map<string, CostRecord[]>();
 
   constructor(options: LocalRunsOptions) {
-    this.o = options;
+    this.options = options;
     this.running = new RunningTasks(options.tree);
     this.costs = new RunningCosts(options.tree.dir);
   }
@@ -42,11 +42,11 @@ export class LocalRuns {
   /** The progress of these tasks. Leaves out tasks that are not in `processing/` and are not landing. @throws a system error */
   news(ids: ReadonlySet<string>): Map<string, RunNews> {
     if (ids.size === 0) return new Map();
-    const { tree } = this.o;
+    const { tree } = this.options;
     const places = processingPlaces(tree).filter(({ id }) => ids.has(id));
     const views = new Map(this.running.look(places, Date.now()).map((one) => [one.id, one]));
     const costs = this.costs.all();
-    this.o.lines.keepOnly(new Set(places.flatMap((place) => this.dirOf(place) ?? [])));
+    this.options.lines.keepOnly(new Set(places.flatMap((place) => this.dirOf(place) ?? [])));
     return new Map([
       ...this.landingNews(ids),
       ...places.map((place): [string, RunNews] => {
@@ -65,7 +65,7 @@ export class LocalRuns {
 
   /** The state of ended runs whose work has not landed; none while the landings cannot be read. */
   private landingNews(ids: ReadonlySet<string>): [string, RunNews][] {
-    const { tree } = this.o;
+    const { tree } = this.options;
     return [...ids].flatMap((id): [string, RunNews][] => {
       const landing = lookForLanding(tree, id);
       if (landing?.state !== "open") return [];
@@ -91,18 +91,18 @@ export class LocalRuns {
   /** The folder of the task's run; undefined when it does not run. */
   private dirOf({ name, state }: TaskPlace): string | undefined {
     const isOn = name !== undefined && state === "running";
-    return isOn ? join(this.o.tree.runs, runOf(name)) : undefined;
+    return isOn ? join(this.options.tree.runs, runOf(name)) : undefined;
   }
 
   private lineOf(place: TaskPlace): string | null {
     const dir = this.dirOf(place);
     if (dir === undefined) return null;
-    const line = this.running.tails.last(dir).lastLine ?? this.o.lines.lastLineOf(dir);
+    const line = this.running.tails.last(dir).lastLine ?? this.options.lines.lastLineOf(dir);
     return line === null ? null : cut(line);
   }
 
   private asCosts(records: readonly CostRecord[]): RunCost[] {
-    const { prices } = this.o;
+    const { prices } = this.options;
     return records.slice(0, COSTS_MAX).map((one) => {
       const price = priceOfRecord(one, prices);
       return {
@@ -124,7 +124,7 @@ export class LocalRuns {
   /** Reads new lines of the journals. A run is booked before its task settles, so the costs of ended runs are there. */
   private readOn(ids: ReadonlySet<string>): void {
     const nowMs = Date.now();
-    const path = costsOf(this.o.tree);
+    const path = costsOf(this.options.tree);
     const files = [nowMs - DAY_MS, nowMs].map((ms) => fileOfDay(path, ms));
     for (const [file, tail] of this.tails)
       if (!files.includes(file)) {

@@ -42,7 +42,7 @@ export interface MachinePlace {
 }
 
 export class MachineFiles implements MachineTree {
-  private readonly p: MachinePlace;
+  private readonly deps: MachinePlace;
   private readonly dir: string;
   /** Staged files of a dead process are swept in this folder. Beside the notes they would stay. */
   private readonly stagingDir: string;
@@ -52,7 +52,7 @@ export class MachineFiles implements MachineTree {
 
   /** Reads the notes of an earlier process. @throws a system error */
   constructor(place: MachinePlace) {
-    this.p = place;
+    this.deps = place;
     this.listings = new RecentListings(place.trays);
     this.submitting = new Gathered((tasks) => submitAll(place.trays, tasks));
     // The sweep reads this folder, too, and keeps tasks that have a note here.
@@ -83,9 +83,9 @@ export class MachineFiles implements MachineTree {
   }
 
   removeNote(id: string): void {
-    unlinkIfThere(this.p.trays, this.pathOf(id));
+    unlinkIfThere(this.deps.trays, this.pathOf(id));
     this.kept.delete(id);
-    this.p.runs?.forget(id);
+    this.deps.runs?.forget(id);
   }
 
   /** After this the next `placeOf` sees the current state. */
@@ -94,7 +94,7 @@ export class MachineFiles implements MachineTree {
   }
 
   placeOf(id: string): Place {
-    const { trays, control } = this.p;
+    const { trays, control } = this.deps;
     const cancel = this.kept.get(id)?.cancel;
     if (cancel !== undefined && isInFlight(control, cancel)) return "unsettled";
     if (findWaiting(trays, id) !== undefined) return "unsettled";
@@ -119,7 +119,7 @@ export class MachineFiles implements MachineTree {
 
   /** @throws a system error when the landings cannot be read */
   private landingOf(id: string): LandingView | undefined {
-    const { stateDir, trays } = this.p;
+    const { stateDir, trays } = this.deps;
     // Most tasks have no landing, and these checks cost two calls.
     const isThere = fs.existsSync(landingFileOf(stateDir, id, "order"));
     if (!isThere && fs.existsSync(`${landingsDir(stateDir)}/.`)) return undefined;
@@ -128,12 +128,12 @@ export class MachineFiles implements MachineTree {
   }
 
   whyRefused(job: Job): string | undefined {
-    const made = acceptJob(job, this.p.accept);
+    const made = acceptJob(job, this.deps.accept);
     return "refused" in made ? made.refused : undefined;
   }
 
   async submit(id: string, job: Job): Promise<void> {
-    const made = acceptJob(job, this.p.accept);
+    const made = acceptJob(job, this.deps.accept);
     if ("refused" in made) throw new Error(made.refused);
     const bytes = Buffer.from(`${made.text}\n`, "utf8");
     const outcomes = await this.submitting.add({ id, bytes });
@@ -142,21 +142,21 @@ export class MachineFiles implements MachineTree {
   }
 
   endOf(id: string): End | undefined {
-    const settled = readSettled(this.p.trays, id);
+    const settled = readSettled(this.deps.trays, id);
     if (settled === undefined) return undefined;
-    const costs = this.p.runs?.costsOf(id, new Set(this.kept.keys())) ?? [];
+    const costs = this.deps.runs?.costsOf(id, new Set(this.kept.keys())) ?? [];
     return endOfRecord(settled.record, costs, this.landingOf(id));
   }
 
   /** The progress of the tasks whose results must be told. @throws a system error */
   news(): ReadonlyMap<string, RunNews> {
     const taken = [...this.kept].flatMap(([id, { state }]) => (state === "taken" ? [id] : []));
-    return this.p.runs?.news(new Set(taken)) ?? new Map();
+    return this.deps.runs?.news(new Set(taken)) ?? new Map();
   }
 
   async cancel(id: string): Promise<void> {
     const note = this.kept.get(id);
-    const { control } = this.p;
+    const { control } = this.deps;
     // The run has ended, and its landing is under way. That is not cancelled.
     if (note === undefined || this.landingOf(id)?.state === "open") return;
     if (note.cancel !== undefined && isInFlight(control, note.cancel)) return;
@@ -167,7 +167,7 @@ export class MachineFiles implements MachineTree {
 
   async runAgain(id: string): Promise<void> {
     try {
-      await retry(this.p.trays, id);
+      await retry(this.deps.trays, id);
     } catch (error) {
       // Another process has put it back already.
       const isDone =
@@ -183,12 +183,12 @@ export class MachineFiles implements MachineTree {
     const path = this.pathOf(id);
     // A new note replaces nothing, and nothing is done for it before it is whole. So it needs no replacement with two renames.
     if (this.kept.has(id) || isDurable) replaceDocument(path, note, { stagingDir, isDurable });
-    else createAnew(this.p.trays, path, Buffer.from(`${JSON.stringify(note)}\n`));
+    else createAnew(this.deps.trays, path, Buffer.from(`${JSON.stringify(note)}\n`));
     this.kept.set(id, note);
   }
 
   private get isDurable(): boolean {
-    return this.p.trays.durability === "power";
+    return this.deps.trays.durability === "power";
   }
 
   private pathOf(id: string): string {

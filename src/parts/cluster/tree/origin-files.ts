@@ -73,7 +73,7 @@ export interface OriginPlace {
 }
 
 export class OriginFiles implements OriginTree {
-  private readonly p: OriginPlace;
+  private readonly deps: OriginPlace;
   private readonly newOwner = ownerSequence();
   private readonly listings: RecentListings;
   private readonly settling = new Gathered((endings: readonly Ending[]) =>
@@ -84,13 +84,13 @@ export class OriginFiles implements OriginTree {
   private known: ReadonlyMap<string, Held> = new Map();
 
   constructor(place: OriginPlace) {
-    this.p = place;
+    this.deps = place;
     this.listings = new RecentListings(place.trays);
   }
 
   /** The dispatches that wait for their results. @throws a system error when `processing/` cannot be listed */
   held(): Held[] {
-    const { trays, tree } = this.p;
+    const { trays, tree } = this.deps;
     const known = new Map<string, Held>();
     for (const file of trays.storage.list(trays.processing)) {
       if (!file.includes(HOLD)) continue;
@@ -127,7 +127,7 @@ export class OriginFiles implements OriginTree {
   }
 
   standing(dispatch: Dispatch, target: string): Standing {
-    const { storage } = this.p.trays;
+    const { storage } = this.deps.trays;
     const { listings } = this;
     try {
       // Most tasks wait, and this check costs the same however many there are.
@@ -142,7 +142,7 @@ export class OriginFiles implements OriginTree {
 
   /** @throws a system error when the disk refuses the settlement before anything has changed */
   async settle(dispatch: Dispatch, result: Result): Promise<boolean> {
-    const { trays, settings } = this.p;
+    const { trays, settings } = this.deps;
     const claim = this.claimOf(dispatch, result.target);
     let decoded: DecodedTask | undefined;
     try {
@@ -164,14 +164,14 @@ export class OriginFiles implements OriginTree {
 
   /** Called before the settlement, so that a crash does not lose the costs of the run. */
   private book(run: CostlyRun, { machine, end }: Result): void {
-    const { costs } = this.p;
+    const { costs } = this.deps;
     costs.book(costs.recordsOf(run, machine, costsOfEnd(end)));
   }
 
   /** The file of the task is gone, but the costs so far say which agent it had. */
   bookCosts(result: Result): void {
     const { name } = this.claimOf(result.dispatch, result.target);
-    this.book({ name, agent: this.p.costs.agentOf(leaseOf(name)) ?? "none" }, result);
+    this.book({ name, agent: this.deps.costs.agentOf(leaseOf(name)) ?? "none" }, result);
   }
 
   private agentOf(claim: Claim): string {
@@ -185,13 +185,13 @@ export class OriginFiles implements OriginTree {
 
   private claimOf({ task, submission, attempt }: Dispatch, target: string): Claim {
     const name: ProcessingName = { id: task, submission, attempt, stage: "ready", token: "" };
-    return claimAt(this.p.trays, withStage(name, "hold", clusterGate(target)));
+    return claimAt(this.deps.trays, withStage(name, "hold", clusterGate(target)));
   }
 
   /** Undefined when the file has just left. */
   private read(claim: Claim): DecodedTask | undefined {
     try {
-      return readClaim(this.p.trays, claim);
+      return readClaim(this.deps.trays, claim);
     } catch (error) {
       if (systemCode(error) === "ENOENT") return undefined;
       throw error;
@@ -208,7 +208,7 @@ export class OriginFiles implements OriginTree {
       const name = file.startsWith(prefix) ? parseName(file) : undefined;
       if (name === undefined) continue;
       if (name.attempt !== attempt || name.stage === "ok" || name.stage === "err") return "over";
-      return readHeld(this.p.tree, name) === undefined ? "unsure" : "waits";
+      return readHeld(this.deps.tree, name) === undefined ? "unsure" : "waits";
     }
     return undefined;
   }
@@ -220,7 +220,7 @@ export class OriginFiles implements OriginTree {
     task: EndedTask,
     { duration_ms: durationMs, ...runUsage }: EndUsage,
   ): boolean {
-    const { trays, telemetry } = this.p;
+    const { trays, telemetry } = this.deps;
     const next = putBack(trays, claim, delayMs, true);
     if (next === undefined) return false;
     recordPutBack(telemetry, this.subjectOf(claim, task), 0, {
@@ -242,7 +242,7 @@ export class OriginFiles implements OriginTree {
     decoded: DecodedTask | undefined,
     result: Result,
   ): Promise<boolean> {
-    const { trays, telemetry } = this.p;
+    const { trays, telemetry } = this.deps;
     // The records name this process as owner, but the commit is still a rename of the held name.
     const own = { ...claim, name: withStage(claim.name, "w", this.newOwner()) };
     const settlement = this.settlementOf(own, outcome, decoded, result);
@@ -278,7 +278,7 @@ export class OriginFiles implements OriginTree {
 
   /** Settles together, because many results come at once when many tasks are on their way. */
   private async settleTogether(endings: readonly Ending[]): Promise<void> {
-    const { trays, telemetry } = this.p;
+    const { trays, telemetry } = this.deps;
     for (const { settlement, begin } of endings) if (settlement.phase === "new") begin();
     telemetry.flush();
     const records = new Map(endings.map(({ settlement, record }) => [settlement, record]));
@@ -294,7 +294,7 @@ export class OriginFiles implements OriginTree {
     decoded: DecodedTask | undefined,
     { machine, end }: Result,
   ): Settlement {
-    const { trays } = this.p;
+    const { trays } = this.deps;
     const usage = usageOf(end);
     const { duration_ms: _, ...runUsage } = usage;
     const { id, attempt } = claim.name;
@@ -363,7 +363,7 @@ export class OriginFiles implements OriginTree {
       kind: failure?.failure ?? null,
       ...(traceparent === undefined ? {} : { traceparent }),
     };
-    const { telemetry } = this.p;
+    const { telemetry } = this.deps;
     const subject = this.subjectOf(settled.claim, settled.task);
     recordSettled(telemetry, subject, details, settled.mayBeRecorded);
   }

@@ -4,7 +4,7 @@
  * mail. So mail is delivered at least once, each time with the same ids, and never counts as read without proof.
  */
 import { dirname } from "node:path";
-import { SayBox } from "../../../agents/stream/say-box.ts";
+import { TaskMessages } from "../../../agents/stream/task-messages.ts";
 import type { Apart } from "../../../core/apart.ts";
 import { submitOnce } from "../../../mailbox/submit/submit-once.ts";
 import type { Environment } from "../../../supervisor/environment/environment.ts";
@@ -188,7 +188,7 @@ export class Delivery {
     // The mail was read in another way. If the wake-up has not begun yet, it is kept: its run also gets mail that comes now.
     if (offer.upto <= cursor.upto)
       return offer.isWake && this.tasks.isStillToRun(offer.task) ? undefined : this.drop(name);
-    const box = new SayBox(env.tree.dir, offer.task, folder.isDurable);
+    const box = new TaskMessages(env.tree.dir, offer.task, folder.isDurable);
     const from = senderOfOffer(offer);
     const say = offer.say ?? box.find(from) ?? box.post(offer.text, from, offer.isUrgent);
     if (offer.say === null) this.write(name, { ...offer, say });

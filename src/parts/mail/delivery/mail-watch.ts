@@ -10,8 +10,8 @@ import { submitFirstTask } from "../agents/spawn.ts";
 import { WokenAgents } from "../agents/woken-agents.ts";
 import { Exits } from "../exits/exits.ts";
 import type { RunNote } from "../exits/run-notes.ts";
+import type { MailDropFolder } from "../post/mail-drop-folder.ts";
 import { openPost, sweepPost } from "../post/open-post.ts";
-import type { PostBox } from "../post/post-box.ts";
 import { sendAnswers } from "../requests/asked.ts";
 import { openOwn } from "../roots/open-own.ts";
 import { indexFull } from "../store/write-indexes.ts";
@@ -64,7 +64,7 @@ export async function openWatch(env: Environment, notes: Map<string, RunNote>): 
 }
 
 interface WatchParts {
-  post: PostBox;
+  post: MailDropFolder;
   exits: Exits;
   /** Sends the answers of people to the agents that asked. */
   answers: () => void;
@@ -81,7 +81,7 @@ interface WatchParts {
 }
 
 export class MailWatch {
-  private readonly p: WatchParts;
+  private readonly deps: WatchParts;
   /** A step that fails holds up no other one. */
   private readonly steps: Apart;
   /** The steps that have succeeded once. */
@@ -94,13 +94,13 @@ export class MailWatch {
     private readonly env: Environment,
     parts: WatchParts,
   ) {
-    this.p = parts;
+    this.deps = parts;
     this.steps = ordersApart(env, "mail:");
   }
 
   /** True while an agent is about to be woken, an exit must still be reported, or a file waits in `post/`. */
   get hasWork(): boolean {
-    return this.p.post.hasWaiting || this.p.exits.hasWork || this.p.delivery.hasWork;
+    return this.deps.post.hasWaiting || this.deps.exits.hasWork || this.deps.delivery.hasWork;
   }
 
   /** @throws a system error: the next look tries again */
@@ -108,12 +108,12 @@ export class MailWatch {
     const { settings, trays } = this.env;
     const { clock } = trays;
     const steps = [
-      ["post", (isFirst: boolean) => this.p.post.take(isFirst)],
-      ["exits", (isFirst: boolean) => this.p.exits.look(isFirst)],
-      ["answers", () => this.p.answers()],
-      ["messages", () => this.p.look()],
+      ["post", (isFirst: boolean) => this.deps.post.take(isFirst)],
+      ["exits", (isFirst: boolean) => this.deps.exits.look(isFirst)],
+      ["answers", () => this.deps.answers()],
+      ["messages", () => this.deps.look()],
       ["held mail", () => this.tellHeld()],
-      ["delivery", () => this.p.delivery.work()],
+      ["delivery", () => this.deps.delivery.work()],
     ] as const;
     await this.steps.each(
       steps,
@@ -125,19 +125,19 @@ export class MailWatch {
     );
     if (clock.monotonicMs() >= this.indexAtMs) {
       this.indexAtMs = clock.monotonicMs() + INDEX_MS;
-      await this.p.index();
+      await this.deps.index();
     }
     if (clock.monotonicMs() >= this.archiveAtMs) {
       this.archiveAtMs = clock.monotonicMs() + Math.min(ARCHIVE_MS, settings.spawn.archive_ms);
-      await this.p.archive();
+      await this.deps.archive();
     }
     if (clock.monotonicMs() < this.sweepAtMs) return;
     this.sweepAtMs = clock.monotonicMs() + SWEEP_MS;
-    this.p.sweep();
+    this.deps.sweep();
   }
 
   private tellHeld(): void {
-    for (const { id, project, branch, from_agent: from } of this.p.pending.held.splice(0))
+    for (const { id, project, branch, from_agent: from } of this.deps.pending.held.splice(0))
       this.env.alerts.alert(
         "mail_held",
         `mail of ${project}:${branch}:${from} (${id}) is held for you: accept_mail_from does not name its project. Pass it on: mailchute release ${id}`,
@@ -146,6 +146,6 @@ export class MailWatch {
 
   /** Reports the last exits. @throws a system error: the next supervisor tries again */
   async finish(): Promise<void> {
-    await this.p.exits.look();
+    await this.deps.exits.look();
   }
 }

@@ -2,9 +2,9 @@
  * Runs a wake-up. While its task waited, the agent may have read the mail in another way. If no mail is unread, the task ends without
  * starting the agent.
  */
-import { SayBox } from "../../../agents/stream/say-box.ts";
+import { TaskMessages } from "../../../agents/stream/task-messages.ts";
 import { messageOf } from "../../../core/errors.ts";
-import { type AttemptOutcome, hindered } from "../../../core/outcome.ts";
+import { type AttemptOutcome, deferred } from "../../../core/outcome.ts";
 import type { AssignedAgent, AttemptTools } from "../../../worker/runner.ts";
 import { readAgent } from "../agents/agents.ts";
 import { agentOfTask } from "../agents/name-of-run.ts";
@@ -23,7 +23,7 @@ export async function runWake(
   try {
     verdictReason = await whyNeedless(tools, assigned);
   } catch (error) {
-    return hindered(`cannot read its mail: ${messageOf(error)}`);
+    return deferred(`cannot read its mail: ${messageOf(error)}`);
   }
   if (verdictReason === undefined) return await assigned.agent.run(assigned.assignment);
   return {
@@ -41,7 +41,7 @@ async function whyNeedless(
   { assignment: { task } }: Pick<AssignedAgent, "assignment">,
 ): Promise<string | undefined> {
   // If an agent has received a message of this task, it may be in the middle of its work. A person may also have written to the task.
-  if (!new SayBox(tree.dir, task.id, false).isUntouched(isOffer)) return undefined;
+  if (!new TaskMessages(tree.dir, task.id, false).isUntouched(isOffer)) return undefined;
   const { folder } = await openOwn(settings, tree.dir, process.env);
   const name = agentOfTask(folder, task, settings.agents);
   if (isArchived(folder, name, task.id)) return IS_ARCHIVED;

@@ -4,10 +4,10 @@ import { Sweep } from "../../../mailbox/clean/sweep.ts";
 import { openTrays, type Trays } from "../../../mailbox/files/trays.ts";
 import type { OwnMail } from "../roots/open-own.ts";
 import { postOf } from "./has-post.ts";
-import { PostBox } from "./post-box.ts";
+import { MailDropFolder } from "./mail-drop-folder.ts";
 
 export interface OpenPost {
-  box: PostBox;
+  box: MailDropFolder;
   trays: Trays;
 }
 
@@ -21,7 +21,7 @@ export function openPost(
   const { durability, uids, settle_ms: settleMs, lease_ttl_ms: leaseTtlMs } = settings;
   const trays = openTrays(postOf(stateDir), { durability, uids });
   const home = folder.scope;
-  return { trays, box: new PostBox({ trays, store, home, settleMs, leaseTtlMs, onError }) };
+  return { trays, box: new MailDropFolder({ trays, store, home, settleMs, leaseTtlMs, onError }) };
 }
 
 /** Removes records that are past their retention. */

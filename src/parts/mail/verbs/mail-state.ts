@@ -1,6 +1,6 @@
 /** Reads from the files how far a message has come to each recipient, and waits until it has come far enough. Writes nothing. */
 import { setTimeout as pause } from "node:timers/promises";
-import { SayBox } from "../../../agents/stream/say-box.ts";
+import { TaskMessages } from "../../../agents/stream/task-messages.ts";
 import type { SayContext } from "../../../cli/shell/message-sender.ts";
 import { safe } from "../../../text/render.ts";
 import { readAgent } from "../agents/agents.ts";
@@ -81,7 +81,7 @@ function stateOf({ folder, message, name }: Reader): MailState {
   const home = readAgent(folder, name)?.home ?? undefined;
   if (offer === undefined || offer.upto < message.n || offer.say === null || home === undefined)
     return "recorded";
-  const state = new SayBox(home, offer.task, false).stateOf(offer.say);
+  const state = new TaskMessages(home, offer.task, false).stateOf(offer.say);
   return state === "read" ? "seen" : state;
 }
 

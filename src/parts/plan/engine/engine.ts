@@ -30,11 +30,15 @@ export class PlanEngine {
   private readonly finisher: NodeFinisher;
   isStarted = false;
 
-  constructor(private readonly p: EngineParts) {
-    this.launcher = new NodeLauncher(p, (id) => this.noteSelected(id));
-    this.finisher = new NodeFinisher(p, this.launcher);
-    this.reconciler = new Reconciler(p, this.launcher, this.finisher);
-    this.status = new PlanStatus(p, this.launcher, () => p.active.size > 0 || this.isApplying());
+  constructor(private readonly deps: EngineParts) {
+    this.launcher = new NodeLauncher(deps, (id) => this.noteSelected(id));
+    this.finisher = new NodeFinisher(deps, this.launcher);
+    this.reconciler = new Reconciler(deps, this.launcher, this.finisher);
+    this.status = new PlanStatus(
+      deps,
+      this.launcher,
+      () => deps.active.size > 0 || this.isApplying(),
+    );
   }
 
   /**
@@ -43,13 +47,13 @@ export class PlanEngine {
    */
   async start(isOnePass: boolean): Promise<void> {
     await this.attempt("start", "load the roadmap", async () => {
-      const { trays, tree } = this.p.env;
+      const { trays, tree } = this.deps.env;
       const hasPlan = fs.existsSync(tree.roadmap);
-      await this.p.store.start(
+      await this.deps.store.start(
         hasPlan ? readEarlierRuns(tree.events, trays.clock.wallMs(), REMEMBERED_MS) : undefined,
       );
       this.reconciler.adoptRunning();
-      await this.p.active.events.load(tree.events);
+      await this.deps.active.events.load(tree.events);
       this.surveyNow();
       if (isOnePass) this.launcher.beginPass();
     });
@@ -58,27 +62,27 @@ export class PlanEngine {
 
   /** Called when a task was selected to run: a new one, one that a person retries, or one that was put back. */
   noteSelected(id: string): void {
-    const node = this.p.store.find(id);
+    const node = this.deps.store.find(id);
     if (node === undefined || node.id !== id || isContainer(node)) return;
-    this.p.active.noteSelected(id);
+    this.deps.active.noteSelected(id);
     if (node.status === "in_progress") return;
     // A person set other statuses, blocked or done, while the task was running. They stay.
     if (node.status === "open" || node.status === "failed")
-      this.p.store.setStatus(id, "in_progress");
+      this.deps.store.setStatus(id, "in_progress");
   }
 
   noteSettled(id: string): void {
-    if (this.p.active.has(id)) this.finisher.noteSettled(id);
-    else if (MAY_RESET.test(id)) this.p.store.expectSave();
+    if (this.deps.active.has(id)) this.finisher.noteSettled(id);
+    else if (MAY_RESET.test(id)) this.deps.store.expectSave();
   }
 
   /** Called when another plan was loaded. */
   onAdopted(): void {
-    tellBudget(this.p);
+    tellBudget(this.deps);
     this.launcher.onAdopted();
     this.reconciler.adoptRunning();
     this.reconciler.findUnwanted();
-    this.p.env.wake();
+    this.deps.env.wake();
   }
 
   /** Called when a person's save has made the changes that follow from a node's end impossible. */
@@ -90,7 +94,7 @@ export class PlanEngine {
 
   /** @param allowance what may be launched; undefined: nothing */
   work(allowance: LaunchAllowance | undefined): void {
-    const { store } = this.p;
+    const { store } = this.deps;
     store.look(this.nowMs());
     if (store.doc === undefined) return;
     this.finisher.work();
@@ -102,28 +106,28 @@ export class PlanEngine {
   /** Monotonic ms at which the engine has work again without an event. */
   nextMs(): number {
     const soon = this.nowMs() + LOOK_AGAIN_MS;
-    if (this.p.store.hasPending) return Math.max(soon, this.p.store.writeAgainMs);
+    if (this.deps.store.hasPending) return Math.max(soon, this.deps.store.writeAgainMs);
     return Math.min(
       Math.max(soon, Math.min(this.launcher.submitDueMs, this.finisher.nextMs)),
-      this.nowMs() + (this.p.questions.nextInMs() ?? Number.POSITIVE_INFINITY),
+      this.nowMs() + (this.deps.questions.nextInMs() ?? Number.POSITIVE_INFINITY),
     );
   }
 
   /** True if no node in flight will go on, no node could be launched, and no question has a time limit. */
   isIdle(onlyPlanners: boolean): boolean {
     return (
-      this.p.active.countBut((id) => this.launcher.isStuck(id)) === 0 &&
+      this.deps.active.countBut((id) => this.launcher.isStuck(id)) === 0 &&
       !this.isApplying() &&
       !this.launcher.canLaunch(onlyPlanners) &&
-      this.p.questions.nextInMs() === undefined
+      this.deps.questions.nextInMs() === undefined
     );
   }
 
   /** True while results are being written into the plan, or nodes are about to be launched. */
   isApplying(): boolean {
     const isBusy =
-      this.finisher.isBusy || this.launcher.isBusy || this.p.active.unselectedCount > 0;
-    return isBusy || this.p.store.hasPending;
+      this.finisher.isBusy || this.launcher.isBusy || this.deps.active.unselectedCount > 0;
+    return isBusy || this.deps.store.hasPending;
   }
 
   /** Called at shutdown: writes the results of the nodes that settled last into the plan. Gives up after `limitMs`. */
@@ -133,11 +137,11 @@ export class PlanEngine {
     await this.attempt("survey", "find out which tasks settled last", () => this.surveyNow());
     while (this.nowMs() < untilMs) {
       this.work(undefined);
-      if (!this.finisher.hasUntried && !this.p.store.hasPending) break;
+      if (!this.finisher.hasUntried && !this.deps.store.hasPending) break;
       await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
     }
-    await this.attempt("close", "check the roadmap a last time", () => this.p.store.close());
-    this.p.kv.close();
+    await this.attempt("close", "check the roadmap a last time", () => this.deps.store.close());
+    this.deps.kv.close();
   }
 
   /** Reports what cannot be done, and goes on. */
@@ -149,14 +153,14 @@ export class PlanEngine {
     try {
       await work();
     } catch (error) {
-      this.p.env.alerts.report(`roadmap:${key}`, `cannot ${what}: ${messageOf(error)}`);
+      this.deps.env.alerts.report(`roadmap:${key}`, `cannot ${what}: ${messageOf(error)}`);
     }
   }
 
   /** Returns a function that says whether an id is in the current plan; undefined while that plan is not known. */
   membership(): ((id: string) => boolean) | undefined {
-    const { store } = this.p;
-    const { tree } = this.p.env;
+    const { store } = this.deps;
+    const { tree } = this.deps.env;
     if (!this.isStarted || (store.doc === undefined && fs.existsSync(tree.roadmap)))
       return undefined;
     return (id) => store.find(id) !== undefined;
@@ -164,25 +168,26 @@ export class PlanEngine {
 
   /** Answers questions by their default when their time limit is over. */
   private answerInTime(): void {
-    for (const id of this.p.questions.due(this.p.store.nodes)) {
-      void this.p.questions.answerByDefault(id).then(
+    for (const id of this.deps.questions.due(this.deps.store.nodes)) {
+      void this.deps.questions.answerByDefault(id).then(
         (answer) => {
           if (answer === undefined) return;
-          this.p.env.alerts.alert(
+          this.deps.env.alerts.alert(
             "answered",
             `${id} got no answer in time: it goes on with ${JSON.stringify(answer)}`,
           );
-          if (this.p.store.find(id)?.status === "needs_human") this.p.store.setStatus(id, "open");
-          this.p.env.wake();
+          if (this.deps.store.find(id)?.status === "needs_human")
+            this.deps.store.setStatus(id, "open");
+          this.deps.env.wake();
         },
-        (error: unknown) => this.p.env.alerts.report(`answer:${id}`, messageOf(error)),
+        (error: unknown) => this.deps.env.alerts.report(`answer:${id}`, messageOf(error)),
       );
     }
   }
 
   /** Compares the nodes in flight with `processing/`. If it cannot be listed, the next poll compares again. */
   private surveyNow(): void {
-    const { storage, processing } = this.p.env.trays;
+    const { storage, processing } = this.deps.env.trays;
     let files: string[] = [];
     try {
       files = storage.list(processing);
@@ -194,7 +199,7 @@ export class PlanEngine {
   }
 
   private nowMs(): number {
-    return this.p.env.trays.clock.monotonicMs();
+    return this.deps.env.trays.clock.monotonicMs();
   }
 }
 

@@ -40,7 +40,7 @@ export class NodeFinisher {
   private readonly settled = new Map<string, SettledNode>();
 
   constructor(
-    private readonly p: EngineParts,
+    private readonly deps: EngineParts,
     private readonly launcher: NodeLauncher,
   ) {}
 
@@ -64,20 +64,20 @@ export class NodeFinisher {
   }
 
   noteSettled(id: string): void {
-    const nowMs = this.p.env.trays.clock.monotonicMs();
+    const nowMs = this.deps.env.trays.clock.monotonicMs();
     const fresh = { sinceMs: nowMs, dueMs: nowMs, isApplying: false, hasFailed: false };
     if (!this.settled.has(foldId(id))) this.settled.set(foldId(id), fresh);
   }
 
   work(): void {
-    const nowMs = this.p.env.trays.clock.monotonicMs();
+    const nowMs = this.deps.env.trays.clock.monotonicMs();
     for (const [key, settled] of this.settled)
       if (settled.dueMs <= nowMs && !settled.isApplying) void this.apply(key, settled);
   }
 
   /** Every step may be repeated. The last one replaces the roadmap in one write. */
   private async apply(key: string, settled: SettledNode): Promise<void> {
-    const id = this.p.active.idOf(key);
+    const id = this.deps.active.idOf(key);
     let againMs = TRY_AGAIN_MS;
     try {
       const record = id === undefined ? undefined : this.settledRecord(id);
@@ -85,33 +85,33 @@ export class NodeFinisher {
         this.settled.delete(key);
         return;
       }
-      const { isAsked } = this.p.active.events;
+      const { isAsked } = this.deps.active.events;
       if (record === "settling" || (isAsked && !this.areEventsThere(settled, id, record))) {
         againMs = LOOK_AGAIN_MS;
         return;
       }
       settled.isApplying = true;
-      await this.p.active.events.load(this.p.env.tree.events);
+      await this.deps.active.events.load(this.deps.env.tree.events);
       await this.applyRecord(id, record);
       this.settled.delete(key);
-      this.p.active.leave(id);
+      this.deps.active.leave(id);
     } catch (error) {
       settled.hasFailed = true;
-      this.p.env.alerts.report(
+      this.deps.env.alerts.report(
         `apply:${systemCode(error)}`,
         `cannot write the changes that follow from ${id}: ${messageOf(error)}; trying again`,
       );
       // `settled` still holds the node, so all steps are repeated.
     } finally {
-      settled.dueMs = this.p.env.trays.clock.monotonicMs() + againMs;
-      if (settled.isApplying) this.p.env.wake();
+      settled.dueMs = this.deps.env.trays.clock.monotonicMs() + againMs;
+      if (settled.isApplying) this.deps.env.wake();
       settled.isApplying = false;
     }
   }
 
   /** The settled record; "settling" while its marker exists, because journal lines may be missing until the marker is removed. */
   private settledRecord(id: string): SettledRecord["record"] | "settling" | undefined {
-    const { trays } = this.p.env;
+    const { trays } = this.deps.env;
     const settled = readSettled(trays, id);
     if (settled === undefined) return undefined;
     const live = findLive(trays, id).find(({ name }) => name !== undefined && name.stage !== "bad");
@@ -124,25 +124,25 @@ export class NodeFinisher {
     id: string,
     record: SettledRecord["record"],
   ): boolean {
-    this.p.readJournal();
-    const isThere = this.p.active.events
+    this.deps.readJournal();
+    const isThere = this.deps.active.events
       .of(id)
       .some((event) => event.event === "completed" && leaseOfLine(event) === record.lease);
-    return isThere || this.p.env.trays.clock.monotonicMs() - sinceMs > EVENTS_WAIT_MS;
+    return isThere || this.deps.env.trays.clock.monotonicMs() - sinceMs > EVENTS_WAIT_MS;
   }
 
   private async applyRecord(id: string, record: SettledRecord["record"]): Promise<void> {
-    const { store } = this.p;
+    const { store } = this.deps;
     if (!isNodeTask(record.task, id)) {
       this.launcher.noteForeign(id);
-      if (store.find(id)?.status === "in_progress") this.p.store.setStatus(id, "open");
+      if (store.find(id)?.status === "in_progress") this.deps.store.setStatus(id, "open");
       return;
     }
     const node = store.find(id);
     const { run, checkpoint } = readRun(record);
     await this.writeOutputs(record);
     if (checkpoint !== undefined)
-      await this.p.questions.ask(id, checkpoint, {
+      await this.deps.questions.ask(id, checkpoint, {
         run: record.run,
         lease: record.lease,
         attempt: record.attempts,
@@ -150,7 +150,7 @@ export class NodeFinisher {
       });
     if (node === undefined) return;
     const follow = followUp(node, run, store);
-    this.keepEvidence(node, record, follow, this.p.active.events.of(id));
+    this.keepEvidence(node, record, follow, this.deps.active.events.of(id));
     this.tell(id, record, follow);
     store.edit(follow.edits, id);
     const finished = finishedContainers(store.nodes).filter((each) => store.saysStatus(each));
@@ -162,13 +162,16 @@ export class NodeFinisher {
    * make a different plan. A node whose result asks for impossible changes fails in the same way.
    */
   fail(id: string, why: string): void {
-    const { store } = this.p;
-    const { trays, tree } = this.p.env;
+    const { store } = this.deps;
+    const { trays, tree } = this.deps.env;
     const node = store.find(id);
     const record = readSettled(trays, id)?.record;
     const error = `the changes that follow from it are no longer possible: ${why}`;
     if (node?.status !== "in_progress" || record === undefined) {
-      this.p.env.alerts.report(`end:${id}`, `the end of ${id} does not change the plan: ${error}`);
+      this.deps.env.alerts.report(
+        `end:${id}`,
+        `the end of ${id} does not change the plan: ${error}`,
+      );
       return;
     }
     const run = { ended: "failed", kind: "invalid_result", error } as const;
@@ -180,7 +183,7 @@ export class NodeFinisher {
       store.edit(follow.edits, id);
       this.tell(id, record, follow);
     } catch (fault) {
-      this.p.env.alerts.report(
+      this.deps.env.alerts.report(
         `end:${id}`,
         `cannot escalate ${id}, which failed: ${messageOf(fault)}`,
       );
@@ -194,7 +197,7 @@ export class NodeFinisher {
     { status = node.status, error }: FollowUp,
     events: readonly LifecycleEvent[],
   ): void {
-    const { tree, settings } = this.p.env;
+    const { tree, settings } = this.deps.env;
     const why = error === undefined ? {} : { error };
     const facts = { node, status, record, events, runsDir: tree.runs, ...why };
     writeEvidence(tree.evidence, facts, settings.durability === "power");
@@ -204,7 +207,7 @@ export class NodeFinisher {
   private async writeOutputs(record: SettledRecord["record"]): Promise<void> {
     if (parseLease(record.lease) === undefined || record.attempts === 0) return;
     try {
-      await writeOutputsOfRecord(this.p.kv, record, this.p.env.tree.runs);
+      await writeOutputsOfRecord(this.deps.kv, record, this.deps.env.tree.runs);
     } catch (error) {
       // A newer run has written its outputs already.
       if (!(error instanceof ErrLeaseLost)) throw error;
@@ -212,7 +215,7 @@ export class NodeFinisher {
   }
 
   private tell(id: string, record: SettledRecord["record"], follow: FollowUp): void {
-    const { telemetry, tree } = this.p.env;
+    const { telemetry, tree } = this.deps.env;
     const subject: EventSubject = {
       task_id: id,
       agent_id: record.agent_id,
@@ -220,14 +223,14 @@ export class NodeFinisher {
       lease: record.lease,
     };
     const say = (event: "escalated" | "blocked", details: Record<string, unknown>): void => {
-      if (this.p.active.isInherited(id) && hasRecord(tree.events, record.lease, event)) return;
+      if (this.deps.active.isInherited(id) && hasRecord(tree.events, record.lease, event)) return;
       telemetry.event(event, subject, details);
     };
     if (follow.escalation !== undefined)
       say("escalated", { to: follow.escalation.id, subject: follow.escalation.subject });
     if (follow.status === "needs_human") say("blocked", { reason: "needs_human" });
     telemetry.flush();
-    for (const { kind, message } of follow.alerts) this.p.env.alerts.alert(kind, message);
+    for (const { kind, message } of follow.alerts) this.deps.env.alerts.alert(kind, message);
   }
 }
 

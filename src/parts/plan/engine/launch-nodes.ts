@@ -53,7 +53,7 @@ export class NodeLauncher {
   private submitAtMs = 0;
 
   constructor(
-    private readonly p: EngineParts,
+    private readonly deps: EngineParts,
     /** Called for an open node that an earlier supervisor launched. */
     private readonly takeUp: (id: string) => void,
   ) {}
@@ -79,7 +79,7 @@ export class NodeLauncher {
 
   /** Allows nodes whose pause is over to be launched again: their ids may be free now. */
   forgetForeign(): void {
-    const nowMs = this.p.env.trays.clock.monotonicMs();
+    const nowMs = this.deps.env.trays.clock.monotonicMs();
     for (const [id, untilMs] of this.foreign) if (untilMs <= nowMs) this.foreign.delete(id);
   }
 
@@ -96,8 +96,8 @@ export class NodeLauncher {
   }
 
   private agentOf(id: string): AgentSettings | undefined {
-    const node = this.p.store.find(id);
-    return node && resolveAgent(node, this.p.env.settings.agents).agent;
+    const node = this.deps.store.find(id);
+    return node && resolveAgent(node, this.deps.env.settings.agents).agent;
   }
 
   /** False while the node's agent has to wait: the node would be in progress without running. */
@@ -105,21 +105,21 @@ export class NodeLauncher {
     const agent = this.agentOf(id);
     if (agent === undefined) return true;
     const { name, slots } = agent;
-    if (!this.p.limits.parts.mayStart(laneOf({ agentId: name }))) return false;
+    if (!this.deps.limits.parts.mayStart(laneOf({ agentId: name }))) return false;
     // Each node of the agent in flight takes a slot, even if its task is not accepted yet.
     const inFlight = (): number =>
-      this.p.active.countBut((one) => this.agentOf(one)?.name !== name);
+      this.deps.active.countBut((one) => this.agentOf(one)?.name !== name);
     return slots === undefined || inFlight() < slots;
   }
 
   /** True if the node's agent got 0 slots after the launch: its task waits without end. */
   isStuck(id: string): boolean {
-    return this.p.limits.isPutOff(id) && this.agentOf(id)?.slots === 0;
+    return this.deps.limits.isPutOff(id) && this.agentOf(id)?.slots === 0;
   }
 
   launch(allowance: LaunchAllowance): void {
-    const { active } = this.p;
-    const isDelayed = (id: string): boolean => this.p.limits.isPutOff(id);
+    const { active } = this.deps;
+    const isDelayed = (id: string): boolean => this.deps.limits.isPutOff(id);
     const left = allowance.launchesMax - active.unselectedCount;
     let room = Math.min(allowance.slots - active.countBut(isDelayed), left);
     if (room <= 0) return;
@@ -128,7 +128,7 @@ export class NodeLauncher {
       if (allowance.onlyPlanners && node.type !== "plan") continue;
       if (this.archiving.has(node.id) || !this.mayStart(node)) continue;
       if (!this.isFree(node)) continue;
-      if (!this.p.store.setStatus(node.id, "in_progress")) {
+      if (!this.deps.store.setStatus(node.id, "in_progress")) {
         this.unwritable.add(node.id);
         continue;
       }
@@ -140,7 +140,7 @@ export class NodeLauncher {
 
   /** The nodes that may be launched now, best first. With `--once` only those that could run when the pass began. */
   launchable(): RoadmapNode[] {
-    const { active } = this.p;
+    const { active } = this.deps;
     this.choose();
     return this.decided.ready.filter(
       (node) =>
@@ -164,9 +164,9 @@ export class NodeLauncher {
   }
 
   private choose(): void {
-    const { doc, nodes } = this.p.store;
-    const { agents } = this.p.env.settings;
-    const unlanded = this.p.limits.parts.unlanded();
+    const { doc, nodes } = this.deps.store;
+    const { agents } = this.deps.env.settings;
+    const unlanded = this.deps.limits.parts.unlanded();
     if (
       this.decidedOf !== undefined &&
       this.decidedOf.doc === doc &&
@@ -180,7 +180,7 @@ export class NodeLauncher {
 
   /** True if the id is free in the mailbox. A record of its last run is first moved to the evidence. */
   private isFree(node: RoadmapNode): boolean {
-    const { trays, tree } = this.p.env;
+    const { trays, tree } = this.deps.env;
     const live = this.liveTask(node.id);
     if (live !== undefined) {
       // An earlier supervisor launched the node. Then a person saved an old copy of the file, in which the node is open.
@@ -194,7 +194,7 @@ export class NodeLauncher {
       this.noteForeign(node.id);
       return false;
     }
-    if (isEndUntold(tree, node, settled.record, this.p.openedAtMs(node.id))) {
+    if (isEndUntold(tree, node, settled.record, this.deps.openedAtMs(node.id))) {
       this.takeEnd(node.id);
       return false;
     }
@@ -203,26 +203,26 @@ export class NodeLauncher {
     const target = join(tree.evidence, node.id, "earlier", submission, "record.json");
     archive(trays, settled.path, target)
       .catch((error: unknown) =>
-        this.p.env.alerts.report(
+        this.deps.env.alerts.report(
           `archive:${systemCode(error)}`,
           `cannot move the last record of ${node.id} to its evidence: ${messageOf(error)}`,
         ),
       )
       .finally(() => {
         this.archiving.delete(node.id);
-        this.p.env.wake();
+        this.deps.env.wake();
       });
     return false;
   }
 
   /** Counts the node as in flight, so that the next comparison with the mailbox finds its record. */
   private takeEnd(id: string): void {
-    if (!this.p.store.setStatus(id, "in_progress")) {
+    if (!this.deps.store.setStatus(id, "in_progress")) {
       this.unwritable.add(id);
       return;
     }
-    this.p.active.inherit(id);
-    this.p.env.alerts.report(
+    this.deps.active.inherit(id);
+    this.deps.env.alerts.report(
       `ended:${id}`,
       `${id} has run already: its record is taken over; to run it again: mailchute node set-status ${id} open`,
     );
@@ -230,7 +230,7 @@ export class NodeLauncher {
 
   /** Who owns the task of this id in the inbox or in `processing/`. "unsure": it is being moved or unreadable. Undefined: no task. */
   liveTask(id: string): "own" | "foreign" | "unsure" | undefined {
-    const { trays } = this.p.env;
+    const { trays } = this.deps.env;
     const waiting = join(trays.inbox, `${id}.json`);
     const paths = trays.storage.look(waiting) === undefined ? [] : [waiting];
     paths.push(...findLive(trays, id).map(({ path }) => path));
@@ -249,26 +249,27 @@ export class NodeLauncher {
   /** Notes that another task has this id. The node waits until the first `survey` after `pauseMs`, which checks again. */
   noteForeign(id: string, pauseMs = 0): void {
     const why = `${id} cannot run: the mailbox has a task with this id that is not the plan's own`;
-    this.foreign.set(id, this.p.env.trays.clock.monotonicMs() + pauseMs);
-    this.p.env.alerts.report(`foreign:${id}`, why);
+    this.foreign.set(id, this.deps.env.trays.clock.monotonicMs() + pauseMs);
+    this.deps.env.alerts.report(`foreign:${id}`, why);
   }
 
   submitDue(): void {
-    const { trays } = this.p.env;
-    if (this.toSubmit.size === 0 || this.p.env.trays.clock.monotonicMs() < this.submitAtMs) return;
+    const { trays } = this.deps.env;
+    if (this.toSubmit.size === 0 || this.deps.env.trays.clock.monotonicMs() < this.submitAtMs)
+      return;
     const submissions: { id: string; bytes: Buffer }[] = [];
     // A copy, because a node that cannot be submitted now is put back.
     const due = [...this.toSubmit];
     for (const id of due) {
       this.toSubmit.delete(id);
-      const node = this.p.store.find(id);
+      const node = this.deps.store.find(id);
       if (node === undefined || node.status !== "in_progress") {
-        this.p.active.leave(id);
+        this.deps.active.leave(id);
         continue;
       }
       try {
         const agent = this.agentOf(id)?.name ?? "none";
-        const answers = answersOf(this.p.kv, id);
+        const answers = answersOf(this.deps.kv, id);
         const task = taskOfNode(node, agent, wallSeconds(trays.clock), answers);
         submissions.push({ id, bytes: Buffer.from(`${JSON.stringify(task)}\n`, "utf8") });
       } catch (error) {
@@ -279,13 +280,13 @@ export class NodeLauncher {
     for (const { id } of submissions) this.submitting.add(id);
     const end = ({ id }: { id: string }, error?: unknown): void => {
       this.submitting.delete(id);
-      if (error === undefined) this.p.env.facts.emit("inbox:written", `${id}.json`);
+      if (error === undefined) this.deps.env.facts.emit("inbox:written", `${id}.json`);
       else this.submitRefused(id, error);
     };
     submitAll(trays, submissions).then(
       (outcomes) => {
         for (const one of outcomes) end(one, one.outcome === "refused" ? one.error : undefined);
-        this.p.env.wake();
+        this.deps.env.wake();
       },
       (error: unknown) => {
         for (const one of submissions) end(one, error);
@@ -295,15 +296,15 @@ export class NodeLauncher {
 
   private submitRefused(id: string, error: unknown): void {
     const code = systemCode(error);
-    this.p.env.alerts.report(`submit:${code}`, `cannot launch ${id}: ${messageOf(error)}`);
+    this.deps.env.alerts.report(`submit:${code}`, `cannot launch ${id}: ${messageOf(error)}`);
     if (code === "ErrIo") {
       this.toSubmit.add(id);
-      this.submitAtMs = this.p.env.trays.clock.monotonicMs() + SUBMIT_AGAIN_MS;
+      this.submitAtMs = this.deps.env.trays.clock.monotonicMs() + SUBMIT_AGAIN_MS;
       return;
     }
-    this.p.active.leave(id);
+    this.deps.active.leave(id);
     // If another task took the id first, the node waits. A task that was refused, for example as too large, needs a person.
-    this.p.store.setStatus(id, code === "ErrTaskExists" ? "open" : "blocked");
+    this.deps.store.setStatus(id, code === "ErrTaskExists" ? "open" : "blocked");
     if (code === "ErrTaskExists") this.noteForeign(id, TAKEN_AGAIN_MS);
   }
 }

@@ -25,16 +25,16 @@ export class PlanStatus implements StatusSource, DependencySource {
 
   /** @param isMoving true while nodes are in flight, or their results are being written */
   constructor(
-    private readonly p: Pick<EngineParts, "store" | "kv" | "limits">,
+    private readonly deps: Pick<EngineParts, "store" | "kv" | "limits">,
     private readonly launcher: NodeLauncher,
     private readonly isMoving: () => boolean,
   ) {}
 
   /** Changes whenever the plan, a status or the landing of a node's work changes. */
   get version(): number {
-    const { doc } = this.p.store;
+    const { doc } = this.deps.store;
     // Each tick asks, and each answer costs a look at the disk. So without a plan it is not asked.
-    const unlanded = doc === undefined ? undefined : this.p.limits.parts.unlanded();
+    const unlanded = doc === undefined ? undefined : this.deps.limits.parts.unlanded();
     if (doc !== this.versionOf || unlanded !== this.unlandedThen) {
       this.versionOf = doc;
       this.unlandedThen = unlanded;
@@ -45,14 +45,14 @@ export class PlanStatus implements StatusSource, DependencySource {
 
   /** Why the roadmap on disk cannot be used; undefined if it can. */
   get problem(): string | undefined {
-    const [first, ...more] = this.p.store.problems;
+    const [first, ...more] = this.deps.store.problems;
     if (first === undefined) return undefined;
     const others = more.length === 0 ? "" : ` (and ${more.length} more)`;
     return `roadmap.yaml:${first.line}:${first.col}: ${first.message}${others}`;
   }
 
   report(): PartReport {
-    const { doc } = this.p.store;
+    const { doc } = this.deps.store;
     return compact({
       roadmap: doc === undefined ? undefined : countStatuses(doc.nodes),
       planHolds: doc === undefined ? undefined : this.holds(),
@@ -62,10 +62,10 @@ export class PlanStatus implements StatusSource, DependencySource {
 
   /** Nodes that cannot go on by themselves. While other nodes run, a waiting node may only await its turn, so `held` is empty. */
   private holds(): PlanHolds {
-    const asking = this.p.store.nodes
+    const asking = this.deps.store.nodes
       .filter((node) => node.status === "needs_human" && !isContainer(node))
       .slice(0, NAMED_MAX)
-      .map(({ id }) => ({ id, question: openQuestionOf(this.p.kv, id) }));
+      .map(({ id }) => ({ id, question: openQuestionOf(this.deps.kv, id) }));
     const isGoingOn = this.isMoving() || this.launcher.canLaunch(false);
     const open = isGoingOn ? [] : this.launcher.held().filter(({ node }) => node.status === "open");
     const held = open.slice(0, NAMED_MAX).map(({ node, reason }) => ({ id: node.id, why: reason }));
@@ -73,7 +73,7 @@ export class PlanStatus implements StatusSource, DependencySource {
   }
 
   unmatched(max: number): string[] {
-    if (this.p.store.doc === undefined) return [];
+    if (this.deps.store.doc === undefined) return [];
     return this.launcher
       .held()
       .filter((one) => one.isUnmatched === true)
@@ -86,17 +86,17 @@ export class PlanStatus implements StatusSource, DependencySource {
   }
 
   isDone(id: string): boolean | undefined {
-    const node = this.p.store.find(id);
+    const node = this.deps.store.find(id);
     return node && this.launcher.planner().isDone(node);
   }
 
   hasEnded(id: string): boolean | undefined {
-    const node = this.p.store.find(id);
+    const node = this.deps.store.find(id);
     return node && this.launcher.planner().hasEnded(node);
   }
 
   standing(id: string): Standing | undefined {
-    const node = this.p.store.find(id);
+    const node = this.deps.store.find(id);
     return node && this.launcher.planner().standing(node);
   }
 }

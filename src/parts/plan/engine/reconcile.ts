@@ -24,14 +24,14 @@ export class Reconciler {
   private unwanted = new Set<string>();
 
   constructor(
-    private readonly p: EngineParts,
+    private readonly deps: EngineParts,
     private readonly launcher: NodeLauncher,
     private readonly finisher: NodeFinisher,
   ) {}
 
   /** Takes over nodes that are in progress in the plan but not known here. `compare` finds out their real state. */
   adoptRunning(): void {
-    const { store, active } = this.p;
+    const { store, active } = this.deps;
     for (const node of store.nodes) {
       if (node.status !== "in_progress" || isContainer(node) || active.has(node.id)) continue;
       active.inherit(node.id);
@@ -40,8 +40,8 @@ export class Reconciler {
 
   /** Finds tasks that settled unnoticed or vanished. @param files a listing of `processing/` */
   compare(files: readonly string[]): void {
-    const { active } = this.p;
-    const { trays } = this.p.env;
+    const { active } = this.deps;
+    const { trays } = this.deps.env;
     this.launcher.forgetForeign();
     const live = new Set<string>();
     for (const file of files) {
@@ -68,7 +68,7 @@ export class Reconciler {
    * While the pool is paused, a node begins only if `launched` of control.json names it. Any other node that has not begun is opened again.
    */
   findUnwanted(): void {
-    const { active, control, store } = this.p;
+    const { active, control, store } = this.deps;
     const { paused, launched } = control.current;
     const unbegun = new Set(paused ? active.listUnbegun() : []);
     for (const id of active.list()) {
@@ -88,7 +88,7 @@ export class Reconciler {
 
   /** Takes over a node that a person marked blocked or done while no supervisor ran. Its task still waits, and no service knows it. */
   private adoptUnwanted(id: string): void {
-    const { store, active } = this.p;
+    const { store, active } = this.deps;
     if (active.has(id)) return;
     const node = store.find(id);
     if (node?.status !== "blocked" && node?.status !== "done") return;
@@ -96,7 +96,7 @@ export class Reconciler {
   }
 
   private noteVanished(id: string): void {
-    const { store, active } = this.p;
+    const { store, active } = this.deps;
     this.absentOnce.delete(id);
     active.leave(id);
     // A supervisor died before it launched the node, or another program removed the task from the mailbox.

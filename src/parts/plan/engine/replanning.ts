@@ -16,13 +16,13 @@ const PLANNER_ID = "plan-000";
 
 export class Replanning implements StartLimit {
   constructor(
-    private readonly p: Pick<EngineParts, "env" | "store" | "active">,
+    private readonly deps: Pick<EngineParts, "env" | "store" | "active">,
     private readonly control: PartHost["control"],
     private readonly engine: PlanEngine,
   ) {}
 
   replan(): readonly string[] | undefined {
-    return this.isOn() ? this.p.active.listUnbegun() : undefined;
+    return this.isOn() ? this.deps.active.listUnbegun() : undefined;
   }
 
   isOn(): boolean {
@@ -34,7 +34,7 @@ export class Replanning implements StartLimit {
       return engine.launcher.launchable().some(({ id }) => id === planner.id);
     if (planner?.status === "in_progress") return true;
     control.change({ replan_paused: false });
-    this.p.env.telemetry.note("replan_finished");
+    this.deps.env.telemetry.note("replan_finished");
     return false;
   }
 
@@ -56,13 +56,13 @@ export class Replanning implements StartLimit {
         hint: "replan needs a roadmap with a planner node plan-000",
       });
     if (planner.status === "open" || planner.status === "in_progress") return;
-    this.p.store.setStatus(planner.id, "open");
-    await this.p.store.flushed();
+    this.deps.store.setStatus(planner.id, "open");
+    await this.deps.store.flushed();
   }
 
   /** `plan-000`, or else the first plan without a parent. */
   private planner(): RoadmapNode | undefined {
-    const { store } = this.p;
+    const { store } = this.deps;
     return (
       store.find(PLANNER_ID) ??
       store.nodes.find((node) => node.type === "plan" && node.parent === undefined)

@@ -15,7 +15,7 @@ export class NodeWithdrawals {
   private readonly underWay = new Set<string>();
 
   constructor(
-    private readonly p: Pick<EngineParts, "env" | "store" | "active">,
+    private readonly deps: Pick<EngineParts, "env" | "store" | "active">,
     private readonly queue: PartHost["queue"],
     private readonly launcher: NodeLauncher,
   ) {}
@@ -26,36 +26,36 @@ export class NodeWithdrawals {
       if (this.underWay.has(id) || this.isOffered(id)) continue;
       this.underWay.add(id);
       this.takeBack(id, false)
-        .catch((error: unknown) => this.p.env.alerts.report(`take-back:${id}`, messageOf(error)))
+        .catch((error: unknown) => this.deps.env.alerts.report(`take-back:${id}`, messageOf(error)))
         .finally(() => this.underWay.delete(id));
     }
   }
 
   /** See `TaskSource`. */
   isOwn(id: string): boolean {
-    const node = this.p.store.find(id);
+    const node = this.deps.store.find(id);
     return node !== undefined && !isContainer(node);
   }
 
   /** See `TaskSource`. A node in progress is open afterwards. */
   async takeBack(id: string, isAgain: boolean): Promise<boolean> {
-    const { trays } = this.p.env;
+    const { trays } = this.deps.env;
     if (!this.isOwn(id) || this.launcher.liveTask(id) === "foreign") return false;
     const live = findClaim(trays, id);
     if (live?.name.stage === "w") return false;
-    this.p.active.noteBegun(id);
+    this.deps.active.noteBegun(id);
     if (live !== undefined) {
       const claim = claimReady(trays, live.name, this.newOwner());
       if (claim === undefined) return false;
       requeue(trays, claim);
     }
     const isOut = await this.withdraw(id);
-    return isOut || (isAgain && this.p.store.find(id)?.status === "open");
+    return isOut || (isAgain && this.deps.store.find(id)?.status === "open");
   }
 
   /** See `TaskSource`. The node is open afterwards. */
   async withdraw(id: string): Promise<boolean> {
-    const { env, store, active } = this.p;
+    const { env, store, active } = this.deps;
     this.queue.backlog.remove(id);
     this.queue.accepted.delete(id);
     let isOut = false;

@@ -24,13 +24,13 @@ export interface PaceOptions {
 export class Pace {
   /** How long nothing may settle (ms). */
   readonly stallMs: number;
-  private readonly o: PaceOptions;
+  private readonly options: PaceOptions;
   private readonly startMs: number;
   private progress = "";
   private progressMs: number;
 
   constructor(o: PaceOptions, nowMs: number) {
-    this.o = o;
+    this.options = o;
     this.startMs = nowMs;
     this.progressMs = nowMs;
     this.stallMs = o.holdMs + ACK_WAITS * o.ackWaitMs + o.leaseMs + STALL_MS;
@@ -38,7 +38,7 @@ export class Pace {
 
   /** For people. */
   get limits(): string {
-    const { minutes } = this.o;
+    const { minutes } = this.options;
     return `it fails when nothing settles for ${Math.ceil(this.stallMs / 1000)} s, or when it is not over within ${minutes} minutes; faults come in the first ${FAULTS_PART * minutes}`;
   }
 
@@ -51,13 +51,13 @@ export class Pace {
    * in proportion to the time, so that all of them come.
    */
   faultsDue(settled: number, nowMs: number): number {
-    const { faults } = this.o;
+    const { faults } = this.options;
     return Math.min(faults, faults * (AHEAD + this.share(settled, nowMs)));
   }
 
   /** How far it is, from 0 to 1. */
   share(settled: number, nowMs: number): number {
-    const { tasks, minutes } = this.o;
+    const { tasks, minutes } = this.options;
     return Math.max(settled / tasks, this.minutes(nowMs) / (FAULTS_PART * minutes));
   }
 
@@ -67,7 +67,8 @@ export class Pace {
       this.progress = progress;
       this.progressMs = nowMs;
     }
-    if (this.minutes(nowMs) >= this.o.minutes) return `not over within ${this.o.minutes} minutes`;
+    if (this.minutes(nowMs) >= this.options.minutes)
+      return `not over within ${this.options.minutes} minutes`;
     if (nowMs - this.progressMs < this.stallMs) return undefined;
     return `nothing has settled for ${Math.ceil(this.stallMs / 1000)} s`;
   }

@@ -122,7 +122,7 @@ class Storm {
   private readonly servers: Servers;
   private readonly origin: Machine;
   private readonly machines: readonly Machine[];
-  private readonly o: StormOptions;
+  private readonly options: StormOptions;
   private readonly ids: string[];
   private readonly chance: ReturnType<typeof seededRandom>;
   private readonly counts = new Map<FaultKind, number>();
@@ -160,7 +160,7 @@ class Storm {
     this.servers = servers;
     this.origin = origin;
     this.machines = machines;
-    this.o = o;
+    this.options = o;
     this.ids = Array.from({ length: o.tasks }, (_, n) => `t${String(n).padStart(6, "0")}`);
     this.chance = seededRandom(o.seed);
     this.pace = new Pace({ ...o, leaseMs: LEASE_MS }, performance.now());
@@ -168,7 +168,7 @@ class Storm {
 
   async run(): Promise<StormResult> {
     const startMs = performance.now();
-    this.o.onProgress?.(this.pace.limits);
+    this.options.onProgress?.(this.pace.limits);
     const failed = (await this.storm()) ?? (await this.calm());
     if (failed !== undefined) this.problems.push(`${failed}: ${this.whatIsLeft()}`);
     const all = [this.origin, ...this.machines];
@@ -181,7 +181,7 @@ class Storm {
       once: this.once,
       struck: this.struck,
       late: this.late,
-      ackWaitMs: this.o.ackWaitMs,
+      ackWaitMs: this.options.ackWaitMs,
     });
     return {
       ...check,
@@ -197,12 +197,12 @@ class Storm {
 
   /** So many tasks settle before the first fault. */
   private get beforeFaults(): number {
-    return Math.min(LONG_BEFORE + FAILS_BEFORE, this.o.tasks);
+    return Math.min(LONG_BEFORE + FAILS_BEFORE, this.options.tasks);
   }
 
   /** Longer than `ack_wait`, so that it must be renewed (ms). */
   private get longMs(): number {
-    return 2 * this.o.ackWaitMs;
+    return 2 * this.options.ackWaitMs;
   }
 
   private get faultCount(): number {
@@ -221,7 +221,7 @@ class Storm {
 
   /** @returns why it has failed */
   private async storm(): Promise<string | undefined> {
-    const { seed, minMs, maxMs, holdMs, faults } = this.o;
+    const { seed, minMs, maxMs, holdMs, faults } = this.options;
     const endless = faultsOf(seed, { minMs, maxMs, holdMs });
     const next = (): Fault => endless.next().value as Fault;
     let fault = next();
@@ -291,7 +291,7 @@ class Storm {
         readRuns(this.dir, name).some(({ task, endMs }) => ids.has(task) && endMs === undefined),
       );
       if (machine === undefined) return false;
-      const holdMs = RETURN_AFTER * this.o.ackWaitMs;
+      const holdMs = RETURN_AFTER * this.options.ackWaitMs;
       machine.rest(holdMs);
       this.signal(machine, pidsOf(machine), "SIGKILL", "kill a machine", holdMs);
       this.count("kill a machine");
@@ -304,10 +304,10 @@ class Storm {
     const nowMs = performance.now();
     if (nowMs < this.tellAtMs) return;
     const { short, long } = TELL_MS;
-    this.tellAtMs = nowMs + (this.o.tasks > LONG_TASKS ? long : short);
+    this.tellAtMs = nowMs + (this.options.tasks > LONG_TASKS ? long : short);
     const minutes = this.pace.minutes(nowMs);
     const rate = minutes > 0 ? (settled / minutes / 60).toFixed(1) : "0";
-    this.o.onProgress?.(
+    this.options.onProgress?.(
       `minute ${minutes.toFixed(1)}: ${this.faultCount} faults, ${this.dropped} dropped, ${settled} settled (${rate}/s), ${this.undo.length} struck now`,
     );
   }
@@ -318,7 +318,8 @@ class Storm {
     this.recovery.look(settled, Date.now());
     this.tell(settled);
     const max = settled < this.beforeFaults ? this.beforeFaults : settled + AHEAD_MAX;
-    for (; this.dropped < Math.min(max, this.o.tasks); this.dropped++) this.drop(this.dropped);
+    for (; this.dropped < Math.min(max, this.options.tasks); this.dropped++)
+      this.drop(this.dropped);
     for (const machine of [this.origin, ...this.machines]) machine.keep();
     this.undoDue();
     this.noteLate();

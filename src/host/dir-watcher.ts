@@ -30,7 +30,7 @@ const POLL_MS = 100;
 /** How long it is polled after a flood of events, before it is watched again (ms). */
 const REST_MS = 2000;
 
-export class Doorbell {
+export class DirWatcher {
   mode: "events" | "polling" = "events";
   private watcher: WatchOnly | undefined;
   private poll: NodeJS.Timeout | undefined;

@@ -47,7 +47,7 @@ export type MessageState = (typeof MESSAGE_STATES)[number];
 /** Longer messages are refused (bytes). */
 export const MESSAGE_BYTES_MAX = 32 * 1024;
 
-export class SayBox {
+export class TaskMessages {
   readonly dir: string;
   private readonly messages: Documents<Of<typeof kept>>;
   private readonly offers: Documents<Offer>;

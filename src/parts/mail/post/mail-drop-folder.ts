@@ -23,7 +23,7 @@ import {
 import { newSettlement, settleAll } from "../../../mailbox/settle/settle.ts";
 import { type DropRules, type Fault, inspectFile } from "../../../supervisor/inbox/inspect-file.ts";
 import { IncompleteFiles } from "../../../supervisor/inbox/pending-files.ts";
-import { Rescuer } from "../../../supervisor/maintenance/rescuer.ts";
+import { TaskRecovery } from "../../../supervisor/maintenance/task-recovery.ts";
 import type { Scope } from "../scope/scope.ts";
 import { type Draft, type Sent, send } from "../send/send.ts";
 import type { MailStore } from "../store/mail-folder.ts";
@@ -43,17 +43,17 @@ interface PostParts {
   onError: (error: unknown) => void;
 }
 
-export class PostBox {
-  private readonly p: PostParts;
+export class MailDropFolder {
+  private readonly deps: PostParts;
   private readonly trays: Trays;
   private readonly rules: DropRules<Draft>;
   private readonly incomplete: IncompleteFiles;
   private readonly newOwner = ownerSequence();
-  private readonly rescuer: Rescuer;
+  private readonly taskRecovery: TaskRecovery;
 
   constructor(parts: PostParts) {
     const { trays, store, home, settleMs, leaseTtlMs, onError } = parts;
-    this.p = parts;
+    this.deps = parts;
     this.trays = trays;
     const batches = "there are no batches of messages: write one file <id>.json for each";
     const decode = (bytes: Buffer, id: string): Draft =>
@@ -73,7 +73,7 @@ export class PostBox {
       onRecovered: () => {},
       onSettled: () => {},
     };
-    this.rescuer = new Rescuer(recoverer, leaseTtlMs, onError);
+    this.taskRecovery = new TaskRecovery(recoverer, leaseTtlMs, onError);
   }
 
   /** True while a file is not complete yet, or must wait for the next round. */
@@ -82,8 +82,8 @@ export class PostBox {
   /** Takes the files that have arrived, and those that dead processes left. Never throws. */
   async take(isStart = false): Promise<void> {
     try {
-      await this.rescuer.round(this.rescuer.list(), isStart);
-      for (const file of this.rescuer.list() ?? []) {
+      await this.taskRecovery.round(this.taskRecovery.list(), isStart);
+      for (const file of this.taskRecovery.list() ?? []) {
         const name = isReadyFile(file) ? parseName(file) : undefined;
         const claim = name && claimReady(this.trays, name, this.newOwner());
         if (claim !== undefined) await this.carryOut(claim);
@@ -96,7 +96,7 @@ export class PostBox {
         await pause();
       }
     } catch (error) {
-      if (systemCode(error) !== "ENOENT") this.p.onError(error);
+      if (systemCode(error) !== "ENOENT") this.deps.onError(error);
     }
   }
 
@@ -131,13 +131,13 @@ export class PostBox {
       if (claim !== undefined) await this.carryOut(claim);
     } catch (error) {
       // Gone: another process took it.
-      if (systemCode(error) !== "ENOENT") this.p.onError(error);
+      if (systemCode(error) !== "ENOENT") this.deps.onError(error);
     }
   }
 
   /** Records a claimed message. Only the bytes of the claimed file count: the file may have been replaced before the claim. */
   private async carryOut(claim: Claim): Promise<void> {
-    const { trays, store, home } = this.p;
+    const { trays, store, home } = this.deps;
     let sent: Sent;
     try {
       const bytes = readBytes(trays, claim);

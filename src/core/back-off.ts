@@ -1,6 +1,6 @@
 /** Decides how long to wait after a look, so that repeated looks take a bounded share of a core, however long each is. Pure. */
 
-export interface RestRule {
+export interface BackOffByCost {
   /** The wait is this many times as long as the look. */
   times: number;
   /** At most this long (ms): a process that was stopped in the middle of a look would else do nothing for minutes afterwards. */
@@ -8,6 +8,6 @@ export interface RestRule {
 }
 
 /** @param tookMs the time that the look has taken @returns ms */
-export function restAfter(tookMs: number, { times, mostMs }: RestRule): number {
+export function backOffByCost(tookMs: number, { times, mostMs }: BackOffByCost): number {
   return Math.min(times * tookMs, mostMs);
 }

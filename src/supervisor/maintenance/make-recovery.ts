@@ -1,4 +1,4 @@
-/** Makes the two rescuers of a supervisor: of tasks, and of commands. */
+/** Makes the two recoveries of a supervisor: of tasks, and of commands. */
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { RECOVER_MS } from "../../core/limits.ts";
 import { formatName } from "../../core/names.ts";
@@ -6,15 +6,15 @@ import { judgeOwner } from "../../host/identity.ts";
 import { tellConflict } from "../../journal/alerts.ts";
 import { LeaseObserver } from "../../mailbox/recover/lease-observer.ts";
 import type { Environment } from "../environment/environment.ts";
-import { type ChildFacts, makeTaskRescue, type RescueListener } from "./rescue-tasks.ts";
-import { Rescuer } from "./rescuer.ts";
+import { type ChildFacts, makeTaskRescue, type RescueListener } from "./record-recovered.ts";
+import { TaskRecovery } from "./task-recovery.ts";
 
 /** @param children facts about our own worker processes */
-export function makeTaskRescuer(
+export function makeTaskRecovery(
   env: Environment,
   newOwner: () => string,
   children: ChildFacts,
-): Rescuer {
+): TaskRecovery {
   const { settings, alerts, facts, wake } = env;
   const listener: RescueListener = {
     onReady: (name, why, isLastRun) => {
@@ -36,19 +36,19 @@ export function makeTaskRescuer(
       alerts.report(`tree:${lease}`, `${count} processes of lease ${lease} cannot be killed`),
   };
   const recoverer = makeTaskRescue(env, listener, newOwner, children);
-  return new Rescuer(recoverer, settings.lease_ttl_ms, (error) =>
+  return new TaskRecovery(recoverer, settings.lease_ttl_ms, (error) =>
     alerts.report(`recover:${systemCode(error)}`, `recovery: ${messageOf(error)}; trying again`),
   );
 }
 
 /** @param onReady called when a command waits in `processing/` again */
-export function makeCommandRescuer(
+export function makeCommandRecovery(
   env: Environment,
   newOwner: () => string,
   onReady: (file: string) => void,
-): Rescuer {
+): TaskRecovery {
   const { controlTrays, settings, alerts } = env;
-  return new Rescuer(
+  return new TaskRecovery(
     {
       trays: controlTrays,
       newOwner,

@@ -4,7 +4,7 @@ import { findRecoverable } from "../../mailbox/recover/find-recoverable.ts";
 import { recoverStep } from "../../mailbox/recover/recover.ts";
 import type { Recoverer, RecoverStep } from "../../mailbox/recover/recoverer.ts";
 
-export class Rescuer {
+export class TaskRecovery {
   private readonly busy = new Set<string>();
   private readonly underWay = new Set<Promise<void>>();
 
