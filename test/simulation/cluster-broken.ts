@@ -121,7 +121,10 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
       instead: () =>
         async function (this: OriginSelf, id: string) {
           const sent = this.sent.get(id);
-          if (sent !== undefined && this.options.tree.standing(sent.dispatch, sent.target) === "over")
+          if (
+            sent !== undefined &&
+            this.options.tree.standing(sent.dispatch, sent.target) === "over"
+          )
             this.sent.delete(id);
         },
     },
@@ -154,7 +157,8 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
       async function (this: MachineSelf, job: Job, lease: string, delivery: Delivery) {
         const id = dispatchId(job.dispatch);
         const { dispatch, target } = job;
-        if (this.options.tree.placeOf(id) !== "settled") return own.call(this, job, lease, delivery);
+        if (this.options.tree.placeOf(id) !== "settled")
+          return own.call(this, job, lease, delivery);
         this.options.tree.saveNote(id, { dispatch, target, lease, state: "taken" });
         return this.report(id);
       },
