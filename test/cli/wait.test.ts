@@ -65,6 +65,8 @@ it("what holds back everything is told, too: no supervisor, a pause, no slots", 
     JSON.parse((await pool.run(["wait", "a", "--timeout", "0", "--json"])).stdout).open[0].why;
   expect(await why()).toBe("waits: no supervisor runs on this state tree (mailchute run)");
   await pool.start(["--paused"]);
+  // Until the inbox was read, that is the reason.
+  await waitFor(async () => !(await why()).includes("is being read"), { what: "the first look" });
   expect(await why()).toMatch(
     /^waits: claiming is paused since \S+ by command run --paused \(mailchute resume\)$/,
   );

@@ -119,7 +119,7 @@ test("with a running supervisor the effect is there when it is confirmed", async
   expect(control()).toMatchObject({ paused: true, max_workers: 2 });
   pool.drop("held", { exec: ["sh", "-c", "echo here; sleep 60"] });
   const asked = await say(pool, ["/status", "/cancel held", "/cancel nope", "/replan"]);
-  expect(asked.stdout).toContain("paused      yes");
+  expect(asked.stdout).toContain("! claiming is paused since ");
   expect(asked.stdout).toMatch(/cancel sent \(c-[^)]+\); not done: held is not in flight/);
   expect(asked.stdout).toMatch(/cancel sent \(c-[^)]+\); not done: no task "nope"/);
   expect(asked.stdout).toMatch(/replan sent \(c-[^)]+\); not done: /);
