@@ -18,7 +18,7 @@ class WatchOnly extends FSWatcher {
   }
 }
 
-export interface DoorbellEvents {
+export interface DirWatcherEvents {
   /** @param name the changed file, when it is known */
   onRing: (name: string | undefined) => void;
   /** Called once when the system gives no more watches and polling starts. */
@@ -40,7 +40,7 @@ export class DirWatcher {
 
   constructor(
     private readonly dir: string,
-    private readonly events: DoorbellEvents,
+    private readonly events: DirWatcherEvents,
   ) {}
 
   start(): void {
@@ -66,7 +66,7 @@ export class DirWatcher {
 
   /** Call regularly: a watch on a directory that was replaced gets no more events. True when the watch was set again. */
   rearm(): boolean {
-    // Without a watcher the doorbell is not started yet, stopped, or polling.
+    // Without a watcher it is not started yet, stopped, or polling.
     if (this.watcher === undefined || this.dirKey() === this.watchedKey) return false;
     void this.watcher.close();
     this.start();

@@ -122,7 +122,7 @@ describe("tasks of an account at its limit", () => {
     await pool.result("other");
     const [id = ""] = heldIds(pool);
     const listed = await pool.run(["ls", "--state-is", "held"]);
-    expect(listed.stdout).toContain("held: quota-default");
+    expect(listed.stdout).toContain("held:quota-default");
     await waitFor(
       async () =>
         /waits +account default: no run before/.test((await pool.run(["show", id])).stdout),

@@ -21,7 +21,7 @@ import {
 const ENOUGH_TASKS = 10_000;
 const SHORT_SLICE_MS = 1;
 const SCAN_REST: BackOffByCost = { times: 10, mostMs: 300_000 };
-/** How many names from the doorbell are kept; beyond that a scan is cheaper. */
+/** How many reported names are kept; beyond that a scan is cheaper. */
 const HINTS_MAX = 4096;
 
 export class InboxScanner {

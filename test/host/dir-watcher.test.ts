@@ -1,4 +1,4 @@
-/** The doorbell rings for what happens in a directory, also in the next one of that name, and lets go when stopped. */
+/** The watcher reports what happens in a directory, also in the next one of that name, and lets go when stopped. */
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
