@@ -107,9 +107,10 @@ export class InboxFiles {
       let facts: FileFacts | undefined;
       try {
         facts = this.factsOf(name);
-      } catch {
+      } catch (refusal) {
+        if (systemCode(refusal) === "") throw refusal;
         // The inbox itself cannot be searched. A later scan finds the file again.
-        this.report("", error);
+        this.report("", refusal);
         return;
       }
       if (facts === undefined) this.forgetTask(name);
