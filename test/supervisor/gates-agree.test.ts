@@ -349,7 +349,7 @@ it("each gate has a case", async () => {
     const { startLimit } = make({ ...pool.host, commands: new Map() }).ports;
     return startLimit !== undefined && ("gates" in startLimit || "closed" in startLimit);
   });
-  await pool.services.shutdown.run("stop", []);
+  await pool.services.shutdown.run("stop", pool.services.ordered);
   expect(gated.map(({ name }) => name).sort()).toEqual([...Object.keys(OF_PARTS), "groups"].sort());
 });
 
