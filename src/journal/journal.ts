@@ -17,6 +17,8 @@ const RECHECK_MS = 1000;
 /** A last line without a newline counts as torn after so many checks without a change. The time between them is below (ms). */
 const SAME_LOOKS = 4;
 const LOOK_AGAIN_MS = 0.5;
+/** It counts as torn, too, when it still grows after so many checks: no writer of ours takes so long for a line. */
+const LOOKS_MAX = 20;
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
 /** The bytes that are about to be written. All journals share this buffer: a write ends before the next one begins. */
@@ -127,7 +129,7 @@ export class Journal {
    */
   private lookAtEnd(fd: number): { size: number; isTorn: boolean } {
     let { size } = fs.fstatSync(fd);
-    for (let same = 0; same < SAME_LOOKS; ) {
+    for (let looks = 0, same = 0; same < SAME_LOOKS && looks < LOOKS_MAX; looks++) {
       if (size === this.sizeAfterOwnWrite || size === 0 || lastByte(fd, size) === NEWLINE)
         return { size, isTorn: false };
       Atomics.wait(PAUSE, 0, 0, LOOK_AGAIN_MS);

@@ -1,6 +1,8 @@
 /** Appending: no torn line eats a good one, several writers lose nothing, and neither rotation nor a full disk stops anyone. */
+import { once } from "node:events";
 import fs from "node:fs";
 import { join } from "node:path";
+import { Worker } from "node:worker_threads";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseObject } from "../../src/core/json-object.ts";
@@ -10,6 +12,9 @@ import { type Program, startProgram } from "../support/programs.ts";
 import { canMount, smallDisk } from "../support/small-disk.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+/** How long another writer adds to its line (ms). */
+const GROWS_MS = 2000;
 
 function linesOf(path: string): string[] {
   const text = fs.readFileSync(path, "utf8");
@@ -91,6 +96,29 @@ describe("a torn tail", () => {
     const journal = openJournal(path);
     write(journal, { n: 3 });
     expect(readAll(path)).toEqual({ records: [{ n: 1 }, { n: 3 }], bad: 1 });
+    journal.close();
+  });
+
+  it("that grows without a pause holds up no writer", async () => {
+    const journal = openJournal();
+    write(journal, { n: 1 });
+    // It ends by itself, so that a writer that waits for its end is late, and not held for ever.
+    const grows = `const { openSync, writeSync, fstatSync } = require("node:fs");
+      const { parentPort, workerData } = require("node:worker_threads");
+      const fd = openSync(workerData, "a");
+      const end = performance.now() + ${GROWS_MS};
+      for (let n = 0; performance.now() < end; n++) {
+        writeSync(fd, " ");
+        if (n === 100) parentPort.postMessage("grows");
+      }`;
+    const grower = new Worker(grows, { eval: true, workerData: journal.path });
+    const ended = once(grower, "exit");
+    await once(grower, "message");
+    const beganMs = performance.now();
+    write(journal, { n: 2 });
+    expect(performance.now() - beganMs).toBeLessThan(GROWS_MS / 2);
+    await ended;
+    expect(readAll(journal.path).records).toContainEqual({ n: 1 });
     journal.close();
   });
 
