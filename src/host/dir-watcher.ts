@@ -20,7 +20,7 @@ class WatchOnly extends FSWatcher {
 
 export interface DirWatcherEvents {
   /** @param name the changed file, when it is known */
-  onRing: (name: string | undefined) => void;
+  onChange: (name: string | undefined) => void;
   /** Called once when the system gives no more watches and polling starts. */
   onFallback: (error: unknown) => void;
 }
@@ -56,7 +56,7 @@ export class DirWatcher {
     });
     const flood = new EventFlood();
     watcher.on("raw", (_event: string, path: string | null) => {
-      this.events.onRing(path ?? undefined);
+      this.events.onChange(path ?? undefined);
       if (flood.note()) this.restFromEvents();
     });
     watcher.on("error", (error) => this.fallBack(error));
@@ -103,7 +103,7 @@ export class DirWatcher {
       clearInterval(this.poll);
       this.start();
       // Events between the last poll and the new watch are lost.
-      this.events.onRing(undefined);
+      this.events.onChange(undefined);
     }, REST_MS);
   }
 
@@ -111,7 +111,7 @@ export class DirWatcher {
     this.poll = setInterval(() => {
       const stats = tryStatOf(this.dir);
       const key = `${stats?.ino}.${stats?.mtimeMs}.${stats?.ctimeMs}`;
-      if (key !== this.polledKey) this.events.onRing(undefined);
+      if (key !== this.polledKey) this.events.onChange(undefined);
       this.polledKey = key;
     }, POLL_MS);
   }

@@ -12,7 +12,7 @@ export class Watchers {
     const { trays, controlTrays, settings, facts } = env;
     const watch = (dir: string, fact: "inbox:changed" | "control:changed"): DirWatcher =>
       new DirWatcher(dir, {
-        onRing: (name) => facts.emit(fact, name),
+        onChange: (name) => facts.emit(fact, name),
         onFallback: (error) => this.fallBack(error),
       });
     this.inboxes = [watch(controlTrays.inbox, "control:changed")];
@@ -20,11 +20,11 @@ export class Watchers {
   }
 
   start(): void {
-    for (const bell of this.inboxes) bell.start();
+    for (const watcher of this.inboxes) watcher.start();
   }
 
   stop(): void {
-    for (const bell of this.all()) bell.stop();
+    for (const watcher of this.all()) watcher.stop();
   }
 
   watchProcessing(isWanted: boolean): void {
@@ -35,7 +35,7 @@ export class Watchers {
     }
     if (this.processing !== undefined) return;
     this.processing = new DirWatcher(this.env.trays.processing, {
-      onRing: () => this.env.facts.emit("processing:changed"),
+      onChange: () => this.env.facts.emit("processing:changed"),
       onFallback: () => {},
     });
     this.processing.start();
@@ -43,7 +43,7 @@ export class Watchers {
 
   /** Watches again each directory that was replaced by another one of the same name. @returns true when there was one */
   rearm(): boolean {
-    return this.all().filter((bell) => bell.rearm()).length > 0;
+    return this.all().filter((watcher) => watcher.rearm()).length > 0;
   }
 
   private all(): DirWatcher[] {

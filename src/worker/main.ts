@@ -53,7 +53,7 @@ class WorkerProcess {
   private readonly document: OwnDocument;
   private readonly worker: Worker;
   private readonly watch: SupervisorWatch;
-  private bell: DirWatcher | undefined;
+  private watcher: DirWatcher | undefined;
   private sweep: NodeJS.Timeout | undefined;
   private isStopped = false;
   private isTakingDrops = false;
@@ -163,13 +163,13 @@ class WorkerProcess {
     // Loaded only now: a worker with a supervisor does not need it.
     const { DirWatcher } = await import("../host/dir-watcher.ts");
     if (this.isStopped) return;
-    this.bell = new DirWatcher(this.trays.processing, {
-      onRing: (name) => {
+    this.watcher = new DirWatcher(this.trays.processing, {
+      onChange: (name) => {
         if (name === undefined || isReadyFile(name)) worker.lookAround();
       },
       onFallback: (error) => say(`no directory watch (${messageOf(error)}); polling instead`),
     });
-    this.bell.start();
+    this.watcher.start();
     worker.lookAround();
   }
 
@@ -177,7 +177,7 @@ class WorkerProcess {
     const { worker, tree } = this;
     if (this.hasPrograms && performance.now() >= this.dropsAtMs) void this.takeLeftDrops();
     this.introduce();
-    this.bell?.rearm();
+    this.watcher?.rearm();
     worker.lookAround();
     worker.wake();
     const isGone = treeIdOf(tree.dir) === null;
@@ -215,7 +215,7 @@ class WorkerProcess {
   private leave(): void {
     this.isStopped = true;
     this.watch.stop();
-    this.bell?.stop();
+    this.watcher?.stop();
     clearInterval(this.sweep);
     this.document.remove();
     if (process.connected === true) process.disconnect();

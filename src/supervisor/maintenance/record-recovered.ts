@@ -34,7 +34,7 @@ export interface ChildFacts {
   lackedMemory(ownerPrefix: string): boolean;
 }
 
-/** The mailbox whose tasks are rescued, and the journals. */
+/** The mailbox whose tasks are recovered, and the journals. */
 export interface RescueScope {
   readonly tree: StateTree;
   readonly trays: Trays;
