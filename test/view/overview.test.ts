@@ -188,9 +188,10 @@ describe("what waits, and why", () => {
     const seen = await waitFor(
       async () => {
         const one = await overviewOf(pool);
-        return one.running.length === 1 && one.counts.waiting.count === 30 ? one : undefined;
+        const isFull = one.waiting[0]?.text.startsWith("wait: group") === true;
+        return isFull && one.counts.waiting.count === 30 ? one : undefined;
       },
-      { what: "one that runs" },
+      { what: "the full group" },
     );
     const [full, ...others] = seen.waiting;
     expect(full).toMatchObject({
