@@ -1,7 +1,6 @@
 /** Searches a journal backwards from its end, so that the latest records of a long journal are found fast. */
 import fs from "node:fs";
-import { JOURNAL_READ_BYTES_MAX } from "../core/limits.ts";
-import { openJournal } from "./open-journal.ts";
+import { firstToRead, openJournal } from "./open-journal.ts";
 import { lastRotated } from "./rotated.ts";
 
 /** How much is read at once (bytes). */
@@ -38,7 +37,7 @@ export function* searchBack(
       if (!stats.isFile() || !(isFound || ino === startIno)) continue;
       let end = isFound ? size : Math.min(startEnd, size);
       isFound = true;
-      const least = Math.max(0, size - JOURNAL_READ_BYTES_MAX);
+      const least = firstToRead(size);
       while (end > least) {
         const { bytes, from } = readPiece(fd, end);
         for (const { line, at } of linesWith(bytes, texts))

@@ -6,9 +6,8 @@ import fs from "node:fs";
 import { Transform, type TransformCallback } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import { parseObject } from "../core/json-object.ts";
-import { JOURNAL_READ_BYTES_MAX } from "../core/limits.ts";
 import { streamOf } from "../host/regular-file.ts";
-import { openJournal } from "./open-journal.ts";
+import { firstToRead, openJournal } from "./open-journal.ts";
 
 export interface ReadCounts {
   records: number;
@@ -30,20 +29,27 @@ class LineGuard extends Transform {
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    const piece = this.decoder.write(chunk);
+    // What is skipped is not decoded: a file of 10 GB without a newline would hold up the reader for seconds.
+    const from = this.isSkipping ? chunk.indexOf("\n") : 0;
+    if (from !== -1) this.add(this.decoder.write(chunk.subarray(from)));
+    done();
+  }
+
+  private add(piece: string): void {
     if (piece.includes("\n")) {
       const lines = (this.rest + piece).split("\n");
       this.rest = lines.pop() ?? "";
       for (const line of lines) this.line(line);
-    } else if (!this.isSkipping) {
+    } else {
       // The piece is only collected. Splitting a line of megabytes again after each piece would take too long.
       this.rest += piece;
     }
     if (this.rest.length > LINE_CHARS_MAX) {
       this.isSkipping = true;
       this.rest = "";
+      // A character that this chunk cut in two belongs to the line that is skipped.
+      this.decoder.end();
     }
-    done();
   }
 
   override _flush(done: TransformCallback): void {
@@ -79,7 +85,7 @@ export async function* readJournal(
   const { default: ndjson } = await import("ndjson");
   const fd = openJournal(path);
   if (fd === undefined) return;
-  const source = streamOf(fd, Math.max(start, fs.fstatSync(fd).size - JOURNAL_READ_BYTES_MAX));
+  const source = streamOf(fd, firstToRead(fs.fstatSync(fd).size, start));
   const guard = new LineGuard(counts);
   const parser = ndjson.parse();
   source.on("error", (error) => guard.destroy(error));
