@@ -2,9 +2,13 @@
 export {
   type SchemaOptions,
   type Static,
+  type TLiteral,
+  type TNull,
+  type TObject,
   type TOptional,
   type TProperties,
   type TSchema,
+  type TUnion,
   Type,
 } from "@sinclair/typebox";
 export { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";

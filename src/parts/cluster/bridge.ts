@@ -5,13 +5,8 @@ import { BEATS_PER_WAIT, type BridgeOptions } from "./bridge/options.ts";
 import { Sender } from "./bridge/sender.ts";
 import { Taker } from "./bridge/taker.ts";
 import { Turns } from "./bridge/turns.ts";
-import {
-  decodeDrain,
-  decodeLogAsk,
-  decodeReport,
-  SERVES_MAX,
-  WHY_CHARS_MAX,
-} from "./protocol/messages.ts";
+import { decodeDrain, decodeLogAsk, decodeReport } from "./protocol/message-codec.ts";
+import { SERVES_MAX, WHY_CHARS_MAX } from "./protocol/messages.ts";
 import type { Held } from "./tree/origin-files.ts";
 
 /** How often it looks at the tree (ms). */

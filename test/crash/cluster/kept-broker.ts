@@ -6,12 +6,8 @@ import fs from "node:fs";
 import type { Bridge } from "../../../src/parts/cluster/bridge.ts";
 import type { Received } from "../../../src/parts/cluster/nats/intake.ts";
 import { dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
-import {
-  type Beat,
-  encodeMessage,
-  type Job,
-  type Result,
-} from "../../../src/parts/cluster/protocol/messages.ts";
+import { encodeMessage } from "../../../src/parts/cluster/protocol/message-codec.ts";
+import type { Beat, Job, Result } from "../../../src/parts/cluster/protocol/messages.ts";
 
 export type BridgeBroker = ConstructorParameters<typeof Bridge>[0]["broker"];
 

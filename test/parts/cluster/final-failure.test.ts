@@ -4,11 +4,8 @@ import { FAILURE_KINDS } from "../../../src/codec/record-schemas.ts";
 import { failed } from "../../../src/core/outcome.ts";
 import type { ErrorRecord, FailureKind } from "../../../src/core/task.ts";
 import { dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
-import {
-  decodeResult,
-  encodeMessage,
-  type Result,
-} from "../../../src/parts/cluster/protocol/messages.ts";
+import { decodeResult, encodeMessage } from "../../../src/parts/cluster/protocol/message-codec.ts";
+import type { Result } from "../../../src/parts/cluster/protocol/messages.ts";
 import { endOfRecord, outcomeOf } from "../../../src/parts/cluster/tree/ends.ts";
 import { newPool, QUICK_CONFIG } from "../../support/pool.ts";
 

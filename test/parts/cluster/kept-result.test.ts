@@ -2,7 +2,7 @@
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { Mailbox } from "../../../src/library/mailbox.ts";
 import { dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
-import { encodeMessage } from "../../../src/parts/cluster/protocol/messages.ts";
+import { encodeMessage } from "../../../src/parts/cluster/protocol/message-codec.ts";
 import { stubBridge } from "./stub-bridge.ts";
 
 const DISPATCH = { tree: "desk.abcd2345", task: "t", submission: "s", attempt: 1 };

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Mailbox } from "../../../src/library/mailbox.ts";
 import { dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
-import { decodeResult, encodeMessage } from "../../../src/parts/cluster/protocol/messages.ts";
+import { decodeResult, encodeMessage } from "../../../src/parts/cluster/protocol/message-codec.ts";
 import { LocalRuns } from "../../../src/parts/cluster/tree/local-runs.ts";
 import { type LandingOrder, writeLanding } from "../../../src/worker/landing-files.ts";
 import { newPool, QUICK_CONFIG } from "../../support/pool.ts";

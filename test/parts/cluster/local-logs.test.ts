@@ -12,6 +12,8 @@ import {
   decodeLogAsk,
   decodeLogPart,
   encodeMessage,
+} from "../../../src/parts/cluster/protocol/message-codec.ts";
+import {
   LOG_BYTES_MAX,
   type LogAsk,
   type LogPart,

@@ -10,8 +10,8 @@ import {
   BadMessage,
   decodeReport,
   encodeMessage,
-  type MachineReport,
-} from "../../../src/parts/cluster/protocol/messages.ts";
+} from "../../../src/parts/cluster/protocol/message-codec.ts";
+import type { MachineReport } from "../../../src/parts/cluster/protocol/messages.ts";
 import { StatusWriter } from "../../../src/parts/cluster/status-writer.ts";
 import {
   type BridgeDocument,

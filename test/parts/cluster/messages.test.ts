@@ -9,6 +9,8 @@ import {
   decodeJob,
   decodeResult,
   encodeMessage,
+} from "../../../src/parts/cluster/protocol/message-codec.ts";
+import {
   type Job,
   MESSAGE_BYTES_MAX,
   type Result,

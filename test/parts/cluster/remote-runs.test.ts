@@ -13,11 +13,13 @@ import { openTrays } from "../../../src/mailbox/files/trays.ts";
 import { begunOf } from "../../../src/parts/cluster/protocol/begun.ts";
 import {
   BadMessage,
-  BEAT_DISPATCHES_MAX,
-  type BeatEntry,
   beatsOf,
   decodeBeat,
   encodeMessage,
+} from "../../../src/parts/cluster/protocol/message-codec.ts";
+import {
+  BEAT_DISPATCHES_MAX,
+  type BeatEntry,
   type Result,
   type RunCost,
   type RunNews,

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { Mailbox } from "../../../src/library/mailbox.ts";
 import { dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
-import { encodeMessage } from "../../../src/parts/cluster/protocol/messages.ts";
+import { encodeMessage } from "../../../src/parts/cluster/protocol/message-codec.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { stubBridge } from "./stub-bridge.ts";
 

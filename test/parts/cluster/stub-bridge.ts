@@ -11,12 +11,8 @@ import { Bridge } from "../../../src/parts/cluster/bridge.ts";
 import type { Received } from "../../../src/parts/cluster/nats/intake.ts";
 import { dispatchId } from "../../../src/parts/cluster/protocol/dispatch.ts";
 import { Machines } from "../../../src/parts/cluster/protocol/machines.ts";
-import {
-  type Beat,
-  encodeMessage,
-  type Job,
-  type Result,
-} from "../../../src/parts/cluster/protocol/messages.ts";
+import { encodeMessage } from "../../../src/parts/cluster/protocol/message-codec.ts";
+import type { Beat, Job, Result } from "../../../src/parts/cluster/protocol/messages.ts";
 import { RunsWriter, runsFile } from "../../../src/parts/cluster/runs-writer.ts";
 import { LocalLogs } from "../../../src/parts/cluster/tree/local-logs.ts";
 import { MachineFiles } from "../../../src/parts/cluster/tree/machine-files.ts";

@@ -6,7 +6,7 @@
 import type { Received } from "../nats/intake.ts";
 import { type Begun, begunOf } from "../protocol/begun.ts";
 import { type Dispatch, dispatchId } from "../protocol/dispatch.ts";
-import { BadMessage, decodeBeat, decodeResult, encodeMessage } from "../protocol/messages.ts";
+import { BadMessage, decodeBeat, decodeResult, encodeMessage } from "../protocol/message-codec.ts";
 import { Origin } from "../protocol/origin.ts";
 import { restOfLook, usedMs } from "../rest.ts";
 import type { Held } from "../tree/origin-files.ts";

@@ -5,7 +5,7 @@
 import { isSystemError, messageOf } from "../../../core/errors.ts";
 import type { Received } from "../nats/intake.ts";
 import { Machine } from "../protocol/machine.ts";
-import { beatsOf, decodeJob } from "../protocol/messages.ts";
+import { beatsOf, decodeJob } from "../protocol/message-codec.ts";
 import { News } from "../protocol/news.ts";
 import type { Delivery } from "../protocol/ports.ts";
 import { restOfLook, usedMs } from "../rest.ts";

@@ -1,5 +1,5 @@
 /** Runs calls about one dispatch one after the other, and tells their errors. */
-import { BadMessage } from "../protocol/messages.ts";
+import { BadMessage } from "../protocol/message-codec.ts";
 import type { Delivery } from "../protocol/ports.ts";
 
 export class Turns {

@@ -1,16 +1,14 @@
 /** The broker of the protocol with NATS JetStream. It makes its streams again when the servers have lost them. */
 import { dispatchId } from "../protocol/dispatch.ts";
-import {
-  type Beat,
-  type Drain,
-  decodeLogPart,
-  decodeReport,
-  encodeMessage,
-  type Job,
-  type LogAsk,
-  type LogPart,
-  type MachineReport,
-  type Result,
+import { decodeLogPart, decodeReport, encodeMessage } from "../protocol/message-codec.ts";
+import type {
+  Beat,
+  Drain,
+  Job,
+  LogAsk,
+  LogPart,
+  MachineReport,
+  Result,
 } from "../protocol/messages.ts";
 import type { MachineBroker, OriginBroker } from "../protocol/ports.ts";
 import { type BrokerOptions, connect, explain } from "./connect.ts";

@@ -1,11 +1,10 @@
 /** Turns the record of a machine into the end of a run in a message, and that end into an outcome at the origin. Pure. */
 import { compact } from "../../../core/compact.ts";
-import type { WorkFacts } from "../../../core/landing.ts";
 import { type AttemptOutcome, failed } from "../../../core/outcome.ts";
 import type { RunUsage } from "../../../core/run-usage.ts";
 import type { ErrorRecord, FailureKind, ResultRecord } from "../../../core/task.ts";
 import type { LandingView } from "../../../view/landing.ts";
-import type { End, EndUsage, RunCost } from "../protocol/messages.ts";
+import type { End, EndUsage, RunCost, RunWork } from "../protocol/messages.ts";
 
 /** After these failures and exit codes another run cannot help. Machines say it of each failure, but those of earlier versions do not. */
 const FINAL_KINDS: ReadonlySet<FailureKind> = new Set(["cancelled", "invalid", "landing"]);
@@ -65,7 +64,7 @@ export function endOfRecord(
 function workOf(
   { landing: is, branch, base, target, diffstat }: ResultRecord,
   landing: LandingView | undefined,
-): WorkFacts | undefined {
+): RunWork | undefined {
   if (is === undefined || branch === undefined || base === undefined) return undefined;
   if (target === undefined || diffstat === undefined) return undefined;
   // If no trace of the landing is left, it is not known whether the work has landed.

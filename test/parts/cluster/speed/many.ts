@@ -7,7 +7,7 @@ import { parseName } from "../../../../src/core/names.ts";
 import { loadNats } from "../../../../src/parts/cluster/nats/packages.ts";
 import { beatSubject, machineSubject } from "../../../../src/parts/cluster/nats/streams.ts";
 import { readHeld } from "../../../../src/parts/cluster/protocol/dispatch.ts";
-import { encodeMessage } from "../../../../src/parts/cluster/protocol/messages.ts";
+import { encodeMessage } from "../../../../src/parts/cluster/protocol/message-codec.ts";
 import { treeName } from "../../../../src/parts/cluster/tree/tree-name.ts";
 import { newPool, type Pool, type Running } from "../../../support/pool.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
