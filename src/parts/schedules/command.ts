@@ -28,7 +28,7 @@ import {
   scheduleNames,
   writeControl,
 } from "./schedule-files.ts";
-import { timesAfter } from "./times.ts";
+import { localZone, timesAfter } from "./times.ts";
 
 const NEXT_COUNT = 5;
 
@@ -103,11 +103,6 @@ function timeText(ms: number): string {
   return ms % 60_000 === 0 ? localTime(ms) : `${localTime(ms).slice(0, 11)}${clockTime(ms)}`;
 }
 
-/** The time zone of this computer, in which all times are shown; that of a schedule may be another one. */
-function zoneName(): string {
-  return new Intl.DateTimeFormat().resolvedOptions().timeZone;
-}
-
 interface Entry {
   name: string;
   when: string;
@@ -160,7 +155,7 @@ function list(ctx: Context, source: ScheduleSource): number {
     const columns = [
       { title: "NAME", min: 10 },
       { title: "WHEN", min: 12 },
-      { title: `NEXT (${zoneName()})` },
+      { title: `NEXT (${localZone()})` },
       { title: "LAST" },
       { title: "FIRED", align: "right" as const },
     ];
@@ -215,7 +210,7 @@ function show(ctx: Context, source: ScheduleSource, found: ScheduleFile): number
   const times = nextMs.length === 0 ? "no more" : nextMs.map(timeText).join(", ");
   line(
     "next",
-    entry.paused ? "paused" : `${times} ${nextMs.length === 0 ? "" : zoneName()}`.trim(),
+    entry.paused ? "paused" : `${times} ${nextMs.length === 0 ? "" : localZone()}`.trim(),
   );
   return EXIT.ok;
 }
@@ -223,7 +218,7 @@ function show(ctx: Context, source: ScheduleSource, found: ScheduleFile): number
 function next(ctx: Context, schedule: Schedule, count: number): number {
   const times = timesAfter(schedule, Date.now(), count);
   if (ctx.json) ctx.out.json({ name: schedule.name, next: times });
-  else for (const ms of times) ctx.out.line(`${timeText(ms)} ${zoneName()}`);
+  else for (const ms of times) ctx.out.line(`${timeText(ms)} ${localZone()}`);
   if (times.length === 0) ctx.out.note(`${safe(schedule.name)} fires no more`);
   return EXIT.ok;
 }
@@ -242,7 +237,7 @@ function nextOfAll(ctx: Context, source: ScheduleSource, count: number): number 
   if (ctx.json) ctx.out.json({ next });
   else
     for (const { name, at_ms: at } of next)
-      ctx.out.line(`${timeText(at)} ${zoneName()}  ${safe(name)}`);
+      ctx.out.line(`${timeText(at)} ${localZone()}  ${safe(name)}`);
   if (next.length === 0) ctx.out.note("no schedule fires any more");
   for (const { name } of bad)
     ctx.out.note(`${safe(placeOf(source, name))} cannot be used; mailchute schedule ls says why`);

@@ -23,7 +23,7 @@ const ZONES: readonly (readonly [string, number])[] = [
   ["UTC+3", 3],
 ];
 
-it("takes a schedule without a zone with any TZ, at the times that Date has", async () => {
+async function treeWithSchedule(): Promise<string> {
   const state = join(tempDir(), "state");
   await run(process.execPath, [MAILCHUTE, "init", state]);
   fs.mkdirSync(join(state, "schedules"), { recursive: true });
@@ -31,6 +31,11 @@ it("takes a schedule without a zone with any TZ, at the times that Date has", as
     join(state, "schedules", "d.yaml"),
     'cron: "0 7 * * *"\ntask: {exec: ["true"]}\n',
   );
+  return state;
+}
+
+it("takes a schedule without a zone with any TZ, at the times that Date has", async () => {
+  const state = await treeWithSchedule();
   const hours = await Promise.all(
     ZONES.map(async ([zone]) => {
       const { stdout } = await run(
@@ -45,4 +50,14 @@ it("takes a schedule without a zone with any TZ, at the times that Date has", as
   expect(
     hours.map(([zone, h]) => [zone, typeof h === "number" ? ((h + 36) % 24) - 12 : h]),
   ).toEqual(ZONES);
+});
+
+it("shows no zone that nobody knows", async () => {
+  const state = await treeWithSchedule();
+  const { stdout } = await run(
+    process.execPath,
+    [MAILCHUTE, "schedule", "next", "d", "-n", "1", "--state", state],
+    { env: { ...process.env, TZ: "" } },
+  );
+  expect(stdout).toMatch(/ 07:00 UTC\n$/);
 });
