@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
 
 /** ES modules: the library and the supervisor, and the one that a worker imports to have Node's loader ready. */
-const LIBRARY = ["index", "supervisor", "agents/nothing"];
+const LIBRARY = ["index", "supervisor", "plugin", "agents/nothing"];
 /** The command line: one file for each verb, read when it is called. */
 const COMMANDS = ["cli/main"];
 /** Processes and threads, each with files of its own (src/host/package.ts finds them). What it imports when it is called is a file beside it. */

@@ -102,6 +102,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/why": [...SHELL, ...CLI_ROOMS],
   "parts/questions": [...TASKS, "supervisor", ...QUEUE_BELOW],
   "parts/worktrees": [...SHELL, ...CLI_ROOMS, "git", "supervisor", ...QUEUE_BELOW],
+  "parts/plugins": [...TASKS, "agents", "supervisor", "supervisor/environment"],
   "parts/plan": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW, ...SUPERVISOR_ROOMS],
 };
 /** Folders in a room, ground first; the room's own files stand above them. */
@@ -129,6 +130,7 @@ const STARTS = [
     "say",
     "completion",
   ].map((verb) => `cli/commands/${verb}.ts`),
+  "cli/shell/foreign-verbs.ts",
   "cli/wait/open-tasks.ts",
   "cli/enqueue/warnings.ts",
   "parts/cluster/verbs/bridge.ts",

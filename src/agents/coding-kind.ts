@@ -3,17 +3,23 @@ import { messageOf } from "../core/errors.ts";
 import { type AttemptOutcome, deferred } from "../core/outcome.ts";
 import type { AgentKind, AgentSettings } from "../core/settings.ts";
 import { Agent, type Assignment } from "./agent.ts";
+import type { EnterFunction } from "./module-agent.ts";
 import type { ReadLine } from "./stream/facts.ts";
 
-/** An entry in the list of kinds. */
-export interface AgentKindEntry {
-  readonly kind: AgentKind;
-  load(): Promise<CodingKind>;
+/** An entry in the list of kinds. `other`: for all kinds that are not built in. */
+export interface AgentKindEntry<K extends AgentMaker = AgentMaker> {
+  readonly kind: AgentKind | "other";
+  load(): Promise<K>;
 }
 
-/** Makes the agents of one kind of coding agent, and reads their streams. */
-export interface CodingKind {
-  make(settings: AgentSettings): Agent;
+/** Makes the agents of one kind. */
+export interface AgentMaker {
+  /** @param enter see `EnterFunction` */
+  make(settings: AgentSettings, enter?: EnterFunction): Agent;
+}
+
+/** A kind of coding agent. It also reads their streams. */
+export interface CodingKind extends AgentMaker {
   /** Reads the stream of such an agent for people who only look. */
   newReader(): ReadLine;
   /** Whether such an agent takes messages while it runs. */
@@ -27,6 +33,7 @@ export class LoadedAgent extends Agent {
   constructor(
     settings: AgentSettings,
     private readonly entry: AgentKindEntry,
+    private readonly enter?: EnterFunction,
   ) {
     super(settings);
   }
@@ -60,7 +67,7 @@ export class LoadedAgent extends Agent {
   private async load(): Promise<Agent> {
     const kind = await this.entry.load();
     // Two runs may begin at once. They share one agent, which counts failures in a row.
-    this.agent ??= kind.make(this.settings);
+    this.agent ??= kind.make(this.settings, this.enter);
     return this.agent;
   }
 }

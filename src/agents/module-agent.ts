@@ -1,8 +1,6 @@
 /** Runs a JS or TS function inside the worker process: the cheapest way to run a task, and the least isolated. */
 import fs from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
-import type { Jiti } from "jiti";
 import { messageOf, systemCode } from "../core/errors.ts";
 import { roomOf } from "../core/free-space.ts";
 import { OUTPUT_DEPTH_MAX } from "../core/limits.ts";
@@ -12,9 +10,9 @@ import type { AgentSettings } from "../core/settings.ts";
 import { RUN_DIR_DEPTH } from "../core/state-tree.ts";
 import type { Task } from "../core/task.ts";
 import { spaceOf } from "../host/disk-room.ts";
+import { defaultOf, prepareLoader } from "../host/load-module.ts";
 import { makeDirs } from "../host/make-dirs.ts";
-import { pathOfNothing } from "../host/package.ts";
-import { openToAppend, tryStatOf } from "../host/regular-file.ts";
+import { openToAppend } from "../host/regular-file.ts";
 import {
   Agent,
   type Assignment,
@@ -48,12 +46,8 @@ export class ModuleAgent extends Agent {
 
   override warmUp(): void {
     if (this.loaded !== undefined) return;
-    // Node prepares its module loader with the first import.
-    const loader = isTypeScript(this.settings.module ?? "")
-      ? newTypeScriptLoader().then((jiti) => jiti.transform({ source: "", ts: true }))
-      : import(pathToFileURL(pathOfNothing()).href);
     // The first run that needs the loader reports the error.
-    loader.catch(() => {});
+    prepareLoader(this.settings.module ?? "").catch(() => {});
   }
 
   override async run(assignment: Assignment): Promise<AttemptOutcome> {
@@ -193,29 +187,10 @@ async function call(
   }
 }
 
-const isTypeScript = (path: string): boolean => /\.[cm]?ts$/.test(path);
-
-/**
- * Makes a loader without a cache on disk. By default, jiti keeps a cache in the shared folder for temporary files, where other users
- * could put code into our process.
- */
-async function newTypeScriptLoader(): Promise<Jiti> {
-  const { createJiti } = await import("jiti");
-  return createJiti(import.meta.url, { fsCache: false, esmEvalTempFile: false });
-}
-
 async function loadHandler(path: string): Promise<Handler> {
-  // The loader would wait for a pipe.
-  if (tryStatOf(path)?.isFile() === false) throw new TypeError("it is not a regular file");
-  let loaded: { default?: unknown };
-  if (isTypeScript(path)) {
-    loaded = await (await newTypeScriptLoader()).import(path);
-  } else {
-    loaded = (await import(pathToFileURL(path).href)) as { default?: unknown };
-  }
-  if (typeof loaded.default !== "function")
-    throw new TypeError("its default export is not a function");
-  return loaded.default as Handler;
+  const handler = await defaultOf(path);
+  if (typeof handler !== "function") throw new TypeError("its default export is not a function");
+  return handler as Handler;
 }
 
 /** Results must be JSON. Another value fails here, inside the attempt, and not when the task is settled. */

@@ -28,7 +28,7 @@ export class AgentRegistry {
       const isModule = handler !== undefined || settings.kind === "module";
       const agent = isModule
         ? new ModuleAgent(settings, handler, enterFunction)
-        : makeAgent(settings, kinds);
+        : makeAgent(settings, kinds, enterFunction);
       this.agents.set(settings.name, agent);
     }
   }
@@ -43,11 +43,16 @@ export class AgentRegistry {
   }
 }
 
-function makeAgent(settings: AgentSettings, kinds: readonly AgentKindEntry[]): Agent {
+function makeAgent(
+  settings: AgentSettings,
+  kinds: readonly AgentKindEntry[],
+  enterFunction?: EnterFunction,
+): Agent {
   const { name, kind } = settings;
   if (kind === "exec") return new ExecAgent(settings);
-  const entry = kinds.find((one) => one.kind === kind);
+  const find = (wanted: string) => kinds.find((one) => one.kind === wanted);
+  const entry = find(kind) ?? find("other");
   if (entry === undefined)
     throw new ErrInvalidConfig(`agents: ${name}: the kind ${kind} is not built in`);
-  return new LoadedAgent(settings, entry);
+  return new LoadedAgent(settings, entry, enterFunction);
 }

@@ -1,13 +1,18 @@
 /** Lists the kinds of agents besides `exec` and `module`. Workers use them, and so do commands that show runs. */
 import type { AgentKindEntry, CodingKind } from "../agents/coding-kind.ts";
 
-export const AGENT_KINDS: readonly AgentKindEntry[] = [
+const CODING_KINDS: readonly AgentKindEntry<CodingKind>[] = [
   { kind: "claude", load: async () => (await import("../parts/claude/kind.ts")).claude },
   { kind: "codex", load: async () => (await import("../parts/codex/kind.ts")).codex },
   { kind: "remote", load: async () => (await import("../parts/cluster/kind.ts")).remote },
 ];
 
+export const AGENT_KINDS: readonly AgentKindEntry[] = [
+  ...CODING_KINDS,
+  { kind: "other", load: async () => (await import("../parts/plugins/kind.ts")).pluginKinds },
+];
+
 /** Undefined for a kind that is not built in, or is no coding agent. */
 export async function loadKind(kind: string): Promise<CodingKind | undefined> {
-  return await AGENT_KINDS.find((entry) => entry.kind === kind)?.load();
+  return await CODING_KINDS.find((entry) => entry.kind === kind)?.load();
 }

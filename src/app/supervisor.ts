@@ -9,6 +9,7 @@ import { mail } from "../parts/mail/part.ts";
 import { metrics } from "../parts/metrics/part.ts";
 import { notify } from "../parts/notify/part.ts";
 import { plan } from "../parts/plan/part.ts";
+import { plugins } from "../parts/plugins/part.ts";
 import { questions } from "../parts/questions/part.ts";
 import { poolGroup } from "../parts/run-limits/part.ts";
 import { schedules } from "../parts/schedules/part.ts";
@@ -34,6 +35,7 @@ export const PARTS: readonly MakePart[] = [
   notify,
   questions,
   poolGroup,
+  plugins,
   schedules,
   service,
   worktrees,

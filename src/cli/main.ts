@@ -9,7 +9,7 @@ import { DEFAULT_COLUMNS, SHARED_OPTIONS } from "./shell/options.ts";
 import { makeOutput, Stdout, writeStderr } from "./shell/output.ts";
 import { parseArguments } from "./shell/parse.ts";
 import { loadCommand, REGISTRY } from "./shell/registry.ts";
-import { findStateDir, type StatePlace } from "./shell/state-dir.ts";
+import { findStateDir, mayHavePlugins, type StatePlace } from "./shell/state-dir.ts";
 
 /**
  * Runs one command line.
@@ -45,12 +45,21 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
     // Check the options even without a verb: a typing error must not go unnoticed.
     const { values } = parseArguments("mailchute", args, SHARED_OPTIONS);
     const { overview } = await import("./shell/help.ts");
+    const { dir } = findStateDir(values["state"] as string | undefined, env, currentDir(env));
+    const { addForeignVerbs } = await import("./shell/foreign-verbs.ts");
+    const text = overview(readVersion(), await addForeignVerbs({ stateDir: dir, env, out }));
     if (values["help"] === true) {
-      out.line(overview(readVersion()));
+      out.line(text);
       return EXIT.ok;
     }
-    writeStderr(`${overview(readVersion())}\n`);
+    writeStderr(`${text}\n`);
     return EXIT.usage;
+  }
+  if (!Object.hasOwn(REGISTRY, verb)) {
+    const { runForeign } = await import("./shell/foreign-verbs.ts");
+    const words = argv.slice(argv.indexOf(verb) + 1);
+    const code = await runForeign(verb, { args, words, env, cwd: currentDir(env), out });
+    if (code !== undefined) return code;
   }
   const spec = await loadCommand(verb);
   const end = args.indexOf("--");
@@ -91,6 +100,8 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
     const { dropOf, insideRun } = await import("./shell/inside-run.ts");
     if (dropOf(ctx) !== undefined) throw insideRun(verb, insteadInRun);
   }
+  if (spec.isLongLived !== true && mayHavePlugins(state.dir, env))
+    await (await import("./shell/foreign-verbs.ts")).usablePlugins(ctx);
   if (spec.isLongLived === true) stdout.outliveErrors();
   if (spec.endsWithReader === true) stdout.endWithReader();
   if (spec.isLongLived === true && isInit()) {

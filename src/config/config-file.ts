@@ -16,7 +16,7 @@ import type { TSchema } from "../codec/typebox.ts";
 import { parseYaml } from "../codec/yaml.ts";
 import { findRepeatedKeys } from "../codec/yaml-keys.ts";
 import { ErrInvalidConfig, messageOf } from "../core/errors.ts";
-import { type AgentSettings, explainBadAgent } from "../core/settings.ts";
+import { type AgentSettings, explainBadAgent, type PluginSettings } from "../core/settings.ts";
 import { suggest } from "../core/suggest.ts";
 import { visibleMessage } from "../core/visible.ts";
 import { ConfigSchema, explainBadSetting, isGroup, propertiesOf } from "./config-schema.ts";
@@ -157,7 +157,9 @@ class ConfigReader {
   }
 
   private checkAgent(node: Node, path: readonly string[]): void {
-    const fault = explainBadAgent(this.valueOf(node) as AgentSettings);
+    const { contents } = this.doc;
+    const hasPlugins = isMap(contents) && contents.has("plugins");
+    const fault = explainBadAgent(this.valueOf(node) as AgentSettings, hasPlugins);
     const kind = isMap(node) ? this.follow(node.get("kind", true)) : undefined;
     if (fault !== undefined) this.failAt(kind ?? node, path, fault);
   }
@@ -187,6 +189,12 @@ class ConfigReader {
     const dir = dirname(this.path);
     const absolute = (text: string): string => (isAbsolute(text) ? text : resolve(dir, text));
     if (path[0] === "roots") return (value as string[]).map(absolute);
+    if (path[0] === "plugins")
+      return (value as (string | PluginSettings)[]).map((one) => {
+        const plugin = typeof one === "string" ? { path: one } : one;
+        const isPackage = !/^[./]|\.[cm]?[jt]s$/.test(plugin.path);
+        return isPackage ? plugin : { ...plugin, path: absolute(plugin.path) };
+      });
     if (path[0] !== "agents") return value;
     return (value as { module?: string }[]).map((agent) =>
       agent.module === undefined ? agent : { ...agent, module: absolute(agent.module) },

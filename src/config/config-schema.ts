@@ -29,6 +29,7 @@ import {
 import { NOTIFY_FORMATS, NOTIFY_TOPICS } from "../core/notify-settings.ts";
 import { PHASES } from "../core/phases.ts";
 import { RATE_PATTERN } from "../core/rate.ts";
+import { AGENT_KINDS } from "../core/settings.ts";
 
 const Count = (minimum: number, maximum: number, description: string) =>
   Type.Integer({ minimum, maximum, description });
@@ -70,8 +71,17 @@ const MACHINE = "^[a-z0-9][a-z0-9-]{0,31}$";
 const AgentSchema = Type.Object(
   {
     name: Type.String({ minLength: 1, maxLength: 128 }),
-    kind: StartFilter(["exec", "module", "codex", "claude", "remote"]),
+    kind: Type.Union(
+      [
+        ...AGENT_KINDS.map((kind) => Type.Literal(kind)),
+        Type.String({ minLength: 1, maxLength: 64 }),
+      ],
+      { description: `${AGENT_KINDS.join(", ")}, or a kind that a plugin brings` },
+    ),
     ...optional({
+      settings: Type.Record(Type.String(), Type.Unknown(), {
+        description: "settings for the kind of a plugin",
+      }),
       program: Text,
       args: Type.Array(Type.String({ pattern: "^[^\\u0000]*$" })),
       module: Text,
@@ -138,6 +148,14 @@ const AgentSchema = Type.Object(
   },
   Strict,
 );
+
+const PluginSchema = Type.Union([
+  Text,
+  Type.Object(
+    { path: Text, ...optional({ settings: Type.Record(Type.String(), Type.Unknown()) }) },
+    Strict,
+  ),
+]);
 
 const AccountSchema = Settings({
   env: Type.Record(Type.String(), Type.String(), {
@@ -300,6 +318,9 @@ export const ConfigSchema = Settings(
     }),
     mailbox_enabled: Type.Boolean({
       description: "false: the task mailbox is not touched; only commands are taken",
+    }),
+    plugins: Type.Array(PluginSchema, {
+      description: "modules or packages of yours that bring kinds of agents, gates, verbs, pages",
     }),
     agents: Type.Array(AgentSchema),
     accounts: Type.Record(Type.String({ pattern: ACCOUNT }), AccountSchema, {

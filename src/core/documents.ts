@@ -49,6 +49,16 @@ export interface SupervisorDocument {
   replans?: true;
 }
 
+/** What a gate of a plugin is asked about. All waiting tasks with the same facts start, or wait. */
+export interface GateFacts {
+  agent: string;
+  /** Of a task that has begun, group and limits are not known: it has its places. */
+  group: string | null;
+  limits: readonly string[];
+  /** The task has begun, and waits for its next run. */
+  has_begun: boolean;
+}
+
 /** A gate that keeps tasks from starting, such as the quota of an account that is used up. */
 export interface ClosedGate {
   /** Its name, as in the file names of held tasks: `quota-default`. */
@@ -62,6 +72,8 @@ export interface ClosedGate {
   /** Tasks of this limit do not start. `groups` are the groups that it applies to. */
   limit?: string;
   groups?: string[];
+  /** Tasks with exactly these facts do not start. */
+  facts?: GateFacts[];
   /** Epoch ms. */
   until_ms: number;
   /** The reason, as a text that follows "it waits: ". */

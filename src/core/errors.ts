@@ -106,6 +106,13 @@ export class ErrInvalidConfig extends MailchuteError {
   }
 }
 
+/** A plugin cannot be loaded, is for another version of the interface, or breaks its rules. */
+export class ErrPlugin extends MailchuteError {
+  constructor(message: string, details?: ErrorDetails) {
+    super("ErrPlugin", message, details);
+  }
+}
+
 /** `roadmap.yaml` breaks a rule, or a change to it would. */
 export class ErrInvalidRoadmap extends MailchuteError {
   constructor(message: string, details?: ErrorDetails) {

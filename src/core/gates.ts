@@ -3,7 +3,7 @@
  * everything that explains a wait asks the same functions with the state in the files. A new gate of the pool is one entry here,
  * one of a part is a `ClosedGate` that the part tells. Pure.
  */
-import type { ClosedGate, SupervisorDocument } from "./documents.ts";
+import type { ClosedGate, GateFacts, SupervisorDocument } from "./documents.ts";
 import { explainShortage, type Shortage } from "./free-space.ts";
 import type { ControlDocument } from "./saved-documents.ts";
 import type { Lane, WaitingTask } from "./waiting-task.ts";
@@ -159,7 +159,7 @@ export function closedGate(
  * Whether this gate of a part holds back the tasks of a lane. The starter and all that explain a wait ask this one function.
  */
 export function closes(
-  { gate, agents, group, owns, limit, groups = [], places }: ClosedGate,
+  { gate, agents, group, owns, limit, groups = [], places, facts }: ClosedGate,
   lane: Lane,
 ): boolean {
   if (lane.gate === gate) return true;
@@ -169,6 +169,15 @@ export function closes(
     agents.includes(lane.agent) ||
     (group !== undefined && group === lane.group) ||
     (owns !== undefined && owns === lane.owns) ||
+    facts?.some((one) => keyOf(one) === keyOf(factsOf(lane))) === true ||
     (limit !== undefined && (lane.limits.includes(limit) || groups.includes(lane.group ?? "")))
   );
+}
+
+export function factsOf({ agent, group, limits, hasPlaces }: Lane): GateFacts {
+  return { agent, group: group ?? null, limits, has_begun: hasPlaces };
+}
+
+function keyOf({ agent, group, limits, has_begun }: GateFacts): string {
+  return JSON.stringify([agent, group, limits, has_begun]);
 }

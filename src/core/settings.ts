@@ -14,15 +14,24 @@ import {
 } from "./run-limits.ts";
 import { explainBadLimits, type GroupSettings, type LimitSettings } from "./task-limits.ts";
 
-/** `remote`: its tasks run at other machines. */
-export type AgentKind = "exec" | "module" | "codex" | "claude" | "remote";
+/** The built-in kinds of agents. `remote`: its tasks run at other machines. */
+export const AGENT_KINDS = ["exec", "module", "codex", "claude", "remote"] as const;
+export type AgentKind = (typeof AGENT_KINDS)[number];
 
 /** The kinds of coding agents. Each runs a program that the user has installed, by default one of the same name. */
 export const CODING_AGENTS = ["claude", "codex"] as const satisfies readonly AgentKind[];
 
+/** Whether tasks of this agent are calls of a function in the worker process, and not programs. */
+export function isFunction({ kind }: Pick<AgentSettings, "kind">): boolean {
+  return kind === "module" || !AGENT_KINDS.some((one) => one === kind);
+}
+
 export interface AgentSettings extends LandFields {
   name: string;
-  kind: AgentKind;
+  /** Built in, or the name of a kind that a plugin brings. */
+  kind: AgentKind | (string & Record<never, never>);
+  /** Settings for the kind of a plugin, which checks them. */
+  settings?: Record<string, unknown>;
   /** How many of its tasks may be in work at once. Default: as many as there are slots. */
   slots?: number;
   /** Program of an `exec` agent: name or path. */
@@ -170,6 +179,7 @@ export interface Settings extends Required<CallbackFields> {
   uids: number[];
   /** False: mailchute does not touch the task mailbox. */
   mailbox_enabled: boolean;
+  plugins: PluginSettings[];
   agents: AgentSettings[];
   /** By name. */
   accounts: Record<string, AccountSettings>;
@@ -186,6 +196,13 @@ export interface Settings extends Required<CallbackFields> {
   cluster: ClusterSettings;
   /** The prices of models, for programs that report no cost themselves. */
   prices: Record<string, Price>;
+}
+
+/** A plugin to load. Only a person names one: code of a plugin may do everything that this process may. */
+export interface PluginSettings {
+  /** An absolute path, or the name of a package, which is looked for from the state tree upwards. */
+  path: string;
+  settings?: Record<string, unknown>;
 }
 
 /** How this tree works together with other machines. */
@@ -273,6 +290,7 @@ export const DEFAULT_SETTINGS: Settings = {
   data: "",
   uids: [],
   mailbox_enabled: true,
+  plugins: [],
   agents: [],
   accounts: {},
   groups: {},
@@ -334,7 +352,7 @@ export function explainBadSettings(s: Settings): string | undefined {
     if (names.has(agent.name))
       return `agents: the name ${JSON.stringify(agent.name)} is used twice`;
     names.add(agent.name);
-    const fault = explainBadAgent(agent);
+    const fault = explainBadAgent(agent, s.plugins.length > 0);
     if (fault !== undefined) return `agents: ${fault}`;
   }
   for (const { name, review_by: reviewer } of s.agents) {
@@ -363,9 +381,14 @@ const OF_REMOTE: ReadonlySet<string> = new Set<keyof AgentSettings>([
   "as",
 ]);
 
-/** Checks that an agent has the settings that its kind needs. @returns the fault, or undefined */
-export function explainBadAgent(agent: AgentSettings): string | undefined {
+/** Checks that an agent has the settings that its kind needs. @param hasPlugins they may bring other kinds. @returns the fault, or undefined */
+export function explainBadAgent(agent: AgentSettings, hasPlugins: boolean): string | undefined {
   const { name, kind, program, module, account, accounts, mode, run_limits: limits } = agent;
+  const isBuiltIn = AGENT_KINDS.some((one) => one === kind);
+  if (!isBuiltIn && !hasPlugins)
+    return `${name} is of kind ${kind}: expected ${AGENT_KINDS.join(" or ")}; another kind needs its plugin in plugins`;
+  if (isBuiltIn && agent.settings !== undefined)
+    return `${name} is of kind ${kind}, and only the kind of a plugin has settings: remove them`;
   const strange = kind === "remote" ? Object.keys(agent).find((key) => !OF_REMOTE.has(key)) : "";
   if (strange !== undefined && strange !== "")
     return `${name} is of kind remote: ${strange} belongs to the agent at the machine, so remove it here`;

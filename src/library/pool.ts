@@ -22,7 +22,7 @@ export interface PoolOptions {
 
 /** What a pool is made of: its supervisor and its worker. */
 export interface PoolParts {
-  makeSupervisor(options: SupervisorOptions): Supervisor;
+  makeSupervisor(options: SupervisorOptions): Promise<Supervisor>;
   readonly worker: WorkerParts;
 }
 
@@ -30,7 +30,7 @@ const AGENT_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
 /**
  * @returns the summary of the run, when the pool has drained, or was stopped by a signal or the command `stop`
- * @throws ErrSupervisorRunning when a pool runs in this tree already; ErrInvalidConfig; ErrMailboxDir; ErrIo
+ * @throws ErrSupervisorRunning when a pool runs in this tree already; ErrInvalidConfig; ErrPlugin; ErrMailboxDir; ErrIo
  */
 export async function runPool(
   tree: StateTree,
@@ -47,7 +47,7 @@ export async function runPool(
   if (slots !== undefined && !(Number.isInteger(slots) && slots > 0))
     throw new ErrInvalidConfig("slots must be a whole number above 0");
   const others = settings.agents.filter(({ name }) => !names.includes(name));
-  const supervisor = parts.makeSupervisor({
+  const supervisor = await parts.makeSupervisor({
     tree,
     settings: {
       ...settings,

@@ -24,7 +24,7 @@ import {
   failed,
   retryPolicyOf,
 } from "../core/outcome.ts";
-import { type AgentSettings, CODING_AGENTS } from "../core/settings.ts";
+import { type AgentSettings, CODING_AGENTS, isFunction } from "../core/settings.ts";
 import { dropDirOf } from "../core/state-tree.ts";
 import type { ResultRecord } from "../core/task.ts";
 import { isOwnFileGone } from "../host/own-file-gone.ts";
@@ -110,7 +110,7 @@ export function readAttempt(
   const unlimited = explainUnlimited(tools, task, match.agent);
   if (unlimited !== undefined) attempt.outcome = invalid("ErrInvalidTask", unlimited);
   const limitMs = task.timeout_ms ?? match.agent.timeout_ms ?? tools.settings.timeout_ms;
-  if (limitMs > 0 && match.agent.kind === "module")
+  if (limitMs > 0 && isFunction(match.agent))
     attempt.deadlineMs = attempt.startedMonotonicMs + limitMs + 2 * tools.settings.grace_ms + 1000;
   return attempt;
 }
@@ -242,7 +242,7 @@ function assign(
     runDir: pathIn(tools.tree.runs, runOf(claim.name)),
     stateDir: tools.tree.dir,
     // A task's own `exec` is a program of the user, which can write into the inbox itself.
-    ...(agent.settings.kind === "module" || agent.settings === BUILT_IN_EXEC
+    ...(isFunction(agent.settings) || agent.settings === BUILT_IN_EXEC
       ? {}
       : { dropDir: dropDirOf(tools.tree, claim.name.id, subject.lease) }),
     ...lastCheckOf(tools, claim, {
@@ -282,7 +282,7 @@ async function runInWorkspace(
   const load = tools.loadWorkspaces;
   if (load === undefined)
     return invalid("ErrInvalidTask", "worktree: nothing here makes worktrees");
-  if (assigned.agent.settings.kind === "module")
+  if (isFunction(assigned.agent.settings))
     return invalid(
       "ErrInvalidTask",
       `worktree: the agent ${assigned.agent.name} is a function, which has no directory of its own`,

@@ -1,7 +1,7 @@
 /** The limits of a run: those of its task, its agent and the tree. */
 import type { Assignment } from "../agents/agent.ts";
 import { nearestLimits } from "../core/run-limits.ts";
-import type { AgentSettings } from "../core/settings.ts";
+import { type AgentSettings, isFunction } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
 import type { AttemptTools } from "./runner.ts";
 
@@ -11,7 +11,7 @@ export function explainUnlimited(
   task: Task,
   agent: AgentSettings,
 ): string | undefined {
-  if (agent.kind === "module") {
+  if (isFunction(agent)) {
     if (task.run_limits === undefined) return undefined;
     return `run_limits: the agent ${agent.name} is a function, which runs inside a worker process; only programs have limits`;
   }

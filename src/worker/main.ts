@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { messageOf } from "../core/errors.ts";
 import { isReadyFile } from "../core/names.ts";
 import { supervisorOf } from "../core/saved-documents.ts";
+import { isFunction } from "../core/settings.ts";
 import { type StateTree, stateTree } from "../core/state-tree.ts";
 import type { DirWatcher } from "../host/dir-watcher.ts";
 import { readDocument } from "../host/documents.ts";
@@ -112,7 +113,7 @@ class WorkerProcess {
 
   /** True if runs here are programs, which may leave drops: then their folders are looked at. */
   private get hasPrograms(): boolean {
-    return this.boot.settings.agents.some(({ kind }) => kind !== "module");
+    return this.boot.settings.agents.some((agent) => !isFunction(agent));
   }
 
   /** Called repeatedly: a worker may die after this one has started, and its programs even later. */

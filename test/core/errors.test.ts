@@ -18,6 +18,7 @@ const CODES = [
   "ErrInvalidTask",
   "ErrInvalidCommand",
   "ErrInvalidConfig",
+  "ErrPlugin",
   "ErrInvalidTransition",
   "ErrLeaseLost",
   "ErrInvalidKv",

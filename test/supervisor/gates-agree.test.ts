@@ -25,6 +25,7 @@ import type { Parts } from "../../src/supervisor/environment/parts.ts";
 import type { PartHost } from "../../src/supervisor/part.ts";
 import { DiskLimit } from "../../src/supervisor/queue/disk-limit.ts";
 import { WhyOpen } from "../../src/view/why-open.ts";
+import { programPath } from "../support/programs.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -157,6 +158,8 @@ const OF_GROUPS: Record<Fault | "heavy" | "owns" | "rate", Case> = {
   },
 };
 
+const CLOSED_GATE = { plugins: [{ path: programPath("closed-gate.mjs") }] };
+
 /** By the name of the part; `groups` has its own table. */
 const OF_PARTS: Record<string, Case> = {
   accounts: {
@@ -198,6 +201,15 @@ const OF_PARTS: Record<string, Case> = {
     task: OF_CODER,
     says: /^the mail of the agents is being read/,
     isFirst: true,
+  },
+  plugins: {
+    settings: CLOSED_GATE,
+    task: { group: "closed" },
+    close: async ({ host }) => {
+      const isLoaded = () => partsOf(host).closed(laneOf({ agentId: "exec" })) === undefined;
+      await waitFor(isLoaded, { what: "the plugin" });
+    },
+    says: /^the gate of the plugin is closed$/,
   },
   questions: {
     ...coder,
@@ -344,7 +356,7 @@ it.each(CASES)("the starter and why give the same reason: %s", async (code, one)
 
 it("each gate has a case", async () => {
   expect(Object.keys(OF_POOL)).toEqual(Object.keys(POOL_GATES));
-  const pool = await open({ settings: { mail_enabled: true }, says: / / });
+  const pool = await open({ settings: { mail_enabled: true, ...CLOSED_GATE }, says: / / });
   const gated = PARTS.filter((make) => {
     const { startLimit } = make({ ...pool.host, commands: new Map() }).ports;
     return startLimit !== undefined && ("gates" in startLimit || "closed" in startLimit);

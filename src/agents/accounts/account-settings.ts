@@ -1,10 +1,10 @@
 /** The accounts of an agent, and what each of them changes about its settings. Pure. */
-import type { AgentSettings, Settings } from "../../core/settings.ts";
+import { type AgentSettings, isFunction, type Settings } from "../../core/settings.ts";
 
 /** The accounts whose quota the runs of this agent use, the best first; empty for an agent without accounts. */
-export function accountsOf({ kind, account, accounts }: AgentSettings): readonly string[] {
-  if (kind === "exec" || kind === "module") return [];
-  return accounts ?? [account ?? "default"];
+export function accountsOf(agent: AgentSettings): readonly string[] {
+  if (agent.kind === "exec" || isFunction(agent)) return [];
+  return agent.accounts ?? [agent.account ?? "default"];
 }
 
 /** The settings of an agent for a run with this account. */

@@ -2,6 +2,7 @@
 import { readVersion } from "../../host/package.ts";
 import { defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
+import { addForeignVerbs } from "../shell/foreign-verbs.ts";
 import { commandHelp, overview } from "../shell/help.ts";
 import { loadCommand } from "../shell/registry.ts";
 
@@ -12,8 +13,11 @@ export const command = defineCommand({
   options: {},
   async run(ctx) {
     const verb = ctx.positionals[0];
+    const onPath = await addForeignVerbs(ctx);
     ctx.out.line(
-      verb === undefined ? overview(readVersion()) : commandHelp(verb, await loadCommand(verb)),
+      verb === undefined
+        ? overview(readVersion(), onPath)
+        : commandHelp(verb, await loadCommand(verb)),
     );
     return EXIT.ok;
   },

@@ -39,6 +39,7 @@ const BY_CODE: Readonly<Record<string, number>> = {
   ErrGit: EXIT.failed,
   ErrIo: EXIT.io,
   ErrInvalidConfig: EXIT.config,
+  ErrPlugin: EXIT.config,
   ErrInvalidRoadmap: EXIT.config,
 };
 

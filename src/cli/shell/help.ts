@@ -8,8 +8,8 @@ import { REGISTRY } from "./registry.ts";
 const WIDTH = 80;
 const MARGIN = 2;
 
-/** The overview of all verbs. */
-export function overview(version: string): string {
+/** The overview of all verbs. @param onPath verbs that are programs on PATH */
+export function overview(version: string, onPath: ReadonlyMap<string, string>): string {
   const lines = [
     `mailchute ${version}: a worker pool that is just folders`,
     "",
@@ -26,6 +26,7 @@ export function overview(version: string): string {
     }
     lines.push(...listed(name, entry.summary, column));
   }
+  if (onPath.size > 0) lines.push("", "On PATH:", `  ${[...onPath.keys()].join(", ")}`);
   lines.push("", "Every command takes:", ...optionLines(SHARED_OPTIONS));
   lines.push(
     "",

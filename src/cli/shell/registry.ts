@@ -17,7 +17,8 @@ const NODES = "name new nodes in next.addNodes of your <result>";
 
 const control = (): Promise<CommandModule> => import("../commands/control.ts");
 
-export const REGISTRY: Readonly<Record<string, RegistryEntry>> = {
+/** Verbs of plugins are added: see `foreign-verbs.ts`. */
+export const REGISTRY: Record<string, RegistryEntry> = {
   init: {
     group: "Start",
     summary: "make a state tree; --sample adds a small plan",

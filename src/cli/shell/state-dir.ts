@@ -2,7 +2,7 @@
 import os from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { listDir } from "../../host/list-dir.ts";
-import { statOf, tryStatOf } from "../../host/regular-file.ts";
+import { statOf, tryReadText, tryStatOf } from "../../host/regular-file.ts";
 import { ErrUsage } from "./command-spec.ts";
 import { treeOfName } from "./tree-names.ts";
 
@@ -65,6 +65,22 @@ export function isTree(dir: string): boolean {
 /** While the plan is replaced, for some microseconds only its old file is there. A plan may be all that a tree has. */
 function hasReplacedPlan(dir: string): boolean {
   return listDir(join(dir, ".tmp")).some((name) => REPLACED_PLAN.test(name));
+}
+
+/** Whether this process belongs to the run of a task. */
+export function isInsideRun(env: NodeJS.ProcessEnv): boolean {
+  return (env["MAILCHUTE_TASK_ID"] ?? "") !== "";
+}
+
+/**
+ * Whether config.yaml may name plugins, without reading it as YAML. False for a file of another user, whose code would run as us, and
+ * inside a run.
+ */
+export function mayHavePlugins(dir: string, env: NodeJS.ProcessEnv): boolean {
+  const path = join(dir, "config.yaml");
+  const owner = tryStatOf(path)?.uid;
+  if (isInsideRun(env) || (owner !== 0 && owner !== process.getuid?.())) return false;
+  return /^[\s{,]*["']?plugins["']?\s*:/m.test(tryReadText(path) ?? "");
 }
 
 /** A text after the path of a tree that says how the tree was found; empty when it is in this directory, or was named. */

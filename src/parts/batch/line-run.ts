@@ -3,6 +3,7 @@ import { type Agent, StopSignal } from "../../agents/agent.ts";
 import { decodeLine } from "../../codec/batch-codec.ts";
 import { messageOf } from "../../core/errors.ts";
 import { matchAgent } from "../../core/matching.ts";
+import { isFunction } from "../../core/settings.ts";
 import type { Task } from "../../core/task.ts";
 import type { Line } from "../../mailbox/submit/batch-lines.ts";
 import { withChecks } from "../../worker/checks.ts";
@@ -63,7 +64,7 @@ export class LineRuns {
       text,
       task: withChecks(task, settings),
       agent,
-      isModule: settings.kind === "module",
+      isModule: isFunction(settings),
       attempt: (task.attempts ?? 0) + 1,
       startedMs: 0,
       dueMs: 0,

@@ -7,6 +7,7 @@ import { type BreakerDocument, pauseText, resumeText } from "../../agents/breake
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
 import { closedGate } from "../../core/gates.ts";
+import { isFunction } from "../../core/settings.ts";
 import type { Part, StartLimit, StatusSource } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
@@ -26,7 +27,9 @@ class BreakerPart implements Part, StartLimit, StatusSource {
 
   constructor({ env }: Pick<PartHost, "env">) {
     this.env = env;
-    this.isNeeded = env.settings.agents.some(({ kind }) => kind !== "exec" && kind !== "module");
+    this.isNeeded = env.settings.agents.some(
+      (agent) => agent.kind !== "exec" && !isFunction(agent),
+    );
   }
 
   async start(): Promise<void> {

@@ -1,16 +1,11 @@
 /** Lists the programs of coding agents: those that config.yaml names, and those on PATH. Only reads. */
 import { dirname } from "node:path";
-import {
-  type AgentKind,
-  type AgentSettings,
-  CODING_AGENTS,
-  type Settings,
-} from "../../core/settings.ts";
+import { type AgentSettings, CODING_AGENTS, type Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { findProgram } from "../../host/find-program.ts";
 
 export interface AgentProgramFile {
-  kind: AgentKind;
+  kind: string;
   /** The name in config.yaml, or the name that was looked for on PATH. */
   name: string;
   /** Undefined when it was not found. */
@@ -25,7 +20,7 @@ export function listPrograms(
   env: NodeJS.ProcessEnv,
 ): AgentProgramFile[] {
   const found = new Map<string, AgentProgramFile & { agents: AgentSettings[] }>();
-  const add = (kind: AgentKind, name: string, path: string | undefined) => {
+  const add = (kind: string, name: string, path: string | undefined) => {
     const key = `${kind} ${path ?? name}`;
     const program = found.get(key) ?? { kind, name, path, agents: [] };
     found.set(key, program);

@@ -17,6 +17,7 @@ import { runOf } from "../../../core/names.ts";
 import { type AttemptOutcome, errorText } from "../../../core/outcome.ts";
 import { type Phase, phasesOf, phaseToRepeat } from "../../../core/phases.ts";
 import type { NodeBrief } from "../../../core/roadmap.ts";
+import { isFunction } from "../../../core/settings.ts";
 import { stateTree } from "../../../core/state-tree.ts";
 import { openToAppend, statOf, writeAnew, writeNew } from "../../../host/regular-file.ts";
 import { say } from "../../../host/say.ts";
@@ -169,7 +170,7 @@ async function runPhase(run: NodeRun, course: Course, phase: Phase): Promise<Pha
   const stdoutLog = join(runDir, "stdout.log");
   const stdoutFrom = statOf(stdoutLog)?.size ?? 0;
   const packetFile = join(runDir, "packet.md");
-  const isModule = agent.settings.kind === "module" && task.exec === undefined;
+  const isModule = isFunction(agent.settings) && task.exec === undefined;
   const isRequired = !isModule && task.exec === undefined && agent.settings.result !== "optional";
   const check = lastCheckText(assignment);
   const packet = `${renderFor(run, course, phase, isRequired)}${check === "" ? "" : `\n${check}`}`;
