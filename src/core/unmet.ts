@@ -2,7 +2,7 @@
 import { foldId } from "./names.ts";
 
 /** The state of a dependency. */
-export interface Standing {
+export interface DependencyState {
   /** "moving": it may complete by itself. "stuck": it completes only after a person acts. */
   is: "met" | "moving" | "stuck";
   /** A text that follows its name and "which": "runs", "failed". */
@@ -16,7 +16,7 @@ export interface Standing {
 }
 
 /** No task or node has this id. */
-export const UNKNOWN: Standing = { is: "stuck", how: "is not here" };
+export const UNKNOWN: DependencyState = { is: "stuck", how: "is not here" };
 
 export interface Unmet {
   id: string;
@@ -40,7 +40,7 @@ const LOOKS_MAX = 300;
 export function findUnmet(
   id: string,
   dependencies: readonly string[],
-  look: (id: string) => Standing,
+  look: (id: string) => DependencyState,
 ): { named: Unmet[]; count: number } {
   let looks = 0;
   const resolve = (one: string, path: readonly string[]): Found | undefined => {

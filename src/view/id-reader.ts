@@ -1,14 +1,14 @@
 /** The port for readers that know ids which are not in the trays, such as the plan. Reads only. */
 import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import type { Standing } from "../core/unmet.ts";
+import type { DependencyState } from "../core/unmet.ts";
 
 export interface IdReader {
   /** Reads what has changed. A source that cannot be read has no ids. */
   refresh(): Promise<void>;
   ids(): string[];
   /** The state of a node, for tasks that wait for it; undefined when the reader does not know the id. */
-  standing(id: string): Standing | undefined;
+  standing(id: string): DependencyState | undefined;
   /** Reads the ids again and returns a function that says whether an id exists; undefined when the source is broken. */
   membership(): Promise<((id: string) => boolean) | undefined>;
 }
@@ -31,7 +31,7 @@ export class IdReaders implements IdReader {
     return this.readers.flatMap((reader) => reader.ids());
   }
 
-  standing(id: string): Standing | undefined {
+  standing(id: string): DependencyState | undefined {
     for (const reader of this.readers) {
       const standing = reader.standing(id);
       if (standing !== undefined) return standing;

@@ -3,7 +3,7 @@ import { type Diffstat, landingIdOf } from "../core/landing.ts";
 import { foldId } from "../core/names.ts";
 import { headlineOf } from "../core/outcome.ts";
 import { landingFileOf, landingsDir, type StateTree } from "../core/state-tree.ts";
-import type { Standing } from "../core/unmet.ts";
+import type { DependencyState } from "../core/unmet.ts";
 import { counted } from "../text/render.ts";
 import { lookForTask } from "./find-task.ts";
 import { namesIn, readJsonObject, textOf } from "./scan.ts";
@@ -46,7 +46,7 @@ const WORK_MAX = 1000;
 const ORDER_ENDING = ".order.json";
 
 /** Why tasks that depend on this one must still wait for its landing; undefined when its work has landed, or has no landing. */
-export function explainUnlanded(tree: StateTree, id: string): Standing | undefined {
+export function explainUnlanded(tree: StateTree, id: string): DependencyState | undefined {
   const { state, why } = lookForLanding(tree, id) ?? {};
   if (state === "failed") return { is: "stuck", how: `did not land: ${why}` };
   return state === "open" ? { is: "moving", how: `has not landed: ${why}` } : undefined;
@@ -164,9 +164,9 @@ export function readLandingIds(tree: StateTree): Set<string> {
 }
 
 /** The completed tasks whose work has not landed, by folded id. Tasks that depend on one of them wait for its landing. */
-export function readUnlanded(tree: StateTree): Map<string, Standing> {
+export function readUnlanded(tree: StateTree): Map<string, DependencyState> {
   return new Map(
-    idsWithOrder(tree).flatMap((id): [string, Standing][] => {
+    idsWithOrder(tree).flatMap((id): [string, DependencyState][] => {
       const standing = explainUnlanded(tree, id);
       return standing === undefined ? [] : [[foldId(id), standing]];
     }),

@@ -6,7 +6,13 @@ import { foldId, isUnclaimed } from "../core/names.ts";
 import { controlOf } from "../core/saved-documents.ts";
 import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
-import { describeUnmet, findUnmet, type Standing, UNKNOWN, type Unmet } from "../core/unmet.ts";
+import {
+  type DependencyState,
+  describeUnmet,
+  findUnmet,
+  UNKNOWN,
+  type Unmet,
+} from "../core/unmet.ts";
 import type { WaitingTask } from "../core/waiting-task.ts";
 import { judgeOwner } from "../host/identity.ts";
 import { statOf } from "../host/regular-file.ts";
@@ -150,7 +156,7 @@ export class WhyOpen {
 
   private explainUnmet(task: WaitingTask): Why | undefined {
     const { id } = task;
-    const look = (one: string): Standing => this.standingOf(one);
+    const look = (one: string): DependencyState => this.standingOf(one);
     const { named, count } = findUnmet(id, this.toWaitFor(task), look);
     if (count === 0) return undefined;
     const shown = named.map((one) => {
@@ -190,7 +196,7 @@ export class WhyOpen {
     return all.filter((one) => !toEnd.includes(one) || this.standingOf(one).how !== "failed");
   }
 
-  private standingOf(id: string): Standing {
+  private standingOf(id: string): DependencyState {
     const node = this.others.standing(id);
     if (node !== undefined) return node;
     const place = lookForTask(this.tree, id) ?? this.lookInAnyCase(id);
@@ -215,7 +221,7 @@ export class WhyOpen {
   }
 
   /** Tasks that depend on a duplicate wait for the task that holds its key. */
-  private standingOfFailed(id: string): Standing {
+  private standingOfFailed(id: string): DependencyState {
     const trays = traysOf(this.tree);
     const last = lastOf(trays, id);
     const isLast = last !== id && duplicateOf(trays, last) === undefined;

@@ -1,14 +1,18 @@
 /** What a task waits for is named as it stands, down to what stands in the way. */
 import { expect, test } from "vitest";
-import { describeUnmet, findUnmet, type Standing } from "../../src/core/unmet.ts";
+import { type DependencyState, describeUnmet, findUnmet } from "../../src/core/unmet.ts";
 
-const MET: Standing = { is: "met", how: "" };
-const RUNS: Standing = { is: "moving", how: "runs" };
-const FAILED: Standing = { is: "stuck", how: "failed" };
-const waitsFor = (...on: string[]): Standing => ({ is: "moving", how: "waits its turn", on });
+const MET: DependencyState = { is: "met", how: "" };
+const RUNS: DependencyState = { is: "moving", how: "runs" };
+const FAILED: DependencyState = { is: "stuck", how: "failed" };
+const waitsFor = (...on: string[]): DependencyState => ({
+  is: "moving",
+  how: "waits its turn",
+  on,
+});
 
-function explain(all: Record<string, Standing>, ...dependencies: string[]): string {
-  const gone: Standing = { is: "stuck", how: "is not here" };
+function explain(all: Record<string, DependencyState>, ...dependencies: string[]): string {
+  const gone: DependencyState = { is: "stuck", how: "is not here" };
   const { named, count } = findUnmet("me", dependencies, (id) => all[id] ?? gone);
   return describeUnmet(named, count);
 }
@@ -41,13 +45,13 @@ test("a circle is named as one", () => {
 });
 
 test("however many depend on each other, an explanation ends", () => {
-  const all: Record<string, Standing> = {};
+  const all: Record<string, DependencyState> = {};
   const ids = Array.from({ length: 200 }, (_, i) => `n${i}`);
   ids.forEach((id, i) => {
     all[id] = waitsFor(...ids.slice(i + 1));
   });
   let looks = 0;
-  const look = (id: string): Standing => {
+  const look = (id: string): DependencyState => {
     looks++;
     return all[id] ?? RUNS;
   };

@@ -1,7 +1,7 @@
 /** One task of a tree, two machines and a broker as plain data: what the ports of the cluster's protocol do in the simulation. */
 import { type Dispatch, dispatchId } from "../../src/parts/cluster/protocol/dispatch.ts";
 import type { End, Job, Result } from "../../src/parts/cluster/protocol/messages.ts";
-import type { Note, Place, Standing } from "../../src/parts/cluster/protocol/ports.ts";
+import type { Note, Place, HoldState } from "../../src/parts/cluster/protocol/ports.ts";
 
 export const MACHINES = ["a", "b"] as const;
 export const ACK_WAIT_MS = 30_000;
@@ -147,7 +147,7 @@ export function bridgeOf(world: World, name: string): Bridge {
 export type Calls = Record<string, (world: World, ...args: never[]) => unknown>;
 
 export const ORIGIN_CALLS = {
-  standing({ task }: World, { attempt }: Dispatch): Standing {
+  standing({ task }: World, { attempt }: Dispatch): HoldState {
     if (task.state === "settled" || task.attempt !== attempt) return "over";
     return task.state === "held" ? "waits" : "unsure";
   },

@@ -2,7 +2,7 @@
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Context } from "../shell/command-spec.ts";
 import { LiveLines } from "../text/live-lines.ts";
-import { openWaitLine, type Standing, type WaitLine } from "./wait-line.ts";
+import { openWaitLine, type WaitLine, type WaitProgress } from "./wait-line.ts";
 
 /** With more tasks in work than this, it does not read what they say. */
 const LOOKED_AT_MAX = 200;
@@ -42,7 +42,7 @@ export class RunLines {
 }
 
 /** The progress of a run; undefined before there is any task. Pure. */
-export function standingOf(progress: Progress): Standing | undefined {
+export function standingOf(progress: Progress): WaitProgress | undefined {
   const { completed, failed, skipped, left, accepted, isAllKnown } = progress;
   const ended = completed + failed + skipped;
   if (ended + left === 0) return undefined;

@@ -10,7 +10,7 @@ import { type Count, countNames } from "../../view/scan.ts";
 import { isAttended, readSupervisor } from "../../view/supervisor.ts";
 import { type EndsOptions, type Settled, TaskEnds } from "../../view/task-ends.ts";
 import { type OpenTask, OpenTasks, openIds, type WaitContext } from "./open-tasks.ts";
-import { openWaitLine, type Standing } from "./wait-line.ts";
+import { openWaitLine, type WaitProgress } from "./wait-line.ts";
 
 export interface WaitResult {
   settled: Settled[];
@@ -35,7 +35,7 @@ export async function waitForTasks(
   { timeoutMs = Number.POSITIVE_INFINITY, ...options }: WaitOptions = {},
 ): Promise<WaitResult> {
   const deadline = performance.now() + timeoutMs;
-  let standing: Standing | undefined;
+  let standing: WaitProgress | undefined;
   const line = openWaitLine(ctx, tree);
   line?.follow(() => standing);
   const out = line?.beside(ctx.out) ?? ctx.out;
@@ -82,7 +82,7 @@ function standingOf(
   { settled, unknown }: WaitResult,
   all: number,
   pending: ReadonlySet<string>,
-): Standing {
+): WaitProgress {
   return {
     ended: settled.length,
     failed: settled.filter(({ status, skipped }) => status === "failed" && skipped !== true).length,
@@ -99,7 +99,7 @@ export async function waitForQuiet(
   timeoutMs: number = Number.POSITIVE_INFINITY,
 ): Promise<{ isQuiet: boolean; open: OpenTask[] }> {
   const deadline = performance.now() + timeoutMs;
-  let standing: Standing | undefined;
+  let standing: WaitProgress | undefined;
   const line = openWaitLine(ctx, tree);
   line?.follow(() => standing);
   const out = line?.beside(ctx.out) ?? ctx.out;

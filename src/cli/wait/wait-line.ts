@@ -15,7 +15,7 @@ const STDERR = 2;
 const LOOK_MS = 250;
 
 /** The progress of the wait. */
-export interface Standing {
+export interface WaitProgress {
   ended: number;
   failed: number;
   /** Left out: none. */
@@ -45,7 +45,7 @@ export class WaitLine {
   constructor(private readonly tree: StateTree) {}
 
   /** @param standing called a few times a second; it returns undefined when there is nothing to show */
-  follow(standing: () => Standing | undefined): void {
+  follow(standing: () => WaitProgress | undefined): void {
     this.timer = setInterval(() => this.draw(standing()), LOOK_MS).unref();
     // A second Ctrl-C ends the process at once.
     process.once("exit", this.close);
@@ -62,14 +62,14 @@ export class WaitLine {
     this.line.hide();
   };
 
-  private draw(standing: Standing | undefined): void {
+  private draw(standing: WaitProgress | undefined): void {
     if (standing === undefined) this.line.hide();
     else
       this.line.show(waitText(standing, this.saying(standing), performance.now() - this.beganMs));
   }
 
   /** What a running task says; of several, the first one that says something. */
-  private saying(standing: Standing): string | undefined {
+  private saying(standing: WaitProgress): string | undefined {
     const { isWanted } = standing;
     if (isWanted === undefined) return "";
     const hasBar = isOne(standing);
@@ -102,12 +102,16 @@ function linesOf(runDir: string, hasBar: boolean): string {
 }
 
 /** Whether the command waits for one task only. Then that task's own progress bar is shown. */
-function isOne({ all, isAllKnown = true }: Standing): boolean {
+function isOne({ all, isAllKnown = true }: WaitProgress): boolean {
   return all === 1 && isAllKnown;
 }
 
 /** `[#####---------------] 3 of 12 ended, 1 failed  build  40 %  tests`. Pure. */
-export function waitText(standing: Standing, saying: string | undefined, sinceMs: number): string {
+export function waitText(
+  standing: WaitProgress,
+  saying: string | undefined,
+  sinceMs: number,
+): string {
   const { ended, failed, skipped = 0, all, isAllKnown = true } = standing;
   const what = saying ?? "nothing runs";
   if (isOne(standing)) return `${what}  (${duration(sinceMs)})`;

@@ -8,11 +8,11 @@ import { type Entry, quotaHold } from "../../agents/accounts/gate-rules.ts";
 import type { ClosedGate } from "../../core/documents.ts";
 import { closedGate } from "../../core/gates.ts";
 import { isoTime } from "../../core/iso-time.ts";
-import { Standing } from "../../core/standing.ts";
 import type { Lane } from "../../core/waiting-task.ts";
 import type { Part, StartLimit, StatusSource } from "../../supervisor/environment/part.ts";
 import type { PartHost } from "../../supervisor/part.ts";
 import { AccountWatch, LOOK_MS } from "./account-watch.ts";
+import { NewConditions } from "./new-conditions.ts";
 
 class AccountsPart implements Part, StartLimit, StatusSource {
   readonly ports = { startLimit: this, status: this };
@@ -27,7 +27,7 @@ class AccountsPart implements Part, StartLimit, StatusSource {
 
   constructor(
     { env }: Pick<PartHost, "env">,
-    private readonly limits = new Standing(),
+    private readonly limits = new NewConditions(),
   ) {
     this.env = env;
     for (const agent of env.settings.agents) {
@@ -143,5 +143,5 @@ function textOf({ gate, why }: ClosedGate): string {
 }
 
 /** @param limits says which limits a person is told */
-export const accounts = (host: Pick<PartHost, "env">, limits?: Standing): Part & StartLimit =>
+export const accounts = (host: Pick<PartHost, "env">, limits?: NewConditions): Part & StartLimit =>
   new AccountsPart(host, limits);

@@ -9,7 +9,7 @@ import { closedGate } from "../../core/gates.ts";
 import { LANDING_GROUP, landingGateOf, landingIdOf } from "../../core/landing.ts";
 import { foldId } from "../../core/names.ts";
 import { landingFileOf, landingsDir } from "../../core/state-tree.ts";
-import type { Standing } from "../../core/unmet.ts";
+import type { DependencyState } from "../../core/unmet.ts";
 import type { Lane } from "../../core/waiting-task.ts";
 import { statOf } from "../../host/regular-file.ts";
 import { ordersApart } from "../../supervisor/environment/orders-apart.ts";
@@ -141,7 +141,7 @@ class LandingPart
     return found.step === "void" ? undefined : false;
   }
 
-  standing(id: string): Standing | undefined {
+  standing(id: string): DependencyState | undefined {
     this.readNew();
     const found = this.open.get(foldId(id));
     if (found === undefined && this.isUnreadable)
@@ -156,7 +156,7 @@ class LandingPart
     this.readNew();
     const { version } = this;
     if (this.unlandedOf?.version !== version) {
-      const all = [...this.open].flatMap(([key, entry]): [string, Standing][] => {
+      const all = [...this.open].flatMap(([key, entry]): [string, DependencyState][] => {
         const standing = this.standingOf(entry);
         return standing === undefined ? [] : [[key, standing]];
       });
@@ -165,7 +165,7 @@ class LandingPart
     return this.unlandedOf.map;
   }
 
-  private standingOf({ order, step }: Entry): Standing | undefined {
+  private standingOf({ order, step }: Entry): DependencyState | undefined {
     const { task_id } = order;
     if (step === "void") return undefined;
     if (this.orders.isStuck(task_id))

@@ -2,7 +2,7 @@
 import { type BackOffByCost, backOffByCost } from "../../core/back-off.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import type { Standing } from "../../core/unmet.ts";
+import type { DependencyState } from "../../core/unmet.ts";
 import { NAMED, statOf, tryReadText } from "../../host/regular-file.ts";
 import type { IdReader, MakeIdReader } from "../../view/id-reader.ts";
 import { readUnlanded } from "../../view/landing.ts";
@@ -16,7 +16,7 @@ class PlanView implements IdReader {
   private againMs = Number.NEGATIVE_INFINITY;
   private doc: RoadmapDocument | undefined;
   private planner: Planner | undefined;
-  private unlanded: ReadonlyMap<string, Standing> = new Map();
+  private unlanded: ReadonlyMap<string, DependencyState> = new Map();
   private code: Code | undefined;
 
   /** @param agents undefined when the settings cannot be read: then every node counts as having an agent */
@@ -68,7 +68,7 @@ class PlanView implements IdReader {
   }
 
   /** Undefined when the plan has no such node. */
-  standing(id: string): Standing | undefined {
+  standing(id: string): DependencyState | undefined {
     const { code, doc, planner } = this;
     const node = doc && code?.findNode(doc, id);
     if (node === undefined || code === undefined || planner === undefined) return undefined;
@@ -82,7 +82,10 @@ class PlanView implements IdReader {
 
 export const planReader: MakeIdReader = (tree, agents) => new PlanView(tree, agents);
 
-function isSame(a: ReadonlyMap<string, Standing>, b: ReadonlyMap<string, Standing>): boolean {
+function isSame(
+  a: ReadonlyMap<string, DependencyState>,
+  b: ReadonlyMap<string, DependencyState>,
+): boolean {
   return a.size === b.size && [...a].every(([id, { how }]) => b.get(id)?.how === how);
 }
 

@@ -15,10 +15,10 @@ import { readLandingIds, readWork } from "../../view/landing.ts";
 import { readJsonObject } from "../../view/scan.ts";
 import { describeTask } from "../../view/task-rows.ts";
 import { asHtml, asMarkdown, asText, FORMATS, type Format } from "./formats.ts";
+import { readOpenWork } from "./open-work.ts";
 import { pageOf } from "./page.ts";
 import { type EndedFailure, Period } from "./period.ts";
 import { makeReport, type Report } from "./report.ts";
-import { readStanding } from "./standing.ts";
 
 const RECORD_BYTES_MAX = 1024 * 1024;
 const DEFAULT_MS = 12 * 60 * 60 * 1000;
@@ -94,7 +94,7 @@ async function readReport(
     alerts: await readAlerts(tree, fromMs, toMs, counts),
     costs: { rows: sums.rows(), total: sums.total },
     work,
-    standing: readStanding(tree, Date.now()),
+    standing: readOpenWork(tree, Date.now()),
     badLines: counts.bad,
     wordsOf: (failure) => wordsOf(tree, failure),
     titleOf: (id) => titleOf(tree, id),

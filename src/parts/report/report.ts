@@ -5,8 +5,8 @@ import { type Cause, type Failure, groupByCause } from "../../view/causes.ts";
 import type { Work } from "../../view/landing.ts";
 import type { Obstacle } from "../../view/snapshot.ts";
 import { type NextStep, nextSteps } from "./next-steps.ts";
+import type { OpenQuestion, OpenWork } from "./open-work.ts";
 import type { Crash, Ended, EndedFailure, GateWait, Period } from "./period.ts";
-import type { OpenQuestion, Standing } from "./standing.ts";
 
 interface Percentiles {
   p50: number | null;
@@ -73,7 +73,7 @@ interface Sources {
   alerts: readonly Failure[];
   costs: Report["costs"];
   work: readonly Work[];
-  standing: Standing;
+  standing: OpenWork;
   badLines: number;
   /** The error in the record of the failed task, which begins with the program's own words; undefined when it has no such record any more. */
   wordsOf: (failure: EndedFailure) => string | undefined;

@@ -4,7 +4,7 @@
  */
 import type { ClosedGate, PlanHolds } from "../../core/documents.ts";
 import type { StatusCounts } from "../../core/roadmap.ts";
-import type { Standing } from "../../core/unmet.ts";
+import type { DependencyState } from "../../core/unmet.ts";
 import type { Lane } from "../../core/waiting-task.ts";
 import type { Service } from "./service.ts";
 
@@ -62,12 +62,12 @@ export interface DependencySource {
   /** Whether this id has completed or failed; undefined when the part does not know it. The part itself handles a failure of its ids. */
   hasEnded?(id: string): boolean | undefined;
   /** The state of this id, for tasks that wait for it; undefined when it does not know the id. */
-  standing(id: string): Standing | undefined;
+  standing(id: string): DependencyState | undefined;
   /** Completed tasks whose dependents still have to wait, by folded id: the same map as long as nothing has changed. */
   unlanded?(): Unlanded;
 }
 
-export type Unlanded = ReadonlyMap<string, Standing>;
+export type Unlanded = ReadonlyMap<string, DependencyState>;
 
 /** A part that may hold tasks back. */
 export interface StartLimit {

@@ -2,7 +2,7 @@
 
 import type { ClosedGate } from "../../core/documents.ts";
 import { closes } from "../../core/gates.ts";
-import type { Standing } from "../../core/unmet.ts";
+import type { DependencyState } from "../../core/unmet.ts";
 import { type Lane, readLane } from "../../core/waiting-task.ts";
 import type {
   Closed,
@@ -115,8 +115,8 @@ export class Parts implements Service, Gates {
   }
 
   /** The first standing that is not met counts. Undefined when no part knows the id. */
-  standing(id: string): Standing | undefined {
-    let met: Standing | undefined;
+  standing(id: string): DependencyState | undefined {
+    let met: DependencyState | undefined;
     for (const dependencies of this.dependencies) {
       const standing = dependencies.standing(id);
       if (standing !== undefined && standing.is !== "met") return standing;

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { HeldTask } from "../../core/documents.ts";
 import { errorName, resultName } from "../../core/names.ts";
-import { describeUnmet, findUnmet, type Standing, UNKNOWN } from "../../core/unmet.ts";
+import { type DependencyState, describeUnmet, findUnmet, UNKNOWN } from "../../core/unmet.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
 import { duplicateOf } from "../../mailbox/find/failures.ts";
 import { findWaiting } from "../../mailbox/find/locate.ts";
@@ -22,8 +22,8 @@ const NAMED_MAX = 5;
 export function findBlockedTasks(trays: Trays, from: BlockedTasksParts): HeldTask[] {
   const held: HeldTask[] = [];
   // All tasks of a chain wait for the same tasks in the end, so each id is looked at once.
-  const known = new Map<string, Standing>();
-  const look = (id: string): Standing => {
+  const known = new Map<string, DependencyState>();
+  const look = (id: string): DependencyState => {
     const standing = known.get(id) ?? standingOf(id, trays, from);
     known.set(id, standing);
     return standing;
@@ -43,7 +43,7 @@ export function findBlockedTasks(trays: Trays, from: BlockedTasksParts): HeldTas
 
 function explainBlocked(
   id: string,
-  look: (id: string) => Standing,
+  look: (id: string) => DependencyState,
   from: BlockedTasksParts,
 ): HeldTask {
   const unmet = from.queue.backlog.unmetOf(id);
@@ -59,7 +59,11 @@ function explainBlocked(
   return { id, state: "blocked", why, on, on_count: count };
 }
 
-function standingOf(id: string, trays: Trays, { queue, parts }: BlockedTasksParts): Standing {
+function standingOf(
+  id: string,
+  trays: Trays,
+  { queue, parts }: BlockedTasksParts,
+): DependencyState {
   const { accepted, backlog } = queue;
   const known = parts.standing(id);
   if (known !== undefined) return known;
@@ -78,7 +82,11 @@ function standingOf(id: string, trays: Trays, { queue, parts }: BlockedTasksPart
   return settledStanding(id, trays, queue);
 }
 
-function settledStanding(id: string, trays: Trays, { finishedIds, scanner }: Queue): Standing {
+function settledStanding(
+  id: string,
+  trays: Trays,
+  { finishedIds, scanner }: Queue,
+): DependencyState {
   const { storage } = trays;
   const isThere = (dir: string, name: string): boolean =>
     storage.look(join(dir, name)) !== undefined;

@@ -3,8 +3,8 @@ import fs from "node:fs";
 import { afterEach, expect, it, vi } from "vitest";
 import { accountsDir, GateFile } from "../../../src/agents/accounts/gate-file.ts";
 import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
-import { Standing } from "../../../src/core/standing.ts";
 import { ownerSequence } from "../../../src/host/identity.ts";
+import { NewConditions } from "../../../src/parts/accounts/new-conditions.ts";
 import { accounts } from "../../../src/parts/accounts/part.ts";
 import type { Tick } from "../../../src/supervisor/environment/service.ts";
 import type { PartHost } from "../../../src/supervisor/part.ts";
@@ -16,7 +16,7 @@ const MINUTE_MS = 60_000;
 afterEach(() => vi.unstubAllEnvs());
 
 /** One night of an account: it is refused, a probe is answered, all is free for a moment, and the next run is refused again. */
-async function night(limits?: Standing): Promise<{ kinds: string[]; told: string[] }> {
+async function night(limits?: NewConditions): Promise<{ kinds: string[]; told: string[] }> {
   vi.stubEnv("XDG_STATE_HOME", tempDir());
   let nowMs = 0;
   const told: string[] = [];
@@ -66,5 +66,5 @@ it("tells a person of one limit once, though its gate closes ten times in a minu
 });
 
 it("caught: a limit that is news as soon as its gate was open for a moment", async () => {
-  expect((await night(new Standing(0))).told).toHaveLength(10);
+  expect((await night(new NewConditions(0))).told).toHaveLength(10);
 });

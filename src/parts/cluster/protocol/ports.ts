@@ -28,11 +28,11 @@ export interface OriginBroker {
 }
 
 /** `waits`: the task is held for its result. `over`: no result can settle it any more. `unsure`: it may be held again. */
-export type Standing = "waits" | "over" | "unsure";
+export type HoldState = "waits" | "over" | "unsure";
 
 export interface OriginTree {
   /** @param target the target of the job */
-  standing(dispatch: Dispatch, target: string): Standing;
+  standing(dispatch: Dispatch, target: string): HoldState;
   /**
    * Ends this run as the mailbox protocol does: the task is settled, or waits for its next run. The first step is a rename of the
    * held name. @returns false when that name was gone, so nothing has changed

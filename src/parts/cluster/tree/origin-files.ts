@@ -35,7 +35,7 @@ import { newDeadLetter } from "../../../mailbox/settle/dead-letter.ts";
 import { newSettlement, type Settlement, settleAll } from "../../../mailbox/settle/settle.ts";
 import { clusterGate, type Dispatch, dispatchId, readHeld } from "../protocol/dispatch.ts";
 import type { EndUsage, Job, Result } from "../protocol/messages.ts";
-import type { OriginTree, Standing } from "../protocol/ports.ts";
+import type { HoldState, OriginTree } from "../protocol/ports.ts";
 import { sentFields } from "../protocol/sent-task.ts";
 import { costsOfEnd, outcomeOf, usageOf } from "./ends.ts";
 import { Gathered } from "./gathered.ts";
@@ -126,13 +126,13 @@ export class OriginFiles implements OriginTree {
     return run;
   }
 
-  standing(dispatch: Dispatch, target: string): Standing {
+  standing(dispatch: Dispatch, target: string): HoldState {
     const { storage } = this.deps.trays;
     const { listings } = this;
     try {
       // Most tasks wait, and this check costs the same however many there are.
       if (storage.look(this.claimOf(dispatch, target).path) !== undefined) return "waits";
-      const find = (files: readonly string[]): Standing | undefined => this.find(dispatch, files);
+      const find = (files: readonly string[]): HoldState | undefined => this.find(dispatch, files);
       return find(listings.of(dispatch.task)) ?? find(listings.ofAnother(dispatch.task)) ?? "over";
     } catch {
       // A tray that cannot be read proves nothing.
@@ -202,7 +202,7 @@ export class OriginFiles implements OriginTree {
   private find(
     { task, submission, attempt }: Dispatch,
     files: readonly string[],
-  ): Standing | undefined {
+  ): HoldState | undefined {
     const prefix = prefixOf({ id: task, submission });
     for (const file of files) {
       const name = file.startsWith(prefix) ? parseName(file) : undefined;

@@ -2,7 +2,7 @@
 import { compact } from "../../../core/compact.ts";
 import type { PlanHolds } from "../../../core/documents.ts";
 import { isContainer } from "../../../core/roadmap.ts";
-import type { Standing } from "../../../core/unmet.ts";
+import type { DependencyState } from "../../../core/unmet.ts";
 import type {
   DependencySource,
   PartReport,
@@ -95,7 +95,7 @@ export class PlanStatus implements StatusSource, DependencySource {
     return node && this.launcher.planner().hasEnded(node);
   }
 
-  standing(id: string): Standing | undefined {
+  standing(id: string): DependencyState | undefined {
     const node = this.deps.store.find(id);
     return node && this.launcher.planner().standing(node);
   }

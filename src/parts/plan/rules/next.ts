@@ -2,7 +2,7 @@
 import type { Match } from "../../../core/matching.ts";
 import { foldId } from "../../../core/names.ts";
 import { isTerminal, type NodeStatus, type RoadmapNode } from "../../../core/roadmap.ts";
-import type { Standing } from "../../../core/unmet.ts";
+import type { DependencyState } from "../../../core/unmet.ts";
 import { inheritance } from "./belonging.ts";
 import { makeFilter, type PlanFilters } from "./filters.ts";
 import { findLost } from "./lost.ts";
@@ -13,7 +13,7 @@ export interface PlanNextOptions {
   matchAgent?: (node: RoadmapNode) => Match;
   filters?: PlanFilters;
   /** Done nodes whose work has not landed, by folded id. Their dependents wait until it lands. */
-  unlanded?: ReadonlyMap<string, Standing>;
+  unlanded?: ReadonlyMap<string, DependencyState>;
 }
 
 export interface WaitingNode {
@@ -37,7 +37,7 @@ export function planNext(nodes: readonly RoadmapNode[], options: PlanNextOptions
 }
 
 /** How nodes stand that no agent and no other node holds back. */
-const STANDINGS: Readonly<Partial<Record<NodeStatus, Standing>>> = {
+const STANDINGS: Readonly<Partial<Record<NodeStatus, DependencyState>>> = {
   failed: { is: "stuck", how: "failed" },
   blocked: { is: "stuck", how: "is blocked" },
   needs_human: { is: "stuck", how: "waits for an answer" },
@@ -48,7 +48,7 @@ const STANDINGS: Readonly<Partial<Record<NodeStatus, Standing>>> = {
 export class Planner {
   private nodes: readonly RoadmapNode[] = [];
   private places: readonly Place[] = [];
-  private unlanded: ReadonlyMap<string, Standing> = new Map();
+  private unlanded: ReadonlyMap<string, DependencyState> = new Map();
   private waiting: readonly WaitingNode[] = [];
   /** The waiting nodes by node. Made when needed. */
   private byNode: ReadonlyMap<RoadmapNode, WaitingNode> | undefined;
@@ -111,7 +111,7 @@ export class Planner {
   }
 
   /** The state of a node for tasks that depend on it, and for people who wait for it. */
-  standing(node: RoadmapNode): Standing {
+  standing(node: RoadmapNode): DependencyState {
     if (this.isDone(node)) return { is: "met", how: "is done" };
     const place = this.placeOf(node);
     const known = this.unlandedOf(place) ?? STANDINGS[node.status];
@@ -217,7 +217,7 @@ export class Planner {
     return place.node.status === "failed" || this.unlandedOf(place)?.is === "stuck";
   }
 
-  private unlandedOf({ node }: Place): Standing | undefined {
+  private unlandedOf({ node }: Place): DependencyState | undefined {
     if (this.unlanded.size === 0 || node.status !== "done") return undefined;
     return this.unlanded.get(foldId(node.id));
   }

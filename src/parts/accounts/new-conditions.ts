@@ -6,7 +6,7 @@
 /** A condition that comes back within this time is the same one (ms). */
 const GONE_MS = 10 * 60_000;
 
-export class Standing {
+export class NewConditions {
   /** When each condition went (monotonic ms); Infinity while it holds. */
   private readonly goneAtMs = new Map<string, number>();
 

@@ -1,9 +1,9 @@
 /** A condition that comes and goes is news once. */
 import { expect, it } from "vitest";
-import { Standing } from "../../src/core/standing.ts";
+import { NewConditions } from "../../../src/parts/accounts/new-conditions.ts";
 
 it("tells of a condition once, until it has been gone for the whole time", () => {
-  const standing = new Standing(1000);
+  const standing = new NewConditions(1000);
   const news = (keys: string[], nowMs: number): string[] => [
     ...standing.news(new Set(keys), nowMs),
   ];

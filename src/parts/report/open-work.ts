@@ -11,13 +11,13 @@ export interface OpenQuestion {
   asked_at_ms: number | null;
 }
 
-export interface Standing {
+export interface OpenWork {
   snapshot: Snapshot;
   questions: OpenQuestion[];
 }
 
 /** @throws a system error when a directory of the tree cannot be read */
-export function readStanding(tree: StateTree, nowMs: number): Standing {
+export function readOpenWork(tree: StateTree, nowMs: number): OpenWork {
   const snapshot = takeSnapshot(tree, nowMs);
   const questions = questionsOf(snapshot).map(({ id, question, asked_at_ms: atMs }) => ({
     id,
