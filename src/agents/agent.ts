@@ -95,7 +95,7 @@ export interface Assignment {
   workspace?: { readonly cwd: string; readonly env: Readonly<Record<string, string>> };
   /** What a coding agent is told besides its task. */
   briefing?: Briefing;
-  /** The file that says how the check of the last run failed: see `worker/last-check.ts`. */
+  /** The file that says how the check of the last run failed: see `worker/check.ts`. */
   lastCheck?: string;
   /** What is left of the attempt's time limit (ms) after an earlier part of the attempt. Left out: all of it. */
   timeLeftMs?: number;

@@ -90,6 +90,11 @@ export function deferred(message: string): Deferred {
   return { kind: "deferred", message, delayMs: null, isHindered: true };
 }
 
+/** The task itself is at fault, so no other run would help. */
+export function invalid(code: string, message: string): Failed {
+  return failed("invalid", code, message, { canRetry: false });
+}
+
 /** The failure of a run whose output cannot be written to a record: it is too long, or changes each time it is read. */
 export function unwritable(error: unknown): Failed {
   const message = `its result cannot be recorded: ${messageOf(error)}`;

@@ -21,6 +21,10 @@ export type AgentKind = (typeof AGENT_KINDS)[number];
 /** The kinds of coding agents. Each runs a program that the user has installed, by default one of the same name. */
 export const CODING_AGENTS = ["claude", "codex"] as const satisfies readonly AgentKind[];
 
+export function isCoding({ kind }: Pick<AgentSettings, "kind">): boolean {
+  return CODING_AGENTS.some((coding) => coding === kind);
+}
+
 /** Whether tasks of this agent are calls of a function in the worker process, and not programs. */
 export function isFunction({ kind }: Pick<AgentSettings, "kind">): boolean {
   return kind === "module" || !AGENT_KINDS.some((one) => one === kind);

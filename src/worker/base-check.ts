@@ -23,9 +23,9 @@ import { systemClock } from "../host/system-clock.ts";
 import { Alerts } from "../journal/alerts.ts";
 import { holdOf } from "../questions/question-file.ts";
 import { QuestionStore } from "../questions/question-store.ts";
+import { runVerify } from "./check.ts";
 import type { AssignedAgent, Base } from "./runner.ts";
 import { runSetup } from "./setup.ts";
-import { runVerify } from "./verify.ts";
 
 /** How much of its output is compared, and how much a person is shown (bytes). */
 const COMPARED_BYTES_MAX = 256 * 1024;

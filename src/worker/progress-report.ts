@@ -1,17 +1,17 @@
 /** Collects a worker's progress and reports it to the supervisor in as few messages as possible. */
 import type { ReturnedNotice, SettledNotice, ToSupervisor } from "./protocol.ts";
 
-export interface ProgressReportHooks {
-  send: (message: ToSupervisor) => void;
-  /** Counts the attempts that the worker found itself and runs now. */
-  countExtra: () => number;
-  /** Counts the attempts that have run and wait for the disk. */
-  countUnsettled: () => number;
-}
-
 /** A worker with at least this many waiting tasks reports its progress only now and then. */
 const REPORT_QUEUE_MIN = 8;
 const REPORT_PAUSE_MS = 4;
+
+/** The attempts that a worker has in hand when it reports. */
+export interface CountsInHand {
+  /** Those that the worker found itself and runs now. */
+  extra: number;
+  /** Those that have run and wait for the disk. */
+  unsettled: number;
+}
 
 export class ProgressReport {
   private timer: NodeJS.Timeout | undefined;
@@ -20,19 +20,16 @@ export class ProgressReport {
   private settled: SettledNotice[] = [];
   private returned: ReturnedNotice[] = [];
 
-  constructor(private readonly hooks: ProgressReportHooks) {}
+  constructor(
+    private readonly send: (message: ToSupervisor) => void,
+    private readonly count: () => CountsInHand,
+  ) {}
 
   /** Notes that this worker has ended the task that waited under this name, with any result. */
-  noteDone(readyFile: string): void {
+  note(readyFile: string, end: { settled?: SettledNotice; returned?: ReturnedNotice } = {}): void {
     this.done.push(readyFile);
-  }
-
-  noteSettled(notice: SettledNotice): void {
-    this.settled.push(notice);
-  }
-
-  noteReturned(notice: ReturnedNotice): void {
-    this.returned.push(notice);
+    if (end.settled !== undefined) this.settled.push(end.settled);
+    if (end.returned !== undefined) this.returned.push(end.returned);
   }
 
   /**
@@ -48,7 +45,7 @@ export class ProgressReport {
   tellNow(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
-    const unsettled = this.hooks.countUnsettled();
+    const { extra, unsettled } = this.count();
     if (
       this.done.length === 0 &&
       this.settled.length === 0 &&
@@ -57,12 +54,12 @@ export class ProgressReport {
     )
       return;
     this.toldUnsettled = unsettled;
-    this.hooks.send({
+    this.send({
       type: "progress",
       done: this.done,
       settled: this.settled,
       returned: this.returned,
-      extra: this.hooks.countExtra(),
+      extra,
       unsettled,
     });
     this.done = [];

@@ -6,7 +6,6 @@ import { type Assignment, workDirOf } from "../agents/agent.ts";
 import { questionOf } from "../agents/last-check-text.ts";
 import { derivedId } from "../core/derived-id.ts";
 import type { Completed, Deferred } from "../core/outcome.ts";
-import { type AgentSettings, CODING_AGENTS } from "../core/settings.ts";
 import { holdOf } from "../questions/question-file.ts";
 import { QuestionStore } from "../questions/question-store.ts";
 import type { AttemptTools } from "./runner.ts";
@@ -23,23 +22,17 @@ const ENDS_IN_QUESTION = /[?？؟]["'”’»)\]*_`]*$/u;
 
 /** Made before a run, to prove after it that it has changed nothing. */
 export class ProseQuestion {
-  private readonly tools: AttemptTools;
-  private readonly assignment: Assignment;
-  private readonly before: string;
+  private constructor(
+    private readonly tools: AttemptTools,
+    private readonly assignment: Assignment,
+    private readonly before: string,
+  ) {}
 
-  private constructor(tools: AttemptTools, assignment: Assignment, before: string) {
-    this.tools = tools;
-    this.assignment = assignment;
-    this.before = before;
-  }
-
-  /** @returns undefined where nothing can be proved: the agent asks otherwise, or there is no repository */
+  /** For a coding agent. @returns undefined where nothing can be proved: there is no repository */
   static async before(
     tools: AttemptTools,
-    { kind }: AgentSettings,
     assignment: Assignment,
   ): Promise<ProseQuestion | undefined> {
-    if (!CODING_AGENTS.some((coding) => coding === kind)) return undefined;
     const stamp = await stampOf(tools, assignment);
     return stamp === undefined ? undefined : new ProseQuestion(tools, assignment, stamp);
   }

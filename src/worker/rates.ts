@@ -1,13 +1,15 @@
 /** Charges the rates of a task's limits before its run begins. A task whose rate is used up is held, and uses up no attempt. */
-
+import { messageOf } from "../core/errors.ts";
+import { deferred } from "../core/outcome.ts";
 import type { Rate } from "../core/rate.ts";
 import type { Task } from "../core/task.ts";
 import type { LimitChanges, LimitSource } from "../core/task-limits.ts";
 import { TaskLimits } from "../core/task-limits.ts";
 import { type Charge, RateBucket, systemBucketClock } from "../host/rate-bucket.ts";
+import type { Attempt } from "./runner.ts";
 
 /** The gate in the names of tasks that wait for this rate: see stage "hold" in `names.ts`. */
-export function rateHold(limit: string): string {
+function rateHold(limit: string): string {
   return `rate-${limit}`;
 }
 
@@ -54,6 +56,23 @@ export class Rates {
     const bucket = new RateBucket(this.dir, limit, systemBucketClock(), this.isDurable);
     return { limit, rate, bucket };
   }
+}
+
+/** Charges the start of an attempt. If that cannot be done, the attempt gets its outcome here, and its run has not begun. */
+export function chargeStart(rates: Rates, attempt: Attempt, changes: LimitChanges): void {
+  try {
+    const charged = rates.charge(attempt.decoded?.task ?? {}, changes);
+    if (charged.may) {
+      if (charged.rates !== undefined) attempt.rates = charged.rates;
+      return;
+    }
+    const { limit, waitMs } = charged;
+    const message = `the rate of limit ${limit} is used up`;
+    attempt.outcome = { kind: "deferred", message, delayMs: waitMs, hold: rateHold(limit) };
+  } catch (error) {
+    attempt.outcome = deferred(`cannot charge the rate of its limits: ${messageOf(error)}`);
+  }
+  attempt.isUnbegun = true;
 }
 
 interface LimitBucket {

@@ -52,6 +52,8 @@ export interface Attempt {
   kept?: KeptWork;
   /** Only for a batch, once it has ended. */
   counts?: BatchCounts;
+  /** Its failure has already waited for our own signal: see `judgeSignal`. */
+  hasAwaitedSignal?: true;
 }
 
 export interface AttemptTools {
@@ -82,6 +84,7 @@ export interface RunHooks {
 
 /** Runs attempts of one kind, instead of a single call of their agent. */
 export interface Runner {
+  /** Asked for a batch, and for a task with a `type`, `metadata` or a `group`: others are plain. */
   fits(attempt: Attempt): boolean;
   /**
    * Resolves when no work of the attempt runs any more.

@@ -9,9 +9,22 @@ import { removeDocument, replaceDocument } from "../host/documents.ts";
 import { ownerPrefix, runnerSequence, thisProcess, workerIdOf } from "../host/identity.ts";
 import { say } from "../host/say.ts";
 import { isOtherTree, treeIdOf } from "../host/tree-id.ts";
-import type { WorkerSelf } from "./claimer.ts";
 import type { WorkerBoot } from "./protocol.ts";
 import { digestSettings } from "./settings-digest.ts";
+
+/** The identity of a worker process, and its number of slots. */
+export interface WorkerSelf {
+  id: string;
+  slots: number;
+  /** The prefix of the owner in every lease of this process. */
+  ownerPrefix: string;
+  /** @param isBeside other attempts run in this process */
+  newOwner: (isBeside: boolean) => string;
+  /** Its document in `workers/`, which the heartbeat touches. */
+  workerFile: string;
+  /** Whether a supervisor offers tasks to this worker. */
+  isSupervised: () => boolean;
+}
 
 export class OwnDocument {
   readonly id = workerIdOf(ownerPrefix(thisProcess()));

@@ -1,33 +1,36 @@
 /**
  * A worker process: claims accepted tasks, runs up to `slots` of them at once and has them settled. It works the same way under a
- * supervisor (which offers files) and by hand (it finds them): in both cases the directory decides.
+ * supervisor (which offers files) and by hand (it finds them): in both cases the directory decides. It owns the slots; the steps of an
+ * attempt are in `attempt.ts`, `run.ts`, `check.ts`, `decide.ts` and `settle.ts`.
  */
 import type { StopReason } from "../agents/agent.ts";
 import { AgentRegistry } from "../agents/registry.ts";
 import { decodeTask } from "../codec/task-codec.ts";
-import { unwritable } from "../core/outcome.ts";
 import type { Settings } from "../core/settings.ts";
 import { beatMsOf } from "../core/stall.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { say } from "../host/say.ts";
 import { Alerts } from "../journal/alerts.ts";
 import { Telemetry } from "../journal/telemetry.ts";
+import { isHeld } from "../mailbox/claim/claim.ts";
 import type { Trays } from "../mailbox/files/trays.ts";
-import { decideAttempt, leaveTrace, runAttempt } from "./attempt.ts";
-import { AttemptJournal } from "./attempt-journal.ts";
-import { Claimer, type WorkerSelf } from "./claimer.ts";
+import type { Settlement } from "../mailbox/settle/settle.ts";
+import { decideAttempt, judgeSignal, SHUTDOWN_MS } from "./decide.ts";
 import { DiskPause } from "./disk-pause.ts";
 import { Heartbeat } from "./heartbeat.ts";
-import { LeaseWatch } from "./lease-watch.ts";
+import { Intake } from "./intake.ts";
 import { MainBeat } from "./main-beat.ts";
-import { ProgressReport } from "./progress-report.ts";
+import { type CountsInHand, ProgressReport } from "./progress-report.ts";
 import type { ToSupervisor, ToWorker } from "./protocol.ts";
+import { leaveTrace, runAttempt } from "./run.ts";
 import type { Attempt, AttemptTools, RunHooks, Runner, WorkerParts } from "./runner.ts";
-import { Settler } from "./settler.ts";
-import { ShutdownSignals } from "./shutdown-signals.ts";
+import { type AttemptEnd, dropFenced, endOf, giveBack, settleGroup } from "./settle.ts";
+import type { WorkerSelf } from "./worker-document.ts";
 
 /** A worker that has had no work for this long lets its agents get ready (ms). */
 const AGENTS_AFTER_MS = 50;
+/** How often it checks whether the leases of running attempts are still ours (ms). */
+const LEASES_MS = 2000;
 
 export interface WorkerOptions {
   self: WorkerSelf;
@@ -52,66 +55,45 @@ export interface WorkerPlace {
 type WorkerState = "open" | "draining" | "stopping" | "stopped";
 
 export class Worker {
-  private readonly options: WorkerOptions;
   private readonly tools: AttemptTools;
   private readonly runners: readonly Runner[];
-  private readonly journal: AttemptJournal;
+  private readonly telemetry: Telemetry;
   private readonly report: ProgressReport;
-  private readonly claimer: Claimer;
-  private readonly settler: Settler;
+  private readonly intake: Intake;
   private readonly heartbeat: Heartbeat;
-  private readonly leases: LeaseWatch;
-  private readonly signals: ShutdownSignals;
+  private readonly pause: DiskPause;
 
   private readonly running = new Map<string, Attempt>();
+  /** Set while an attempt runs. */
+  private leaseTimer: NodeJS.Timeout | undefined;
   /** The attempt whose handler does not end; kept until nothing else runs here. */
   private lingering: { lease: string; attempt: Attempt | undefined } | undefined;
+  /** Until when a failure may be due to a signal to all processes (monotonic ms); 0: this process got no signal. */
+  private signalUntilMs = 0;
   private isTurnDue = false;
   private state: WorkerState = "open";
 
-  constructor(options: WorkerOptions) {
-    const { self, place } = options;
+  /** Decided attempts whose settlement has not begun. */
+  private finished: Attempt[] = [];
+  private settlingCount = 0;
+  private isSettling = false;
+  /** Decided attempts that the disk has refused so far. */
+  private stuck: Attempt[] = [];
+  /** Attempts that the disk has refused and that have not ended: the stuck ones, and those that are tried again just now. */
+  private readonly refused = new Set<Attempt>();
+
+  constructor(private readonly options: WorkerOptions) {
+    const { self, place, parts } = options;
     const { tree, trays, settings } = place;
-    this.options = options;
-    const { kinds, handlers } = options.parts;
     const main = new MainBeat();
-    const agents = new AgentRegistry(settings.agents, kinds, handlers, () => main.enter());
-    const { briefings, follow, limiters, requests = [], workspaces } = options.parts;
-    const tell = (message: string): void =>
-      new Alerts(tree.alerts, trays.clock, say).alert("callback", message);
-    const makeFollow = follow?.[0];
-    if (makeFollow !== undefined)
-      trays.follow = makeFollow({ trays, runs: tree.runs, settings, tell });
-    this.tools = {
-      ...place,
-      agents,
-      loadWorkspaces: workspaces?.[0],
-      requests,
-      makeBriefing: briefings?.[0],
-      makeLimiter: limiters?.[0],
-    };
-    this.runners = options.parts.runners.map((make) => make(this.tools));
-    const journals = { events: tree.events, leases: tree.leases };
-    const telemetry = new Telemetry(journals, self.id, settings.lease_ttl_ms, trays.clock);
-    const journal = new AttemptJournal(telemetry);
-    const report = new ProgressReport({
-      send: options.send,
-      countExtra: () => this.countExtra(),
-      countUnsettled: () => this.settler.count,
-    });
     const wake = (): void => this.wake();
-    const pause = new DiskPause(() => {
-      // Claim first: if the disk refuses only one settlement, its next pause would hold up all other tasks.
-      wake();
-      setImmediate(() => {
-        this.settler.retryStuck();
-        wake();
-      });
-    });
-    this.journal = journal;
-    this.report = report;
-    this.claimer = new Claimer(self, this.tools, { journal, report, pause, wake });
-    this.settler = new Settler({ trays, journal, report, pause, wake });
+    this.tools = toolsOf(place, parts, main);
+    this.runners = parts.runners.map((make) => make(this.tools));
+    const journals = { events: tree.events, leases: tree.leases };
+    this.telemetry = new Telemetry(journals, self.id, settings.lease_ttl_ms, trays.clock);
+    this.report = new ProgressReport(options.send, () => this.countInHand());
+    this.pause = new DiskPause(() => this.retryStuck());
+    this.intake = new Intake(self, this.tools, this.telemetry, this.pause, this.report, wake);
     this.heartbeat = new Heartbeat(
       {
         processingDir: trays.processing,
@@ -123,10 +105,6 @@ export class Worker {
       main,
       wake,
     );
-    this.leases = new LeaseWatch(trays, settings.heartbeat_ms, this.running, (attempt) =>
-      attempt.stop.stop("fenced"),
-    );
-    this.signals = new ShutdownSignals(trays.clock);
   }
 
   get runningCount(): number {
@@ -135,8 +113,13 @@ export class Worker {
 
   get isIdle(): boolean {
     return (
-      this.running.size === 0 && this.settler.count === 0 && this.lingering?.attempt === undefined
+      this.running.size === 0 && this.unsettledCount === 0 && this.lingering?.attempt === undefined
     );
+  }
+
+  /** How many attempts are decided and not ended yet. */
+  private get unsettledCount(): number {
+    return this.finished.length + this.settlingCount + this.stuck.length;
   }
 
   /**
@@ -161,7 +144,7 @@ export class Worker {
   receive(message: ToWorker): void {
     switch (message.type) {
       case "ready":
-        this.claimer.offer(message.files);
+        this.intake.offer(message.files);
         return;
       case "control":
         this.wake();
@@ -193,13 +176,13 @@ export class Worker {
    * given back: a task that sends the signal itself would otherwise run again for ever, and no other task would end.
    */
   leave(signal: NodeJS.Signals): void {
-    this.signals.note();
+    this.signalUntilMs = this.tools.trays.clock.monotonicMs() + SHUTDOWN_MS;
     this.options.send({ type: "leaving", signal });
     this.stop(true);
   }
 
   lookAround(): void {
-    this.claimer.lookAround();
+    this.intake.lookAround();
   }
 
   wake(): void {
@@ -219,33 +202,22 @@ export class Worker {
       launched = this.settleAndClaim();
     } else {
       launched = this.claimMore();
-      this.settler.settleInGroups();
+      if (!this.isSettling) void this.settleGroups();
     }
-    const isTold = this.journal.flush();
+    // False when the disk refused: a later flush writes the lines.
+    const isTold = this.telemetry.flush();
     // Set the deadline before they start, because a handler may block at once.
     this.updateDeadline();
-    if (launched.length > 0) this.leases.start();
+    if (launched.length > 0) this.watchLeases();
     for (const attempt of launched) this.start(attempt, isTold);
-    this.report.tell(this.claimer.queuedCount);
+    this.report.tell(this.intake.queuedCount);
     if (this.state !== "open" && this.isIdle) this.finish();
-  }
-
-  /** Settles and claims with one write of journal lines for both. */
-  private settleAndClaim(): Attempt[] {
-    const launched: Attempt[] = [];
-    let hasClaimed = false;
-    this.settler.settleNow(() => {
-      hasClaimed = true;
-      launched.push(...this.claimMore());
-    });
-    return hasClaimed ? launched : this.claimMore();
   }
 
   private claimMore(): Attempt[] {
     if (this.state !== "open" || this.heartbeat.isDead || this.options.mayClaim?.() === false)
       return [];
-    const inHand = { running: this.running.size, unsettled: this.settler.count };
-    const claimed = this.claimer.claim(inHand);
+    const claimed = this.intake.claim(this.running.size, this.unsettledCount);
     for (const attempt of claimed) this.running.set(attempt.subject.lease, attempt);
     return claimed;
   }
@@ -255,11 +227,11 @@ export class Worker {
     const hooks: RunHooks = {
       onProgress: (details) => {
         // Journal lines take disk space too: when space is short, progress lines are dropped.
-        if (this.claimer.hasRoom) this.journal.noteProgress(attempt, details);
+        if (this.intake.hasRoom) this.telemetry.event("progress", attempt.subject, { details });
       },
-      onPhase: (event, details) => this.journal.notePhase(attempt, event, details),
+      onPhase: (event, details) => this.telemetry.event(event, attempt.subject, details),
       onStuck: () => this.abandonProcess(attempt),
-      room: () => this.claimer.roomForPrograms(this.running.size),
+      room: () => this.intake.roomForPrograms(this.running.size),
       onDeadline: (deadlineMs: number) => {
         attempt.deadlineMs = deadlineMs;
         this.updateDeadline();
@@ -270,7 +242,8 @@ export class Worker {
   }
 
   private ended(attempt: Attempt): void {
-    const waitMs = this.signals.judge(attempt);
+    const nowMs = this.tools.trays.clock.monotonicMs();
+    const waitMs = judgeSignal(attempt, this.signalUntilMs, nowMs);
     if (waitMs > 0) {
       setTimeout(() => this.ended(attempt), waitMs);
       return;
@@ -287,20 +260,116 @@ export class Worker {
 
   private conclude(attempt: Attempt): void {
     if (attempt.stop.reason === "fenced") {
-      this.settler.dropFenced(attempt);
+      this.noteEnd(attempt, dropFenced(this.telemetry, attempt));
     } else {
-      this.claimer.backOffHindered(attempt);
-      this.decide(attempt);
-      this.settler.add(attempt);
+      this.intake.backOffHindered(attempt);
+      decideAttempt(this.tools, attempt);
+      this.finished.push(attempt);
     }
   }
 
-  private decide(attempt: Attempt): void {
+  /** For durability `process`. Settles and claims with one write of journal lines for both. */
+  private settleAndClaim(): Attempt[] {
+    const launched: Attempt[] = [];
+    let hasClaimed = false;
+    const group = this.takeFinished();
+    const settled = settleGroup(this.tools.trays, this.telemetry, group, () => {
+      hasClaimed = true;
+      launched.push(...this.claimMore());
+    });
+    // All have ended before it returns, unless callbacks follow from one of them.
+    const isOver = [...group.keys()].every((s) => s.phase === "done" || s.error !== undefined);
+    if (isOver) this.noteEnds(group);
+    else void settled.then(() => this.noteEnds(group));
+    return hasClaimed ? launched : this.claimMore();
+  }
+
+  /** For durability `power`: one group settles while the next one gathers, so that they share each wait for the disk. */
+  private async settleGroups(): Promise<void> {
+    this.isSettling = true;
     try {
-      decideAttempt(this.tools, attempt);
-    } catch (error) {
-      attempt.outcome = unwritable(error);
-      decideAttempt(this.tools, attempt);
+      while (this.finished.length > 0) {
+        const group = this.takeFinished();
+        await settleGroup(this.tools.trays, this.telemetry, group);
+        this.noteEnds(group);
+        this.wake();
+      }
+    } finally {
+      this.isSettling = false;
+    }
+  }
+
+  /** Gives back the attempts that run again. @returns the others, which are settled */
+  private takeFinished(): Map<Settlement, Attempt> {
+    const group = new Map<Settlement, Attempt>();
+    const { finished } = this;
+    this.finished = [];
+    for (const attempt of finished) {
+      if (attempt.settlement !== undefined) group.set(attempt.settlement, attempt);
+      else this.noteEnd(attempt, giveBack(this.tools.trays, this.telemetry, attempt));
+    }
+    this.settlingCount += group.size;
+    return group;
+  }
+
+  private noteEnds(group: ReadonlyMap<Settlement, Attempt>): void {
+    this.settlingCount -= group.size;
+    let isAnySettled = false;
+    for (const [settlement, attempt] of group)
+      if (this.noteEnd(attempt, endOf(this.telemetry, attempt, settlement))) isAnySettled = true;
+    if (!isAnySettled) return;
+    this.wake();
+    if (this.refused.size === 0) this.pause.shorten();
+    else this.pause.lift();
+  }
+
+  /**
+   * Keeps an attempt that the disk refused: its result stays in memory, its lease is kept, and it is tried again.
+   * @returns false then
+   */
+  private noteEnd(attempt: Attempt, end: AttemptEnd): boolean {
+    if (end.isOver) {
+      this.refused.delete(attempt);
+      this.report.note(attempt.readyFile, end);
+    } else {
+      this.stuck.push(attempt);
+      this.refused.add(attempt);
+      this.pause.begin(`settle ${attempt.subject.task_id}`, end.error);
+    }
+    return end.isOver;
+  }
+
+  /** Claims first: if the disk refuses only one settlement, its next pause would hold up all other tasks. */
+  private retryStuck(): void {
+    this.wake();
+    setImmediate(() => {
+      this.finished.push(...this.stuck);
+      this.stuck = [];
+      this.wake();
+    });
+  }
+
+  /** Checks now and then whether the leases are still ours, until no attempt runs any more. An attempt whose claimed name is gone must end. */
+  private watchLeases(): void {
+    const everyMs = Math.min(this.tools.settings.heartbeat_ms, LEASES_MS);
+    this.leaseTimer ??= setInterval(() => {
+      if (this.running.size === 0) this.stopLeaseWatch();
+      for (const attempt of this.running.values())
+        if (this.hasLost(attempt)) attempt.stop.stop("fenced");
+    }, everyMs);
+  }
+
+  private stopLeaseWatch(): void {
+    clearInterval(this.leaseTimer);
+    this.leaseTimer = undefined;
+  }
+
+  /** A disk that cannot be read now proves nothing. */
+  private hasLost({ claim }: Attempt): boolean {
+    try {
+      return !isHeld(this.tools.trays, claim);
+    } catch {
+      return false;
     }
   }
 
@@ -328,19 +397,38 @@ export class Worker {
     );
   }
 
-  private countExtra(): number {
+  private countInHand(): CountsInHand {
     let extra = 0;
     for (const attempt of this.running.values()) if (!attempt.isOffered) extra++;
-    return extra;
+    return { extra, unsettled: this.unsettledCount };
   }
 
   private finish(): void {
     this.state = "stopped";
-    this.leases.stop();
-    this.claimer.close();
+    this.stopLeaseWatch();
+    this.intake.close();
     this.report.tellNow();
-    this.journal.close();
+    this.telemetry.close();
     for (const runner of this.runners) runner.close?.();
     void this.heartbeat.stop().then(this.options.onStopped);
   }
+}
+
+/** What the steps of each attempt work with. */
+function toolsOf(place: WorkerPlace, parts: WorkerParts, main: MainBeat): AttemptTools {
+  const { tree, trays, settings } = place;
+  const { kinds, handlers, briefings, follow, limiters, requests = [], workspaces } = parts;
+  const tell = (message: string): void =>
+    new Alerts(tree.alerts, trays.clock, say).alert("callback", message);
+  const makeFollow = follow?.[0];
+  if (makeFollow !== undefined)
+    trays.follow = makeFollow({ trays, runs: tree.runs, settings, tell });
+  return {
+    ...place,
+    agents: new AgentRegistry(settings.agents, kinds, handlers, () => main.enter()),
+    loadWorkspaces: workspaces?.[0],
+    requests,
+    makeBriefing: briefings?.[0],
+    makeLimiter: limiters?.[0],
+  };
 }

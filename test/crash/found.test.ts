@@ -27,7 +27,8 @@ import { Parts } from "../../src/supervisor/environment/parts.ts";
 import { makeTaskRescue } from "../../src/supervisor/maintenance/record-recovered.ts";
 import { TaskRecovery } from "../../src/supervisor/maintenance/task-recovery.ts";
 import { AcceptedTasks } from "../../src/supervisor/queue/accepted-tasks.ts";
-import { decideAttempt, readAttempt } from "../../src/worker/attempt.ts";
+import { readAttempt } from "../../src/worker/attempt.ts";
+import { decideAttempt } from "../../src/worker/decide.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 const DEAD = `${thisPlace()}-zzzzz-1-1`;

@@ -37,7 +37,7 @@ import { readMade } from "../../src/parts/worktrees/made-note.ts";
 import { readBatchProgress } from "../../src/view/batches.ts";
 import { readRemoteRuns } from "../../src/view/remote-runs.ts";
 import { readSupervisor } from "../../src/view/supervisor.ts";
-import { Gate } from "../../src/worker/gate.ts";
+import { ControlView } from "../../src/worker/intake.ts";
 import { loadOrder, readLanding } from "../../src/worker/landing-files.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -52,7 +52,7 @@ const mailOf = (dir: string): MailFolder =>
 
 /** For each document: its place below the directory, how it is read, and what the reader says when there is none. */
 const STORES: readonly [path: string, read: Read, none: unknown][] = [
-  ["control.json", (dir) => new Gate(join(dir, "control.json"), "w", 3).slots(), 3],
+  ["control.json", (dir) => new ControlView(join(dir, "control.json"), "w", 3).slots(), 3],
   ["supervisor.json", (dir) => readSupervisor(stateTree(dir), 0).state, "none"],
   [
     "workers/w-1-1.json",

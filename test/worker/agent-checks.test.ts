@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { withChecks } from "../../src/worker/checks.ts";
+import { withChecks } from "../../src/worker/task-defaults.ts";
 import { newPool, QUICK_CONFIG } from "../support/pool.ts";
 
 const AGENTS = `

@@ -1,6 +1,6 @@
 /** The counts of refused tasks do not grow for ever: other workers may run these tasks. */
 import { expect, it } from "vitest";
-import { RefusalCounts } from "../../src/worker/refusal-counts.ts";
+import { RefusalCounts } from "../../src/worker/intake.ts";
 
 it("counts each task, and forgets those that were refused longest ago", () => {
   const counts = new RefusalCounts(3);

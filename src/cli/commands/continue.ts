@@ -20,7 +20,7 @@ import { safe } from "../../text/render.ts";
 import { findRun, findTask, noSuchTask } from "../../view/find-task.ts";
 import { readJsonObject } from "../../view/scan.ts";
 import { type Session, sessionOfTask } from "../../view/session-of-task.ts";
-import { wantsWorktree, worktreeIdOf } from "../../worker/workspace.ts";
+import { wantsWorktree, worktreeIdOf } from "../../worker/task-defaults.ts";
 import { defineCommand, textOption } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../shell/options.ts";

@@ -26,6 +26,7 @@ import {
   deferred,
   type Failed,
   failed,
+  invalid,
   retryPolicyOf,
   unwritable,
 } from "../../core/outcome.ts";
@@ -35,10 +36,9 @@ import { explainBadClaim } from "../../mailbox/files/dropped-file.ts";
 import { type BatchResults, takeOverResults } from "../../mailbox/settle/batch-results.ts";
 import { dropOwnResults } from "../../mailbox/settle/batch-settle.ts";
 import { isBlank, type Line, LineReader } from "../../mailbox/submit/batch-lines.ts";
-import { markStart } from "../../worker/expected-files.ts";
-import { limiterFor } from "../../worker/limited.ts";
+import { isVerified, markStart, runVerify } from "../../worker/check.ts";
 import type { Attempt, AttemptTools, RunHooks } from "../../worker/runner.ts";
-import { isVerified, runVerify } from "../../worker/verify.ts";
+import { limiterFor } from "../../worker/task-defaults.ts";
 import { BatchOutput } from "./batch-output.ts";
 import { type LineRun, LineRuns } from "./line-run.ts";
 
@@ -450,12 +450,12 @@ class BatchRun {
 /** A batch that is not a regular file fails for good. After a read error of the disk it is tried again. */
 function outcomeOfFault(error: unknown): AttemptOutcome {
   if (!(error instanceof ErrInvalidTask)) return deferred(`cannot read it: ${messageOf(error)}`);
-  return failed("invalid", error.code, error.message, { canRetry: false });
+  return invalid(error.code, error.message);
 }
 
 function tooManyBad(line: number, why: string): AttemptOutcome {
   const message = `more than ${BAD_LINES_MAX} of its lines are no task; line ${line}: ${why}`;
-  return failed("invalid", "ErrInvalidTask", message, { canRetry: false });
+  return invalid("ErrInvalidTask", message);
 }
 
 function tooMuch(bytesMax: number): AttemptOutcome {

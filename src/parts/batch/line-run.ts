@@ -6,10 +6,8 @@ import { matchAgent } from "../../core/matching.ts";
 import { isFunction } from "../../core/settings.ts";
 import type { Task } from "../../core/task.ts";
 import type { Line } from "../../mailbox/submit/batch-lines.ts";
-import { withChecks } from "../../worker/checks.ts";
-import { explainUnlimited } from "../../worker/limited.ts";
 import type { AttemptTools } from "../../worker/runner.ts";
-import { wantsWorktree } from "../../worker/workspace.ts";
+import { explainUnlimited, wantsWorktree, withChecks } from "../../worker/task-defaults.ts";
 
 /** A line of a batch with its task and the state of its run. */
 export interface LineRun {

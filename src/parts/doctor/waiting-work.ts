@@ -12,8 +12,7 @@ import type { StateTree } from "../../core/state-tree.ts";
 import type { Task } from "../../core/task.ts";
 import { readRegular } from "../../host/regular-file.ts";
 import { findFiles } from "../../view/scan.ts";
-import { withChecks } from "../../worker/checks.ts";
-import { wantsWorktree } from "../../worker/workspace.ts";
+import { wantsWorktree, withChecks } from "../../worker/task-defaults.ts";
 
 /** Tasks with the same verify programs in the same place. */
 export interface Base {

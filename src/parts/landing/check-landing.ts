@@ -7,10 +7,10 @@ import { beginRun, changeText, endRun, type SettingsChange } from "../../git/kep
 import type { Repository } from "../../git/repository.ts";
 import { say } from "../../host/say.ts";
 import { Alerts } from "../../journal/alerts.ts";
+import { runVerify } from "../../worker/check.ts";
 import { type LandingOrder, stateOf } from "../../worker/landing-files.ts";
 import type { AssignedAgent, AttemptTools } from "../../worker/runner.ts";
 import { runSetup } from "../../worker/setup.ts";
-import { runVerify } from "../../worker/verify.ts";
 import { cleanEnvironment, programsSince } from "./clean-environment.ts";
 import { forPerson } from "./landing-outcomes.ts";
 import { type Change, runChecks } from "./protect-check.ts";

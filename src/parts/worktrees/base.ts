@@ -10,7 +10,7 @@ import { mergeOf, startOf } from "../../git/start-of-work.ts";
 import { statusOf } from "../../git/status.ts";
 import { BaseCheck, hasTriedBases, RED_AGAIN_MS } from "../../worker/base-check.ts";
 import type { AssignedAgent, Base } from "../../worker/runner.ts";
-import { worktreeIdOf } from "../../worker/workspace.ts";
+import { worktreeIdOf } from "../../worker/task-defaults.ts";
 import { commitWork } from "./commit-work.ts";
 import { baseOf, type MadeWorktree } from "./make.ts";
 import { baseRefOf } from "./names.ts";

@@ -37,7 +37,7 @@ import type {
   Workspaces,
 } from "../../worker/runner.ts";
 import { runSetup } from "../../worker/setup.ts";
-import { worktreeIdOf } from "../../worker/workspace.ts";
+import { worktreeIdOf } from "../../worker/task-defaults.ts";
 import { enterBase, findBase } from "./base.ts";
 import { commitWork } from "./commit-work.ts";
 import { type Holdings, lookAt, reasonsToStay } from "./holdings.ts";

@@ -116,7 +116,9 @@ async function workOn(
   surroundings: Surroundings,
 ): Promise<void> {
   // Most victims need none of this and live for milliseconds.
-  const { decideAttempt, readAttempt, runAttempt } = await import("../../../src/worker/attempt.ts");
+  const { readAttempt } = await import("../../../src/worker/attempt.ts");
+  const { runAttempt } = await import("../../../src/worker/run.ts");
+  const { decideAttempt } = await import("../../../src/worker/decide.ts");
   const { batch } = await import("../../../src/parts/batch/runner.ts");
   const { place, trays, durability } = tools;
   const claim = claimReady(trays, ready, owners());
