@@ -10,11 +10,11 @@ import os from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { createJiti } from "jiti";
 import { ownFolders } from "./demo-stage.mjs";
+import { readFlags } from "./flags.mjs";
 
-const { values: flags } = parseArgs({
+const { values: flags } = readFlags(import.meta.url, {
   options: {
     real: { type: "boolean" },
     keep: { type: "boolean" },

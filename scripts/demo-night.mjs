@@ -6,10 +6,10 @@
  */
 import fs from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { here, json, lines, read, Stage } from "./demo-stage.mjs";
+import { readFlags } from "./flags.mjs";
 
-const { values: flags } = parseArgs({
+const { values: flags } = readFlags(import.meta.url, {
   options: {
     keep: { type: "boolean" },
     // Seconds by which it must be over.

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 /** mock-api.mjs [--port N] [--script FILE]: the mock of the model APIs by hand. Prints its address, then each request as a line. */
 import fs from "node:fs";
-import { parseArgs } from "node:util";
 import { createJiti } from "jiti";
+import { readFlags } from "./flags.mjs";
 
-const { values } = parseArgs({
+const { values } = readFlags(import.meta.url, {
   options: { port: { type: "string", default: "0" }, script: { type: "string" } },
 });
 const jiti = createJiti(import.meta.url, { fsCache: false });

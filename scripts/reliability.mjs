@@ -17,7 +17,7 @@ import os from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { readFlags } from "./flags.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const PAGE = join(root, "docs", "reliability.md");
@@ -124,7 +124,7 @@ const SEARCHES = [
   },
 ];
 
-const { values } = parseArgs({
+const { values } = readFlags(import.meta.url, {
   options: {
     short: { type: "boolean", default: false },
     write: { type: "boolean", default: false },

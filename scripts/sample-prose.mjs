@@ -6,8 +6,8 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { checkedFiles } from "./check-prose.mjs";
+import { readFlags } from "./flags.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const WORDS_MIN = 4;
@@ -44,7 +44,7 @@ function randomOf(seed) {
 }
 
 const options = { seed: { type: "string" }, kind: { type: "string" } };
-const { values, positionals } = parseArgs({ options, allowPositionals: true });
+const { values, positionals } = readFlags(import.meta.url, { options, allowPositionals: true });
 const sentences = checkedFiles().flatMap((file) => {
   const kinds = (file.endsWith(".md") ? ["docs"] : ["text", "comments"]).filter(
     (kind) => values.kind === undefined || values.kind === kind,

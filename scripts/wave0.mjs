@@ -8,9 +8,11 @@ import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { readFlags } from "./flags.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const state = resolve(process.argv[2] ?? process.env.MAILCHUTE_STATE ?? join(root, "state"));
+const [named] = readFlags(import.meta.url, { allowPositionals: true }).positionals;
+const state = resolve(named ?? process.env.MAILCHUTE_STATE ?? join(root, "state"));
 const analytics = join(state, "analytics");
 for (const dir of [state, analytics]) if (!fs.existsSync(dir)) fs.mkdirSync(dir, { mode: 0o700 });
 const log = fs.createWriteStream(join(analytics, "wave0_startup.log"), {

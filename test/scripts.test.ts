@@ -1,5 +1,5 @@
 /** The named scripts of package.json: each finds the tests that it names. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
@@ -58,3 +58,17 @@ it.each(named)("%s finds a test for each of its paths", (_name, { projects, filt
       filter,
     ).toBe(true);
 });
+
+it.each(["demo-agents", "demo-night", "mock-api", "reliability", "sample-prose", "wave0"])(
+  "%s explains itself with --help, and refuses what it does not know",
+  (name) => {
+    const run = (flag: string) =>
+      spawnSync(process.execPath, [`scripts/${name}.mjs`, flag], { cwd: root, encoding: "utf8" });
+    const { status, stdout, stderr } = run("--help");
+    expect([status, stderr]).toEqual([0, ""]);
+    expect(stdout.length).toBeGreaterThan(60);
+    const wrong = run("--nope");
+    expect(wrong.status).toBe(2);
+    expect(wrong.stderr).toMatch(/^Unknown option '--nope'.*\n$/);
+  },
+);

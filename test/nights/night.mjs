@@ -15,13 +15,13 @@ import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { parseArgs } from "node:util";
 import { here, read, Stage } from "../../scripts/demo-stage.mjs";
+import { readFlags } from "../../scripts/flags.mjs";
 import { drawItems, markerOf, randomOf } from "./items.mjs";
 import { judge, TARGET } from "./judge.mjs";
 import { openService } from "./service.mjs";
 
-const { values: flags } = parseArgs({
+const { values: flags } = readFlags(import.meta.url, {
   options: {
     nights: { type: "string", default: "1" },
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
