@@ -1,11 +1,13 @@
 /**
  * `npm run measure:house`: how large the code is, and how it hangs together: lines by kind, files with one importer, exports with one use,
- * circles, the longest file and constructor, and what a plain task runs. Prints JSON; `--run` also plays the task.
+ * circles, the longest file and constructor, and what a plain task runs. Prints JSON; `--run` also plays the task, and `--names` names
+ * what it runs.
  */
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -160,36 +162,62 @@ async function buildApart(dir) {
   fs.symlinkSync(join(ROOT, "node_modules"), join(dir, "node_modules"));
 }
 
-/** The functions of ours that a pool ran for so many tasks, each with its file. */
-function play(dir, tasks) {
-  const state = join(dir, `state${tasks}`);
-  const seen = join(dir, `seen${tasks}`);
+/** How often each pool is played: what depends on time differs. */
+const ROUNDS = 2;
+const LOOK_MS = 50;
+/** How long a pool lives before a task, and how long after it (ms). */
+const BEFORE_MS = 1500;
+const AFTER_MS = 500;
+
+/** The functions of ours that a pool ran, each with its file: a pool that lives for some time, perhaps with one task. */
+async function play(dir, name, hasTask) {
+  const state = join(dir, `state-${name}`);
+  const seen = join(dir, `seen-${name}`);
   for (const path of [state, join(state, "mailbox"), join(state, "mailbox/inbox")])
     fs.mkdirSync(path, { mode: 0o700 });
-  for (let n = 0; n < tasks; n++)
-    fs.writeFileSync(join(state, `mailbox/inbox/t${n}.json`), '{"exec": ["true"]}');
   const env = { ...process.env, NODE_V8_COVERAGE: seen };
-  const args = [join(dir, "bin/mailchute.js"), "run", "--drain", "--state", state];
-  const end = spawnSync(process.execPath, args, { env });
-  if (end.status !== 0) throw new Error(String(end.stderr));
+  const pool = spawn(process.execPath, [join(dir, "bin/mailchute.js"), "run", "--state", state], {
+    env,
+  });
+  const ended = new Promise((resolve) => pool.once("exit", resolve));
+  while (!fs.existsSync(join(state, "supervisor.json"))) await wait(LOOK_MS);
+  await wait(BEFORE_MS);
+  if (hasTask) {
+    fs.writeFileSync(join(state, "mailbox/inbox/t.json"), '{"exec": ["true"]}');
+    while (!fs.existsSync(join(state, "mailbox/outbox/t_result.json"))) await wait(LOOK_MS);
+  }
+  await wait(AFTER_MS);
+  pool.kill("SIGTERM");
+  await ended;
   const functions = new Set();
-  for (const name of fs.readdirSync(seen))
-    for (const script of JSON.parse(fs.readFileSync(join(seen, name), "utf8")).result) {
-      const [, file] = /\/dist\/(.*)\.cjs$/.exec(script.url) ?? [];
-      for (const { functionName, ranges } of file === undefined ? [] : script.functions)
-        if (functionName !== "" && ranges[0].count > 0) functions.add(`${file} ${functionName}`);
+  for (const file of fs.readdirSync(seen))
+    for (const script of JSON.parse(fs.readFileSync(join(seen, file), "utf8")).result) {
+      const [, source] = /\/dist\/(.*)\.cjs$/.exec(script.url) ?? [];
+      for (const { functionName, ranges } of source === undefined ? [] : script.functions)
+        if (functionName !== "" && ranges[0].count > 0) functions.add(`${source} ${functionName}`);
     }
   return functions;
 }
 
-/** What runs for a task, and not for an empty tree. */
+/** What always runs for a task, and never in a pool without one. */
 async function runsOfTask() {
   const dir = fs.mkdtempSync(join(fs.realpathSync(tmpdir()), "mailchute-measure-"));
   try {
     await buildApart(dir);
-    const [empty, full] = [play(dir, 0), play(dir, 1)];
-    const own = [...full].filter((one) => !empty.has(one));
-    return { functions: own.length, files: new Set(own.map((one) => one.split(" ")[0])).size };
+    const without = new Set();
+    let own;
+    for (let n = 0; n < ROUNDS; n++) {
+      for (const one of await play(dir, `idle${n}`, false)) without.add(one);
+      const seen = await play(dir, `task${n}`, true);
+      own = (own ?? [...seen]).filter((one) => seen.has(one));
+    }
+    own = own.filter((one) => !without.has(one)).sort();
+    const byFile = {};
+    for (const one of own) {
+      const [file, name] = one.split(" ");
+      (byFile[file] ??= []).push(name);
+    }
+    return { functions: own.length, files: Object.keys(byFile).length, byFile };
   } finally {
     fs.rmSync(dir, { recursive: true, force: true });
   }
@@ -216,5 +244,9 @@ const report = {
     with_types: circles((how) => how !== "late").map((group) => group.length),
   },
 };
-if (process.argv.includes("--run")) report.plain_task = await runsOfTask();
+if (process.argv.includes("--run")) {
+  const { byFile, ...counts } = await runsOfTask();
+  report.plain_task = counts;
+  if (process.argv.includes("--names")) report.plain_task.names = byFile;
+}
 process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
