@@ -215,7 +215,7 @@ async function runsOfTask() {
     const byFile = {};
     for (const one of own) {
       const [file, name] = one.split(" ");
-      (byFile[file] ??= []).push(name);
+      byFile[file] = [...(byFile[file] ?? []), name];
     }
     return { functions: own.length, files: Object.keys(byFile).length, byFile };
   } finally {

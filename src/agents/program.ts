@@ -34,11 +34,10 @@ import {
   timeLeftMs,
   workDirOf,
 } from "./agent.ts";
-import { OUTPUT_FILES_MAX, type OutputFault, OutputWatch } from "./output-watch.ts";
+import { OUTPUT_FILES_MAX, type OutputFault, OutputWatch, UsageWatch } from "./program-watch.ts";
 import { readTail } from "./report.ts";
 import type { LimitedProgram } from "./run-limiter.ts";
 import { readSecrets } from "./secrets.ts";
-import { UsageWatch } from "./usage-watch.ts";
 
 /** Variables that every program needs. It gets no other variable of ours. */
 const ENV_ALLOWED =
@@ -96,11 +95,14 @@ export type ProgramEnd =
   /** `isRoomShort`: it wrote while the disk was nearly full, and its files must be removed. */
   | { outcome: AttemptOutcome; isRoomShort?: true };
 
+const NO_SECRETS = { variables: {} };
+
 /** Runs a program in the attempt's directory and under its lease. Never rejects for what the program did. */
 export async function runProgram(assignment: Assignment, spec: ProgramSpec): Promise<ProgramEnd> {
   const { runDir } = assignment;
   const { argv, stdoutLog, stderrLog, limitMs } = spec;
-  const secrets = readSecrets(assignment.task, assignment.settings);
+  const { task, settings } = assignment;
+  const secrets = task.env_from === undefined ? NO_SECRETS : readSecrets(task, settings);
   if ("outcome" in secrets) return secrets;
   assignment.secrets = Object.values(secrets.variables);
   let child: ChildProcess;

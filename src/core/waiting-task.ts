@@ -173,7 +173,7 @@ export function limitsOf(
   const group = task.group === "" ? undefined : task.group;
   return {
     group,
-    owns: ownsKeyOf(task),
+    owns: task.owns === undefined ? undefined : ownsKeyOf(task),
     needs: needsOf(group === undefined ? 1 : task.weight, task.limits),
   };
 }
@@ -220,8 +220,8 @@ export function waitingTask(
   if (finishing !== undefined) waiting.finishing = finishing;
   if (match.agent === undefined) waiting.reason = match.reason;
   if (task.not_before !== undefined) waiting.notBeforeMs = task.not_before * 1000;
-  const dependencies = readDependencies(task.metadata?.dependencies);
-  if (dependencies.length > 0) addDependencies(waiting, dependencies, isMet);
+  const { dependencies = [] } = task.metadata ?? {};
+  if (dependencies.length > 0) addDependencies(waiting, readDependencies(dependencies), isMet);
   return waiting;
 }
 

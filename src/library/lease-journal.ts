@@ -11,12 +11,13 @@ import { type StateTree, stateTree } from "../core/state-tree.ts";
 import {
   type PutBackDetails,
   recordClaimed,
+  recordConflict,
   recordFenced,
   recordPutBack,
   recordReclaimed,
   recordReleased,
+  recordSettled,
 } from "../journal/attempts.ts";
-import { recordConflict, recordSettled } from "../journal/settled.ts";
 import { Telemetry } from "../journal/telemetry.ts";
 import type { Trays } from "../mailbox/files/trays.ts";
 import type { Recovered } from "../mailbox/recover/recoverer.ts";

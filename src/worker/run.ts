@@ -53,8 +53,8 @@ export async function runAttempt(
         ? deferred("mailchute was installed again while it ran: restart it")
         : brokenAgent(attempt.subject.agent_id, error);
     }
-    attempt.outcome = withoutSecrets(attempt.outcome, assigned?.assignment.secrets ?? []);
-    const { booked = [] } = assigned?.assignment ?? {};
+    const { secrets = [], booked = [] } = assigned?.assignment ?? {};
+    if (secrets.length > 0) attempt.outcome = withoutSecrets(attempt.outcome, secrets);
     if (attempt.outcome.kind === "failed" && booked.length > 0)
       (await import("../agents/book-cost.ts")).bookFailed(tools.tree.dir, booked);
   }

@@ -7,12 +7,13 @@ import { formatName, type ProcessingName } from "../core/names.ts";
 import {
   type Effort,
   type PutBackDetails,
+  recordConflict,
   recordFenced,
   recordHeld,
   recordPutBack,
   recordReleased,
+  recordSettled,
 } from "../journal/attempts.ts";
-import { recordConflict, recordSettled } from "../journal/settled.ts";
 import type { Telemetry } from "../journal/telemetry.ts";
 import { hold, putBack } from "../mailbox/claim/claim.ts";
 import { requeue } from "../mailbox/claim/requeue.ts";

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { type OutputFault, OutputWatch } from "../../src/agents/output-watch.ts";
+import { type OutputFault, OutputWatch } from "../../src/agents/program-watch.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { waitFor } from "../support/wait-for.ts";
 

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { UsageWatch } from "../../src/agents/usage-watch.ts";
+import { UsageWatch } from "../../src/agents/program-watch.ts";
 import type { RunUsage } from "../../src/core/run-usage.ts";
 import { readUsage } from "../../src/host/process-usage.ts";
 import { onProc } from "../support/needs-proc.ts";

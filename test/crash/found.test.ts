@@ -10,7 +10,7 @@ import { stateTree } from "../../src/core/state-tree.ts";
 import type { ErrorRecord, ResultRecord } from "../../src/core/task.ts";
 import { ownerSequence, thisPlace } from "../../src/host/identity.ts";
 import { LEASE_VARIABLE } from "../../src/host/process-tree.ts";
-import { recordSettled } from "../../src/journal/settled.ts";
+import { recordSettled } from "../../src/journal/attempts.ts";
 import { Telemetry } from "../../src/journal/telemetry.ts";
 import { claimAt } from "../../src/mailbox/claim/claim.ts";
 import { enqueueCommand } from "../../src/mailbox/commands/command-queue.ts";

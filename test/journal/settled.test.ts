@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { systemClock } from "../../src/host/system-clock.ts";
-import { recordSettled, type SettledDetails } from "../../src/journal/settled.ts";
+import { recordSettled, type SettledDetails } from "../../src/journal/attempts.ts";
 import { Telemetry } from "../../src/journal/telemetry.ts";
 import { tempDir } from "../support/temp-dir.ts";
 

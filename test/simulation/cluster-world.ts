@@ -1,7 +1,7 @@
 /** One task of a tree, two machines and a broker as plain data: what the ports of the cluster's protocol do in the simulation. */
 import { type Dispatch, dispatchId } from "../../src/parts/cluster/protocol/dispatch.ts";
 import type { End, Job, Result } from "../../src/parts/cluster/protocol/messages.ts";
-import type { Note, Place, HoldState } from "../../src/parts/cluster/protocol/ports.ts";
+import type { HoldState, Note, Place } from "../../src/parts/cluster/protocol/ports.ts";
 
 export const MACHINES = ["a", "b"] as const;
 export const ACK_WAIT_MS = 30_000;

@@ -23,10 +23,9 @@ import type { Workers } from "../../src/supervisor/pool/workers.ts";
 import { AcceptedTasks } from "../../src/supervisor/queue/accepted-tasks.ts";
 import { Completions } from "../../src/supervisor/queue/completions.ts";
 import { Dispatcher } from "../../src/supervisor/queue/dispatcher.ts";
-import { FinishedIds } from "../../src/supervisor/queue/finished-ids.ts";
-import { IdProbe } from "../../src/supervisor/queue/id-probe.ts";
 import { ProcessingTray } from "../../src/supervisor/queue/processing-tray.ts";
 import { Skipper } from "../../src/supervisor/queue/skipper.ts";
+import { FinishedIds, IdProbe } from "../../src/supervisor/queue/taken-ids.ts";
 import { type Api, isAnyLive, type Program } from "./world.ts";
 
 const FOREVER = Number.POSITIVE_INFINITY;

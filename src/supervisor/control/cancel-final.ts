@@ -17,7 +17,7 @@ import type { StateTree } from "../../core/state-tree.ts";
 import { loadDocument } from "../../host/documents.ts";
 import { listDir } from "../../host/list-dir.ts";
 import { statOf } from "../../host/regular-file.ts";
-import { recordConflict, recordSettled } from "../../journal/settled.ts";
+import { recordConflict, recordSettled } from "../../journal/attempts.ts";
 import { type Claim, putBack, readBytes } from "../../mailbox/claim/claim.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
 import { gatherCounts } from "../../mailbox/recover/reclaim.ts";

@@ -14,9 +14,8 @@ import type { Environment } from "../environment/environment.ts";
 import type { Gates } from "../environment/part.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { AcceptedTasks } from "./accepted-tasks.ts";
-import type { IdProbe } from "./id-probe.ts";
 import type { ProcessingTray } from "./processing-tray.ts";
-import { WorkAhead } from "./work-ahead.ts";
+import type { IdProbe } from "./taken-ids.ts";
 
 export type DispatcherEnvironment = Pick<Environment, "trays" | "telemetry" | "alerts" | "facts">;
 
@@ -29,6 +28,39 @@ interface DispatcherQueue {
 }
 
 const isBatchFile = (file: string): boolean => file.endsWith(".ndjson");
+
+/** The work in advance (seconds, at the recent rate). */
+const AHEAD_S = { process: 0.06, power: 0.3 };
+const RATE_WINDOW_MS = 200;
+
+/** How much work each worker gets in advance, so that it never waits for the supervisor: it depends on how fast tasks end. */
+class WorkAhead {
+  private settledInWindow = 0;
+  private windowStartMs = 0;
+  private ratePerS = 0;
+
+  constructor(private readonly durability: keyof typeof AHEAD_S) {}
+
+  noteSettled(): void {
+    this.settledInWindow++;
+  }
+
+  /** @returns tasks a worker @param nowMs monotonic */
+  tasksPerWorker(nowMs: number, workers: { readySlots: number; size: number }): number {
+    const elapsedMs = nowMs - this.windowStartMs;
+    // One task a slot may have run for hours. Only more of them show that tasks are short, and that workers need some in advance.
+    const shortCount = Math.max(0, this.settledInWindow - workers.readySlots);
+    if (elapsedMs >= RATE_WINDOW_MS) {
+      this.ratePerS = (shortCount * 1000) / elapsedMs;
+      this.settledInWindow = 0;
+      this.windowStartMs = nowMs;
+    } else if (elapsedMs > 10) {
+      this.ratePerS = Math.max(this.ratePerS, (shortCount * 1000) / Math.max(elapsedMs, 50));
+    }
+    const ahead = (this.ratePerS * AHEAD_S[this.durability]) / Math.max(1, workers.size);
+    return Math.min(PREFETCH_MAX, Math.floor(ahead));
+  }
+}
 
 /** Pause before a task that could not be accepted is tried again (ms). It starts at `first` and doubles up to `max`. */
 const ACCEPT_AGAIN_MS = { first: 250, max: 60_000 };

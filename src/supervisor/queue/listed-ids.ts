@@ -5,7 +5,7 @@
 import { resultName } from "../../core/names.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
 import { SettledNames } from "../../mailbox/find/settled-names.ts";
-import type { IdLooks } from "./id-probe.ts";
+import type { IdLooks } from "./taken-ids.ts";
 
 /** A larger `outbox/` is not listed (bytes of the directory itself; some thousand names): that takes about 5 ms. */
 const OUTBOX_BYTES_MAX = 128 * 1024;

@@ -22,8 +22,8 @@ import { readyWait } from "../../mailbox/find/ready-waits.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { Workers } from "../pool/workers.ts";
 import type { AcceptedTasks } from "./accepted-tasks.ts";
-import type { FinishedIds } from "./finished-ids.ts";
 import { StrangeClaims } from "./strange-claims.ts";
+import type { FinishedIds } from "./taken-ids.ts";
 
 export type TrayEnvironment = Pick<Environment, "trays" | "settings" | "facts" | "wake" | "alerts">;
 

@@ -4,9 +4,8 @@ import type { InboxScanner } from "../inbox/scanner.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { AcceptedTasks } from "./accepted-tasks.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { FinishedIds } from "./finished-ids.ts";
-import type { IdProbe } from "./id-probe.ts";
 import type { ProcessingTray } from "./processing-tray.ts";
+import type { FinishedIds, IdProbe } from "./taken-ids.ts";
 
 /** The tasks that the supervisor knows, by where they are. */
 export interface KnownTasks {

@@ -8,7 +8,7 @@ import type { EventSubject } from "../../core/events.ts";
 import { foldId, leaseOf } from "../../core/names.ts";
 import { duplicateText } from "../../core/skipped.ts";
 import { tellConflict } from "../../journal/alerts.ts";
-import { recordConflict, recordSettled } from "../../journal/settled.ts";
+import { recordConflict, recordSettled } from "../../journal/attempts.ts";
 import type { Claim } from "../../mailbox/claim/claim.ts";
 import { requeue } from "../../mailbox/claim/requeue.ts";
 import {

@@ -20,7 +20,7 @@ import {
 import type { ErrorRecord, ResultRecord } from "../../../src/core/task.ts";
 import { ownerSequence } from "../../../src/host/identity.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
-import { recordSettled } from "../../../src/journal/settled.ts";
+import { recordSettled } from "../../../src/journal/attempts.ts";
 import { Telemetry } from "../../../src/journal/telemetry.ts";
 import { claimReady, putBack } from "../../../src/mailbox/claim/claim.ts";
 import { retry } from "../../../src/mailbox/retry/retry.ts";

@@ -16,8 +16,8 @@ import {
 import type { ErrorRecord, ResultRecord } from "../../../src/core/task.ts";
 import { ownerSequence, thisPlace } from "../../../src/host/identity.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
+import { recordSettled } from "../../../src/journal/attempts.ts";
 import { rotate } from "../../../src/journal/journal.ts";
-import { recordSettled } from "../../../src/journal/settled.ts";
 import { Telemetry } from "../../../src/journal/telemetry.ts";
 import {
   accept,

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { errorName, resultName } from "../../../src/core/names.ts";
 import { nodeStorage } from "../../../src/mailbox/files/node-storage.ts";
 import { openTrays, type Trays } from "../../../src/mailbox/files/trays.ts";
-import { FinishedIds } from "../../../src/supervisor/queue/finished-ids.ts";
+import { FinishedIds } from "../../../src/supervisor/queue/taken-ids.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 function someTrays(): Trays {

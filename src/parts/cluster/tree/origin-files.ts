@@ -23,11 +23,12 @@ import type { ResultRecord } from "../../../core/task.ts";
 import { ownerSequence } from "../../../host/identity.ts";
 import {
   recordClaimed,
+  recordConflict,
   recordFenced,
   recordPutBack,
   recordReleased,
+  recordSettled,
 } from "../../../journal/attempts.ts";
-import { recordConflict, recordSettled } from "../../../journal/settled.ts";
 import type { Telemetry } from "../../../journal/telemetry.ts";
 import { type Claim, claimAt, putBack, readClaim } from "../../../mailbox/claim/claim.ts";
 import type { Trays } from "../../../mailbox/files/trays.ts";

@@ -1,10 +1,9 @@
-/**
- * Watches how much a run has written into its logs and its folder. Programs write straight into files, so it looks more often when
- * a limit is near: the limit of the run, or the end of the disk.
- */
+/** Watches a program while it runs: how much it writes, and what it uses. */
 import { setImmediate as turn } from "node:timers/promises";
 import { roomOf, type Space } from "../core/free-space.ts";
+import { addUsage, type RunUsage } from "../core/run-usage.ts";
 import { spaceOf } from "../host/disk-room.ts";
+import { type ProcessUsage, readUsage } from "../host/process-usage.ts";
 import { cutFolder, FolderCount, type Usage } from "./run-folder.ts";
 
 /** Why a run must stop: it wrote more than its limit, or it writes while the disk is nearly full. */
@@ -44,6 +43,10 @@ const FIRST_FILES = 5;
 
 let watchCount = 0;
 
+/**
+ * Watches how much a run has written into its logs and its folder. Programs write straight into files, so it looks more often when
+ * a limit is near: the limit of the run, or the end of the disk.
+ */
 export class OutputWatch {
   private readonly deps: OutputWatchParts;
   private readonly startedMs = performance.now();
@@ -129,5 +132,65 @@ export class OutputWatch {
     const room = space === undefined ? undefined : roomOf(space, this.deps.freeBytesMin);
     const left = Math.min(this.deps.bytesMax - bytes, room?.bytes ?? Number.POSITIVE_INFINITY);
     return Math.min(LOOK_MS.max, Math.max(least, left / BYTES_PER_MS));
+  }
+}
+
+const USAGE_LOOK_MS = { min: 100, max: 5000 } as const;
+/** At most this part of a program's run time passes after the last look, up to `USAGE_LOOK_MS.max`. */
+const UNSEEN_PART = 1 / 10;
+/** Looking takes at most this part of the time. */
+const USAGE_LOOKING_PART = 1 / 100;
+
+/**
+ * Looks from time to time at what a running program uses. After its end it is too late, because Node does not report what a child has
+ * used. So the figures are those of the last look, and a program that ends before the first look has none.
+ */
+export class UsageWatch {
+  private readonly startedMs = performance.now();
+  private timer: NodeJS.Timeout | undefined;
+  private seen: ProcessUsage | undefined;
+
+  /** @param sum gets the program's usage added at its end */
+  constructor(
+    private readonly pid: number,
+    private readonly sum: RunUsage,
+  ) {
+    this.timer = setTimeout(() => this.lookOn(), USAGE_LOOK_MS.min);
+  }
+
+  /** Call this before the program is ended from outside. */
+  look(): void {
+    let now: ProcessUsage | undefined;
+    try {
+      now = readUsage(this.pid);
+    } catch {
+      // No descriptors are left; the next look may see it.
+    }
+    if (now === undefined) return;
+    const { cpuMs = 0, memoryBytes = 0 } = this.seen ?? {};
+    // A process that leaves the tree takes its time with it, so keep the greatest values.
+    this.seen = {
+      cpuMs: Math.max(cpuMs, now.cpuMs),
+      memoryBytes: Math.max(memoryBytes, now.memoryBytes),
+    };
+  }
+
+  /** Call once, when the program has ended. */
+  close(): void {
+    clearTimeout(this.timer);
+    if (this.seen === undefined) return;
+    const { cpuMs, memoryBytes } = this.seen;
+    addUsage(this.sum, { cpu_ms: cpuMs, peak_memory_bytes: memoryBytes });
+  }
+
+  private lookOn(): void {
+    const fromMs = performance.now();
+    this.look();
+    // Without /proc no look sees anything, so stop.
+    if (this.seen === undefined) return;
+    const nowMs = performance.now();
+    const dueMs = Math.max(USAGE_LOOK_MS.min, (nowMs - this.startedMs) * UNSEEN_PART);
+    const ms = Math.max(Math.min(USAGE_LOOK_MS.max, dueMs), (nowMs - fromMs) / USAGE_LOOKING_PART);
+    this.timer = setTimeout(() => this.lookOn(), ms);
   }
 }
