@@ -1,5 +1,5 @@
 /** `mailchute/plugin`: the types of a plugin, for people who write one: see docs/plugins.md. It loads next to nothing. */
-import type { Agent } from "./agents/agent.ts";
+import { Agent } from "./agents/agent.ts";
 import type { Handler } from "./agents/handler.ts";
 import type { CommandSpec } from "./cli/shell/command-spec.ts";
 import type { GateFacts } from "./core/documents.ts";
@@ -12,6 +12,7 @@ export type { AttemptOutcome } from "./core/outcome.ts";
 export type { AgentSettings } from "./core/settings.ts";
 export type { Task } from "./core/task.ts";
 export type { GateFacts };
+export { Agent };
 
 /** The version of this interface. A plugin for another one is refused. */
 export const PLUGIN_API = 1;
@@ -31,13 +32,14 @@ export interface Plugin {
   kinds?: Readonly<Record<string, PluginKind>>;
   gates?: Readonly<Record<string, PluginGate>>;
   verbs?: Readonly<Record<string, PluginVerb>>;
+  pages?: Readonly<Record<string, PluginPage>>;
 }
 
 export interface PluginKind {
   /** What `settings` of an agent of this kind must be: an object. */
   settings?: JsonSchema;
-  /** Makes what runs the tasks of one agent: a function, as of a `module` agent, or an agent. Called in a worker, before its first run. */
-  make(agent: AgentSettings, settings: OwnSettings): Handler | Pick<Agent, "run">;
+  /** Makes what runs the tasks of one agent: a function, as of a `module` agent, or an `Agent`. Called in a worker, before its first run. */
+  make(agent: AgentSettings, settings: OwnSettings): Handler | Agent;
 }
 
 /**
@@ -56,6 +58,31 @@ export interface PluginVerb {
   summary: string;
   command: CommandSpec;
 }
+
+export interface PluginPage {
+  /** It stands in the navigation, too. */
+  title: string;
+  /** Called each time a browser asks. */
+  render(
+    page: { stateDir: string; query: Readonly<Record<string, string>>; nowMs: number },
+    settings: OwnSettings,
+  ): readonly PluginBlock[] | Promise<readonly PluginBlock[]>;
+}
+
+/** A text, a link to a page of `mailchute web`, or a time. */
+export type PluginCell = string | { text: string; to: string } | { at_ms: number };
+/** Data and no markup: the browser shows each text as it is. */
+export type PluginBlock =
+  | { kind: "heading"; text: string }
+  | { kind: "text"; text: string; is_bad?: boolean }
+  | { kind: "facts"; facts: readonly (readonly [name: string, value: PluginCell])[] }
+  | {
+      kind: "table";
+      title?: string;
+      columns: readonly string[];
+      rows: readonly (readonly PluginCell[])[];
+      none?: string;
+    };
 
 /** A plugin with its settings. */
 export interface LoadedPlugin {

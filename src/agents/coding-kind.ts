@@ -1,7 +1,7 @@
 /** A kind of agent that a part brings. Its code is loaded when the first agent of that kind gets ready, because most pools have none. */
 import { messageOf } from "../core/errors.ts";
 import { type AttemptOutcome, deferred } from "../core/outcome.ts";
-import type { AgentKind, AgentSettings } from "../core/settings.ts";
+import type { AgentKind, AgentSettings, Settings } from "../core/settings.ts";
 import { Agent, type Assignment } from "./agent.ts";
 import type { EnterFunction } from "./module-agent.ts";
 import type { ReadLine } from "./stream/facts.ts";
@@ -10,6 +10,12 @@ import type { ReadLine } from "./stream/facts.ts";
 export interface AgentKindEntry<K extends AgentMaker = AgentMaker> {
   readonly kind: AgentKind | "other";
   load(): Promise<K>;
+}
+
+/** Where the agents work. */
+export interface AgentPlace {
+  readonly settings: Settings;
+  readonly stateDir: string;
 }
 
 /** Makes the agents of one kind. */
@@ -49,8 +55,9 @@ export class LoadedAgent extends Agent {
       agent = this.agent ?? (await this.load());
     } catch (error) {
       // This is no fault of the task, so it waits until the installation is complete again.
+      const todo = this.entry.kind === "other" ? "mend its plugin" : "install mailchute again";
       return deferred(
-        `cannot load the code for agents of kind ${this.entry.kind}: ${messageOf(error)}: install mailchute again`,
+        `cannot load the code for agents of kind ${this.settings.kind}: ${messageOf(error)}: ${todo}`,
       );
     }
     return await agent.run(assignment);

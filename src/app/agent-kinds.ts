@@ -1,5 +1,5 @@
 /** Lists the kinds of agents besides `exec` and `module`. Workers use them, and so do commands that show runs. */
-import type { AgentKindEntry, CodingKind } from "../agents/coding-kind.ts";
+import type { AgentKindEntry, AgentPlace, CodingKind } from "../agents/coding-kind.ts";
 
 const CODING_KINDS: readonly AgentKindEntry<CodingKind>[] = [
   { kind: "claude", load: async () => (await import("../parts/claude/kind.ts")).claude },
@@ -7,9 +7,9 @@ const CODING_KINDS: readonly AgentKindEntry<CodingKind>[] = [
   { kind: "remote", load: async () => (await import("../parts/cluster/kind.ts")).remote },
 ];
 
-export const AGENT_KINDS: readonly AgentKindEntry[] = [
+export const agentKinds = (place: AgentPlace): readonly AgentKindEntry[] => [
   ...CODING_KINDS,
-  { kind: "other", load: async () => (await import("../parts/plugins/kind.ts")).pluginKinds },
+  { kind: "other", load: async () => (await import("../parts/plugins/load.ts")).kindsIn(place) },
 ];
 
 /** Undefined for a kind that is not built in, or is no coding agent. */

@@ -6,18 +6,11 @@ import { Mailbox } from "./mailbox.ts";
 const PARTS: LibraryParts = {
   openMailbox: (dir, options) => Mailbox.open(dir, options),
   loadPool: async () => {
-    const [{ Supervisor }, { WORKER_PARTS }, { loadPlugins }] = await Promise.all([
+    const [{ Supervisor }, { WORKER_PARTS }] = await Promise.all([
       import("./supervisor.ts"),
       import("./worker-parts.ts"),
-      import("./plugins.ts"),
     ]);
-    return {
-      makeSupervisor: async (options) => {
-        await loadPlugins(options.settings, options.tree.dir);
-        return new Supervisor(options);
-      },
-      worker: WORKER_PARTS,
-    };
+    return { makeSupervisor: (options) => new Supervisor(options), worker: WORKER_PARTS };
   },
   openIdReaders: async (...of) => (await import("./id-readers.ts")).openIdReaders(...of),
 };

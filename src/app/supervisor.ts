@@ -17,10 +17,12 @@ import { service } from "../parts/service/part.ts";
 import { worktrees } from "../parts/worktrees/part.ts";
 import type { MakePart } from "../supervisor/part.ts";
 import {
+  type RunSummary,
   type SupervisorOptions,
   Supervisor as SupervisorWithoutParts,
 } from "../supervisor/supervisor.ts";
 import { FOLLOW } from "./follow.ts";
+import { loadPlugins } from "./plugins.ts";
 
 export const PARTS: readonly MakePart[] = [
   plan,
@@ -45,5 +47,11 @@ export class Supervisor extends SupervisorWithoutParts {
   /** @throws ErrMailboxDir when the state tree cannot be used */
   constructor(options: SupervisorOptions) {
     super(options, PARTS, FOLLOW[0]);
+  }
+
+  /** @throws ErrPlugin before it begins; otherwise as without parts */
+  override async run(): Promise<RunSummary> {
+    await loadPlugins(this.settings, this.tree.dir);
+    return await super.run();
   }
 }

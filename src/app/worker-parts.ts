@@ -15,7 +15,7 @@ import { runLimits } from "../parts/run-limits/limiter.ts";
 import { worktrees } from "../parts/worktrees/load.ts";
 import type { RequestTaker } from "../worker/request-taker.ts";
 import type { LoadWorkspaces, MakeBriefing, MakeRunner, WorkerParts } from "../worker/runner.ts";
-import { AGENT_KINDS } from "./agent-kinds.ts";
+import { agentKinds } from "./agent-kinds.ts";
 import { FOLLOW } from "./follow.ts";
 
 const RUNNERS: readonly MakeRunner[] = [batch, node, landing, wakes, resets, groupsAbroad];
@@ -26,7 +26,7 @@ const LIMITERS: readonly MakeLimiter[] = [runLimits];
 
 export const WORKER_PARTS: WorkerParts = {
   runners: RUNNERS,
-  kinds: AGENT_KINDS,
+  kinds: agentKinds,
   workspaces: WORKSPACES,
   requests: REQUESTS,
   briefings: BRIEFINGS,

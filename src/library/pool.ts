@@ -22,7 +22,7 @@ export interface PoolOptions {
 
 /** What a pool is made of: its supervisor and its worker. */
 export interface PoolParts {
-  makeSupervisor(options: SupervisorOptions): Promise<Supervisor>;
+  makeSupervisor(options: SupervisorOptions): Supervisor;
   readonly worker: WorkerParts;
 }
 
@@ -47,7 +47,7 @@ export async function runPool(
   if (slots !== undefined && !(Number.isInteger(slots) && slots > 0))
     throw new ErrInvalidConfig("slots must be a whole number above 0");
   const others = settings.agents.filter(({ name }) => !names.includes(name));
-  const supervisor = await parts.makeSupervisor({
+  const supervisor = parts.makeSupervisor({
     tree,
     settings: {
       ...settings,

@@ -1,7 +1,7 @@
 /** Types only: one attempt, the tools it works with, and the ports of parts: special runners, directories of runs, briefings. */
 import type { Agent, Assignment, StopSignal } from "../agents/agent.ts";
 import type { Briefing } from "../agents/briefing.ts";
-import type { AgentKindEntry } from "../agents/coding-kind.ts";
+import type { AgentKindEntry, AgentPlace } from "../agents/coding-kind.ts";
 import type { Handler } from "../agents/handler.ts";
 import type { AgentRegistry } from "../agents/registry.ts";
 import type { MakeLimiter } from "../agents/run-limiter.ts";
@@ -105,7 +105,7 @@ export type MakeRunner = (tools: AttemptTools) => Runner;
 /** What parts add to a worker process. */
 export interface WorkerParts {
   readonly runners: readonly MakeRunner[];
-  readonly kinds: readonly AgentKindEntry[];
+  readonly kinds: (place: AgentPlace) => readonly AgentKindEntry[];
   /** Functions of this process, by the names of their agents. */
   readonly handlers?: ReadonlyMap<string, Handler>;
   /** The first one is used. */

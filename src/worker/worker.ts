@@ -425,7 +425,12 @@ function toolsOf(place: WorkerPlace, parts: WorkerParts, main: MainBeat): Attemp
     trays.follow = makeFollow({ trays, runs: tree.runs, settings, tell });
   return {
     ...place,
-    agents: new AgentRegistry(settings.agents, kinds, handlers, () => main.enter()),
+    agents: new AgentRegistry(
+      settings.agents,
+      kinds({ settings, stateDir: tree.dir }),
+      handlers,
+      () => main.enter(),
+    ),
     loadWorkspaces: workspaces?.[0],
     requests,
     makeBriefing: briefings?.[0],

@@ -1,11 +1,11 @@
 /** Who runs a program of a task that also names an agent: that agent, or nothing. */
 import { describe, expect, test } from "vitest";
-import { AGENT_KINDS } from "../../src/app/agent-kinds.ts";
 import { checkExec, matchAgent, resolveAgent } from "../../src/core/matching.ts";
-import type { AgentSettings } from "../../src/core/settings.ts";
+import { AGENT_KINDS, type AgentSettings } from "../../src/core/settings.ts";
 
-const KINDS = ["exec", "module", ...AGENT_KINDS.map(({ kind }) => kind)] as const;
-const AGENTS = KINDS.map((kind): AgentSettings => ({ name: `a-${kind}`, kind, program: "x" }));
+const AGENTS = [...AGENT_KINDS, "of-a-plugin"].map(
+  (kind): AgentSettings => ({ name: `a-${kind}`, kind, program: "x" }),
+);
 const ASKED = [...AGENTS.map(({ name }) => name), "nosuch"];
 
 type Matcher = (task: { exec: string[]; agent?: string }) => ReturnType<typeof matchAgent>;

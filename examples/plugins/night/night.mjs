@@ -1,5 +1,5 @@
 /**
- * A gate: tasks of some agents and groups start only at night. With a verb that says when that is.
+ * A gate: tasks of some agents and groups start only at night. With a verb and a page that say when that is.
  *
  *     plugins:
  *       - path: mailchute-night
@@ -43,6 +43,26 @@ export default definePlugin({
         do: "wait, or change the hours of the plugin night in config.yaml",
         until_ms: nextNight(nowMs, settings),
       };
+    },
+  },
+  pages: {
+    night: {
+      title: "Night",
+      render({ nowMs }, settings) {
+        const { agents = [], groups = [] } = settings;
+        const isNow = isNight(new Date(nowMs).getHours(), settings);
+        return [
+          {
+            kind: "facts",
+            facts: [
+              ["now", isNow ? "night: its tasks start" : "day: its tasks wait"],
+              ["the next night", { at_ms: nextNight(nowMs, settings) }],
+              ["agents", agents.join(", ")],
+              ["groups", groups.join(", ")],
+            ],
+          },
+        ];
+      },
     },
   },
   verbs: {

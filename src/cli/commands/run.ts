@@ -87,8 +87,6 @@ export const command = defineCommand({
     const flags = compact({ workers, processes, durability, sweep_ms: sweepMs });
     const { settings, sources, mailboxDir } = await openSettings(ctx, flags);
     const tree = stateTree(ctx.stateDir, mailboxDir);
-    if (settings.plugins.length > 0)
-      await (await import("../../app/plugins.ts")).loadPlugins(settings, tree.dir);
     if (options.detach && options["dry-run"])
       throw new ErrUsage("--dry-run only prints: leave out --detach");
     if (options.detach) return startDetached(ctx, tree, process.argv.slice(2));

@@ -1,68 +1,68 @@
-/** Loads the plugins that config.yaml names, and checks what they bring. Each is loaded once in a process. */
+/** Loads the plugins that config.yaml names, and checks what they bring. Each file is loaded once in a process. */
 import { isAbsolute } from "node:path";
-import { compileCheck } from "../../codec/schema.ts";
-import type { TSchema } from "../../codec/typebox.ts";
+import type { AgentMaker, AgentPlace } from "../../agents/coding-kind.ts";
+import { ModuleAgent } from "../../agents/module-agent.ts";
+import { compileCheck, optional } from "../../codec/schema.ts";
+import { type TSchema, Type } from "../../codec/typebox.ts";
 import { ErrPlugin, messageOf } from "../../core/errors.ts";
 import { isObject } from "../../core/json-object.ts";
 import { AGENT_KINDS, type PluginSettings } from "../../core/settings.ts";
 import { suggest } from "../../core/suggest.ts";
 import { defaultOf, fileOfPackage } from "../../host/load-module.ts";
 import { readVersion } from "../../host/package.ts";
-import {
-  type JsonSchema,
-  type LoadedPlugin,
-  type LoadPlugins,
-  PLUGIN_API,
-  type Plugin,
-} from "../../plugin.ts";
+import type { JsonSchema, LoadedPlugin, LoadPlugins, Plugin } from "../../plugin.ts";
+import { PLUGIN_API } from "../../plugin.ts";
 
-type Fits = (one: Record<string, unknown>) => boolean;
-const isCall = (one: unknown): boolean => typeof one === "function";
-const hasCall = (one: unknown, name: string): boolean => isObject(one) && isCall(one[name]);
-/** What each part of a plugin holds, by name. */
-const PARTS: Readonly<Record<string, readonly [what: string, fits: Fits]>> = {
-  kinds: ["an object with make()", (one) => hasCall(one, "make")],
-  gates: ["a function", isCall],
-  verbs: [
-    "an object with a summary, and a command of defineCommand",
-    ({ summary, command }) => typeof summary === "string" && hasCall(command, "run"),
-  ],
+const NAME = "^[a-z][a-z0-9-]{0,31}$";
+const Strict = { additionalProperties: false } as const;
+const Call = Type.Function([], Type.Any());
+const Named = (one: TSchema): TSchema =>
+  Type.Record(Type.String({ pattern: NAME }), one, { ...Strict });
+const NAMED = {
+  kinds: Named(Type.Object({ make: Call, settings: Type.Optional(Type.Unknown()) }, Strict)),
+  gates: Named(Call),
+  pages: Named(Type.Object({ title: Type.String(), render: Call }, Strict)),
+  verbs: Named(
+    Type.Object({ summary: Type.String(), command: Type.Object({ run: Call }) }, Strict),
+  ),
 };
-const OTHER_MEMBERS = ["name", "version", "api", "settings"];
-const NAME = /^[a-z][a-z0-9-]{0,31}$/;
+const explainBadPlugin = compileCheck(
+  Type.Object(
+    {
+      name: Type.String({ pattern: NAME }),
+      api: Type.Number(),
+      ...optional({ version: Type.String(), settings: Type.Unknown(), ...NAMED }),
+    },
+    Strict,
+  ),
+);
+
 const MEND = "mend the plugin, or remove it from plugins in config.yaml";
+const CORRECT = "correct them in config.yaml, as the plugin's documents say";
 
 export const loadPlugins: LoadPlugins = async ({ plugins, agents }, stateDir) => {
   const loaded: LoadedPlugin[] = [];
   for (const one of plugins) loaded.push(await loadOne(one, stateDir));
-  checkNames(loaded);
+  checkNames(loaded.map(({ plugin }) => plugin));
+  const kinds = new Map(loaded.flatMap(({ plugin }) => Object.entries(plugin.kinds ?? {})));
   for (const { name, kind, settings = {} } of agents) {
     if (AGENT_KINDS.some((one) => one === kind)) continue;
-    const brought = loaded.flatMap(({ plugin }) => Object.entries(plugin.kinds ?? {}));
-    const [, found] = brought.find(([own]) => own === kind) ?? [];
+    const found = kinds.get(kind);
     if (found === undefined) {
-      const known = [...AGENT_KINDS, ...brought.map(([own]) => own)];
+      const what = `agents: ${name} is of kind ${kind}, which is not built in, and no plugin brings it`;
+      const known = [...AGENT_KINDS, ...kinds.keys()];
       const near = suggest(kind, known);
-      throw fault(
-        `agents: ${name} is of kind ${kind}, which is not built in, and no plugin brings it`,
-        near === undefined ? `known are: ${known.join(", ")}` : `did you mean "${near}"?`,
-      );
+      throw fault(what, near ? `did you mean "${near}"?` : `known are: ${known.join(", ")}`);
     }
     const wrong = explainBad(found.settings, settings);
     if (wrong !== undefined)
-      throw fault(`agents: settings of ${name}, of kind ${kind}: ${wrong}`, SAID);
+      throw fault(`agents: settings of ${name}, of kind ${kind}: ${wrong}`, CORRECT);
   }
   return loaded;
 };
 
 /** The default exports by file, so that a plugin in TypeScript is one module for all its agents, too. */
 const files = new Map<string, Promise<unknown>>();
-
-const SAID = "correct them in config.yaml, as the plugin's documents say";
-
-function fault(message: string, hint: string, path?: string): ErrPlugin {
-  return new ErrPlugin(message, { phase: "plugins", hint, ...(path && { path }) });
-}
 
 async function loadOne(
   { path, settings = {} }: PluginSettings,
@@ -78,58 +78,40 @@ async function loadOne(
     const todo = "check its path in plugins of config.yaml, or install the package";
     throw fault(`the plugin cannot be loaded: ${messageOf(error)}`, todo, path);
   }
+  if (!isObject(plugin)) throw fault("its default export is not a plugin", MEND, path);
+  const { api, name } = plugin;
+  if (api !== PLUGIN_API)
+    throw fault(
+      `the plugin ${String(name)} is for api ${String(api)} of plugins, and mailchute ${readVersion()} has api ${PLUGIN_API}`,
+      `install a version of the plugin for api ${PLUGIN_API}, or another version of mailchute`,
+      path,
+    );
   const wrong = explainBadPlugin(plugin);
-  if (wrong !== undefined) throw fault(...wrong, path);
-  const { settings: schema, name } = plugin as Plugin;
-  const bad = explainBad(schema, settings);
-  if (bad !== undefined) throw fault(`settings of the plugin ${name}: ${bad}`, SAID, path);
-  return { plugin: plugin as Plugin, settings };
+  if (wrong !== undefined) throw fault(`the plugin ${String(name)}: ${wrong.message}`, MEND, path);
+  const bad = explainBad((plugin as unknown as Plugin).settings, settings);
+  if (bad !== undefined)
+    throw fault(`settings of the plugin ${String(name)}: ${bad}`, CORRECT, path);
+  return { plugin: plugin as unknown as Plugin, settings };
 }
 
-/** @returns what is wrong, and what to do */
-function explainBadPlugin(plugin: unknown): [what: string, todo: string] | undefined {
-  if (!isObject(plugin)) return ["its default export is not a plugin", MEND];
-  const { name, api } = plugin;
-  if (typeof name !== "string" || !NAME.test(name)) return ["the plugin has no name", MEND];
-  if (api !== PLUGIN_API)
-    return [
-      `the plugin ${name} is for api ${String(api)} of plugins, and mailchute ${readVersion()} has api ${PLUGIN_API}`,
-      `install a version of the plugin for api ${PLUGIN_API}, or another version of mailchute`,
-    ];
-  const known = [...OTHER_MEMBERS, ...Object.keys(PARTS)];
-  for (const [part, ones] of Object.entries(plugin)) {
-    if (ones === undefined || OTHER_MEMBERS.includes(part)) continue;
-    const [what, fits] = PARTS[part] ?? [];
-    if (what === undefined)
-      return [`the plugin ${name} has ${part}: known are ${known.join(", ")}`, MEND];
-    const bad = Object.entries(isObject(ones) ? ones : { [part]: undefined }).find(
-      ([own, one]) =>
-        !NAME.test(own) || one === null || one === undefined || fits?.(one as never) !== true,
-    );
-    if (bad !== undefined)
-      return [
-        `the plugin ${name}: ${part}: ${bad[0]} must have a name in small letters, and be ${what}`,
-        MEND,
-      ];
-  }
-  return undefined;
+function fault(message: string, hint: string, path?: string): ErrPlugin {
+  return new ErrPlugin(message, { phase: "plugins", hint, ...(path && { path }) });
 }
 
 /** Two plugins with one name, or with one name for what they bring, would hide each other. */
-function checkNames(loaded: readonly LoadedPlugin[]): void {
-  const owners = new Map<string, string>(AGENT_KINDS.map((kind) => [`kinds ${kind}`, "mailchute"]));
-  for (const { plugin } of loaded)
-    for (const key of [
-      `plugin ${plugin.name}`,
-      ...["kinds", "verbs"].flatMap((part) =>
-        Object.keys(plugin[part as "kinds"] ?? {}).map((own) => `${part} ${own}`),
-      ),
-    ]) {
+function checkNames(plugins: readonly Plugin[]): void {
+  const owners = new Map(AGENT_KINDS.map((kind) => [`kinds ${kind}`, "mailchute"]));
+  for (const plugin of plugins) {
+    const parts = (["kinds", "pages", "verbs"] as const).flatMap((part) =>
+      Object.keys(plugin[part] ?? {}).map((own) => `${part} ${own}`),
+    );
+    for (const key of [`plugin ${plugin.name}`, ...parts]) {
       const owner = owners.get(key);
       if (owner !== undefined)
         throw fault(`two bring ${key}: ${owner} and the plugin ${plugin.name}`, MEND);
       owners.set(key, plugin.name);
     }
+  }
 }
 
 /** Why a value does not fit a schema; undefined when it fits, or there is none. */
@@ -139,22 +121,29 @@ function explainBad(schema: JsonSchema | undefined, value: unknown): string | un
 
 const KIND = Symbol.for("TypeBox.Kind");
 
-/** A plain JSON Schema as the library of schemas reads it: it looks for the kind of each, and not for its type. */
-function withKinds(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withKinds);
-  if (!isObject(schema) || KIND in schema) return schema;
-  const { enum: values, type, ...rest } = schema;
+/** A plain JSON Schema as the library of schemas reads it: by the kind of each, which it finds under a symbol. */
+function withKinds(one: unknown): unknown {
+  if (Array.isArray(one)) return one.map(withKinds);
+  if (!isObject(one) || KIND in one) return one;
+  const { enum: values, ...rest } = one;
   if (Array.isArray(values))
-    return withKinds({ ...rest, anyOf: values.map((one) => ({ const: one })) });
-  const word = "const" in schema ? "literal" : "anyOf" in schema ? "union" : type;
+    return withKinds({ ...rest, anyOf: values.map((value) => ({ const: value })) });
+  const word = "const" in one ? "literal" : "anyOf" in one ? "union" : one["type"];
   const kind = typeof word === "string" ? word.replace(/^./, (c) => c.toUpperCase()) : "Any";
-  const inner = Object.entries(schema).map(([key, one]) => [
-    key,
-    key === "properties" && isObject(one)
-      ? Object.fromEntries(Object.entries(one).map(([name, of]) => [name, withKinds(of)]))
-      : ["items", "anyOf", "additionalProperties"].includes(key)
-        ? withKinds(one)
-        : one,
-  ]);
+  const inner = Object.entries(one).map(([key, value]) => [key, withKinds(value)]);
   return { ...Object.fromEntries(inner), [KIND]: kind };
+}
+
+/** What makes the agents of kinds that are not built in. @throws ErrPlugin */
+export async function kindsIn({ settings, stateDir }: AgentPlace): Promise<AgentMaker> {
+  const loaded = await loadPlugins(settings, stateDir);
+  return {
+    make(agent, enter) {
+      const of = loaded.find(({ plugin }) => plugin.kinds?.[agent.kind] !== undefined);
+      const made = of?.plugin.kinds?.[agent.kind]?.make(agent, of.settings);
+      if (typeof made === "function") return new ModuleAgent(agent, made, enter);
+      if (typeof made?.reopen === "function") return made;
+      throw new TypeError("make() must return a function, or an object of class Agent");
+    },
+  };
 }

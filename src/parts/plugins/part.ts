@@ -51,7 +51,7 @@ class PluginsPart implements Part, StartLimit, StatusSource {
   private list: readonly Gate[] = [];
   private readonly answers = new Map<string, Answer[]>();
   private readonly kinds: ReadonlyMap<string, string>;
-  /** Closed for all tasks, until the plugins are loaded, or because they cannot be. */
+  /** Closed for all tasks, until the plugins are loaded. */
   private unloaded: ClosedGate | undefined;
 
   constructor(private readonly env: PartHost["env"]) {
@@ -60,35 +60,26 @@ class PluginsPart implements Part, StartLimit, StatusSource {
     // Without a number of slots the backlog would forget the group, about which a gate may ask.
     const groups = { hasGroups: false, slotsOf: () => Number.MAX_SAFE_INTEGER };
     this.ports = plugins.length === 0 ? {} : { startLimit: this, status: this, groups };
-    if (plugins.length > 0) this.unloaded = this.gateOfAll("the plugins are being loaded", "wait");
+    const all = { agents: [...this.kinds.keys()] };
+    if (plugins.length > 0)
+      this.unloaded = closedGate("plugins", "the plugins are being loaded", "wait", all);
   }
 
-  /** `run` has loaded the plugins before, and does not start when that fails. Other programs get a gate that says it. */
+  /** The supervisor has loaded the plugins before, and does not begin when that fails. */
   async start(): Promise<void> {
     const { settings, tree } = this.env;
     if (settings.plugins.length === 0) return;
-    try {
-      const { loadPlugins } = await import("./load.ts");
-      const loaded = await loadPlugins(settings, tree.dir);
-      this.list = loaded.flatMap(({ plugin, settings }) =>
-        Object.entries(plugin.gates ?? {}).map(([name, decide]) => ({
-          name: `${plugin.name}.${name}`,
-          decide,
-          settings,
-        })),
-      );
-      this.unloaded = undefined;
-    } catch (error) {
-      const why = `ErrPlugin: ${messageOf(error)}`;
-      this.env.alerts.report("plugins", why);
-      const todo = "mend that, then mailchute stop and run";
-      this.unloaded = { ...this.gateOfAll(why, todo), is_shut: true };
-    }
+    const { loadPlugins } = await import("./load.ts");
+    const loaded = await loadPlugins(settings, tree.dir);
+    this.list = loaded.flatMap(({ plugin, settings: own }) =>
+      Object.entries(plugin.gates ?? {}).map(([name, decide]) => ({
+        name: `${plugin.name}.${name}`,
+        decide,
+        settings: own,
+      })),
+    );
+    this.unloaded = undefined;
     this.version++;
-  }
-
-  private gateOfAll(why: string, todo: string): ClosedGate {
-    return closedGate("plugins", why, todo, { agents: [...this.kinds.keys()] });
   }
 
   work({ nowMs }: Tick): void {

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { type Context, defineCommand, ErrUsage, textOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
+import { usablePlugins } from "../../cli/shell/foreign-verbs.ts";
 import { existingTree, existsTree, openSettings } from "../../cli/shell/options.ts";
 import { watchTerminals } from "../../cli/shell/terminals.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
@@ -62,7 +63,9 @@ export const command = defineCommand({
       () => DEFAULT_SETTINGS,
     );
     const isReadOnly = ctx.options["read-only"];
-    const pages = new Pages(tree, settings, { isReadOnly, verbs: new VerbReader(ctx as Context) });
+    const verbs = new VerbReader(ctx as Context);
+    const plugins = settings.plugins.length === 0 ? [] : await usablePlugins(ctx);
+    const pages = new Pages(tree, settings, { isReadOnly, verbs, plugins });
     const port = ctx.options.port ?? PORT;
     const assets = pathInPackage(`${isSource ? "src" : "dist"}/parts/web/assets`);
     const metrics = await openMetrics(ctx as Context, tree, settings);

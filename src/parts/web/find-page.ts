@@ -8,6 +8,7 @@ import { bytesText } from "../../core/bytes-text.ts";
 import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
 import type { AgentSettings, Settings } from "../../core/settings.ts";
 import { landingsDir, type StateTree } from "../../core/state-tree.ts";
+import type { LoadedPlugin } from "../../plugin.ts";
 import { QuestionStore } from "../../questions/question-store.ts";
 import { healthOf } from "../../view/make-overview.ts";
 import type { Overview } from "../../view/overview.ts";
@@ -22,6 +23,7 @@ import { chartBlocks } from "./pages/charts.ts";
 import { machinePage } from "./pages/machine-page.ts";
 import { overviewPage } from "./pages/overview-page.ts";
 import { PlanPage, readNodes } from "./pages/plan-page.ts";
+import { pluginPage } from "./pages/plugin-page.ts";
 import { questionsPage } from "./pages/questions-page.ts";
 import { reviewPage, workPage } from "./pages/review-pages.ts";
 import { type TaskReaders, taskPage } from "./pages/task-page.ts";
@@ -40,24 +42,27 @@ const WHY_MS = 2000;
 const PLACES = ["overview", "tasks", "plan", "agents", "questions", "review", "machine"] as const;
 type Place = (typeof PLACES)[number];
 
-export type Route = { page: Place } | { page: "task" | "work"; id: string };
+export type Route = { page: Place } | { page: "task" | "work" | "plugin"; id: string };
 
 export interface PagesOptions {
   /** True for pages without buttons. */
   isReadOnly?: boolean;
   /** Left out: there are no pages that show the output of a command. */
   verbs?: VerbReader;
+  plugins?: readonly LoadedPlugin[];
 }
+
+const LISTS = { tasks: "task", review: "work", plugins: "plugin" } as const;
 
 /** Undefined for a path that has no page. */
 export function routeOf(path: string): Route | undefined {
   if (path === "/") return { page: "overview" };
   const place = PLACES.find((one) => one !== "overview" && path === `/${one}`);
   if (place !== undefined) return { page: place };
-  const [, list, name] = /^\/(tasks|review)\/([^/]+)$/.exec(path) ?? [];
+  const [, list, name] = /^\/(tasks|review|plugins)\/([^/]+)$/.exec(path) ?? [];
   if (name === undefined) return undefined;
   try {
-    return { page: list === "tasks" ? "task" : "work", id: decodeURIComponent(name) };
+    return { page: LISTS[list as keyof typeof LISTS], id: decodeURIComponent(name) };
   } catch {
     return undefined;
   }
@@ -70,6 +75,7 @@ export class Pages {
   private readonly agents: readonly AgentSettings[];
   private readonly questions: QuestionStore;
   private readonly verbs: VerbReader | undefined;
+  private readonly plugins: readonly LoadedPlugin[];
   private readonly plan: PlanPage | undefined;
   private readonly why: WhyOpen;
   private readonly isReadOnly: boolean;
@@ -80,11 +86,12 @@ export class Pages {
   constructor(
     private readonly tree: StateTree,
     settings: Settings,
-    { isReadOnly = false, verbs }: PagesOptions = {},
+    { isReadOnly = false, verbs, plugins = [] }: PagesOptions = {},
   ) {
     this.agents = settings.agents.filter(({ kind }) => CODING.has(kind));
     this.questions = new QuestionStore(tree.dir);
     this.verbs = verbs;
+    this.plugins = plugins;
     this.plan = verbs && new PlanPage(tree, verbs);
     this.isReadOnly = isReadOnly;
     const lines = new AgentLines();
@@ -151,6 +158,8 @@ export class Pages {
     switch (route.page) {
       case "review":
         return reviewPage(tree);
+      case "plugin":
+        return await pluginPage(this.plugins, route.id, query, tree.dir);
       case "questions": {
         const nodes = verbs === undefined || !this.hasPlan() ? [] : await readNodes(tree, verbs);
         const waiting = nodes.filter(({ status }) => status === "needs_human");
@@ -196,6 +205,9 @@ export class Pages {
       [fs.existsSync(landingsDir(tree.dir)), "Review", "/review"],
       [verbs !== undefined, "Machine", "/machine"],
     ];
+    for (const { plugin } of this.plugins)
+      for (const [name, { title }] of Object.entries(plugin.pages ?? {}))
+        shownPages.push([true, shown(title), `/plugins/${name}`]);
     return shownPages.flatMap(([isThere, text, to]) => (isThere ? [{ text, to }] : []));
   }
 

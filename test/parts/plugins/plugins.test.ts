@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { newPool, type Pool, QUICK_CONFIG } from "../../support/pool.ts";
 import { waitFor } from "../../support/wait-for.ts";
+import { openWeb } from "../web/open-web.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
@@ -100,6 +101,16 @@ plugins:
   const waited = await pool.run(["wait", "n", "--timeout", "0.1"]);
   expect(waited.stderr).toContain(reason);
   expect((await pool.run(["show", "n"])).stdout).toContain(reason);
+  const web = await openWeb(pool.state);
+  expect(JSON.stringify((await web.page("/")).blocks)).toContain(reason);
+  expect(JSON.stringify((await web.page("/tasks/n")).blocks)).toContain(reason);
+  const page = await web.page("/plugins/night");
+  expect(page).toMatchObject({ title: "Night", blocks: [{ kind: "facts" }] });
+  expect(JSON.stringify(page.blocks)).toContain('["now","day: its tasks wait"]');
+  expect(page).toHaveProperty(
+    "nav",
+    expect.arrayContaining([{ text: "Night", to: "/plugins/night" }]),
+  );
   expect((await pool.run(["night"])).stdout).toMatch(/^the next night begins at \d{4}-/);
   const { stdout: help } = await pool.run(["help"]);
   expect(help).toContain("Plugins:\n  night ");
@@ -142,6 +153,31 @@ test("a gate that throws, hangs or promises is closed for its tasks, and all oth
   await pool.result("d");
 });
 
+test("pages of plugins show texts as texts, and a page that cannot be made says why", async () => {
+  const block = '{ kind: "text", text: "<b>\\u0007" }';
+  const pool = poolWith("plugins: [p.mjs]\n", {
+    "p.mjs": `export default { name: "p", api: 1, pages: {
+      good: { title: "Good", render: ({ query }) => [${block}, { kind: "heading", text: query.q }] },
+      bad: { title: "Bad", async render() { throw new Error("boom"); } },
+      odd: { title: "Odd", render: () => [{ kind: "html", html: "<script>" }] },
+    } };`,
+  });
+  const web = await openWeb(pool.state);
+  expect((await web.page("/plugins/good?q=x")).blocks).toEqual([
+    { kind: "text", text: "<b>\\x07", is_bad: false },
+    { kind: "heading", text: "x" },
+  ]);
+  const textOf = async (path: string) => JSON.stringify((await web.page(path)).blocks);
+  expect(await textOf("/plugins/bad")).toContain(
+    "ErrPlugin: the page bad of a plugin cannot be made: boom",
+  );
+  expect(await textOf("/plugins/odd")).toContain(
+    "a block has a kind of heading, text, facts, table",
+  );
+  expect(await textOf("/plugins/none")).toContain("cannot be made");
+  expect(await textOf("/tasks")).not.toContain("ErrPlugin");
+});
+
 const FAULTS: [what: string, config: string, module: string, says: RegExp][] = [
   [
     "of another api",
@@ -155,13 +191,13 @@ const FAULTS: [what: string, config: string, module: string, says: RegExp][] = [
     "with a member that is unknown",
     "",
     "export default { name: 'p', api: 1, gate: {} }",
-    /the plugin p has gate/,
+    /the plugin p: gate: unexpected property/,
   ],
   [
     "with a gate that is none",
     "",
     "export default { name: 'p', api: 1, gates: { g: 1 } }",
-    /gates: g must have a name in small letters, and be a function/,
+    /the plugin p: gates.g: expected function, found 1/,
   ],
   [
     "of a taken kind",
@@ -220,7 +256,7 @@ test("a kind that is not built in is an error with its line when no plugin is na
   expect(stderr).toMatch(/line 9, column 22: .*a is of kind robot: expected exec or module/);
 });
 
-test("an agent in TypeScript gets its settings, and one that cannot be made fails its tasks for good", async () => {
+test("an agent in TypeScript gets its settings, and one that cannot be made leaves its tasks waiting", async () => {
   const pool = poolWith(
     "plugins: [{ path: ./echo.ts, settings: { loud: true } }]\n" +
       "agents: [{ name: a, kind: echo, settings: { word: hi } }, { name: b, kind: broken }]\n",
@@ -238,11 +274,11 @@ export default { name: "echo", api: 1, kinds: { echo, broken: { make() { throw n
   pool.drop("a", { agent: "a" });
   expect((await pool.result("a")).output).toBe("HI");
   pool.drop("b", { agent: "b" });
-  expect(await pool.error("b")).toMatchObject({
-    code: "ErrPlugin",
-    error: expect.stringContaining("cannot make an agent of kind broken: no"),
-    attempts: 1,
+  const text = "cannot load the code for agents of kind broken: no: mend its plugin";
+  await waitFor(() => pool.events().some((line) => JSON.stringify(line).includes(text)), {
+    what: "the reason why b waits",
   });
+  expect(pool.errors()).toEqual([]);
   const loads = fs.readFileSync(join(pool.state, "loads"), "utf8").trim().split("\n");
   expect(new Set(loads).size).toBe(loads.length);
 });

@@ -2,6 +2,7 @@
 import http from "node:http";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
+import { loadPlugins } from "../../../src/app/plugins.ts";
 import type { Context } from "../../../src/cli/shell/command-spec.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
@@ -68,7 +69,8 @@ export async function openWeb(
 ): Promise<Web> {
   const verbs = new VerbReader(contextOf(state, env));
   const { settings } = loadSettings({ stateDir: state, env: {} });
-  const pages = new Pages(stateTree(state), settings, { isReadOnly, verbs });
+  const plugins = await loadPlugins(settings, state);
+  const pages = new Pages(stateTree(state), settings, { isReadOnly, verbs, plugins });
   const actor = isReadOnly ? {} : { actor: new Actor(contextOf(state, env)) };
   const live = new Live(stateTree(state), pages);
   const options = { port: 0, listenOn: on, pages, live, sessions, assets: ASSETS, requestMs };
