@@ -2,7 +2,7 @@
 import { Agent } from "./agents/agent.ts";
 import type { Handler } from "./agents/handler.ts";
 import type { CommandSpec } from "./cli/shell/command-spec.ts";
-import type { GateFacts } from "./core/documents.ts";
+import type { ClosedGate, GateFacts } from "./core/documents.ts";
 import type { AgentSettings, Settings } from "./core/settings.ts";
 
 export type { Assignment, StopReason, StopSignal } from "./agents/agent.ts";
@@ -84,10 +84,18 @@ export type PluginBlock =
       none?: string;
     };
 
-/** A plugin with its settings. */
+/** A plugin with its settings, and its gates as they are asked. */
 export interface LoadedPlugin {
   readonly plugin: Plugin;
   readonly settings: OwnSettings;
+  readonly gates: readonly LoadedGate[];
+}
+
+/** A gate that always answers. */
+export interface LoadedGate {
+  readonly name: string;
+  /** @returns undefined when it is open. @param nowMs epoch ms */
+  ask(facts: GateFacts, nowMs: number): ClosedGate | undefined;
 }
 
 /** @throws ErrPlugin when one cannot be loaded, or an agent is of a kind that none brings */

@@ -47,7 +47,10 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
     const { overview } = await import("./shell/help.ts");
     const { dir } = findStateDir(values["state"] as string | undefined, env, currentDir(env));
     const { addForeignVerbs } = await import("./shell/foreign-verbs.ts");
-    const text = overview(readVersion(), await addForeignVerbs({ stateDir: dir, env, out }));
+    const text = overview(
+      readVersion(),
+      await addForeignVerbs({ stateDir: dir, env, out, cwd: currentDir(env) }),
+    );
     if (values["help"] === true) {
       out.line(text);
       return EXIT.ok;
@@ -100,7 +103,7 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
     const { dropOf, insideRun } = await import("./shell/inside-run.ts");
     if (dropOf(ctx) !== undefined) throw insideRun(verb, insteadInRun);
   }
-  if (spec.isLongLived !== true && mayHavePlugins(state.dir, env))
+  if (REGISTRY[verb]?.group !== "Start" && mayHavePlugins(state.dir, env))
     await (await import("./shell/foreign-verbs.ts")).usablePlugins(ctx);
   if (spec.isLongLived === true) stdout.outliveErrors();
   if (spec.endsWithReader === true) stdout.endWithReader();

@@ -74,6 +74,8 @@ export interface ClosedGate {
   groups?: string[];
   /** Tasks with exactly these facts do not start. */
   facts?: GateFacts[];
+  /** True for a gate of a plugin that gave no answer. */
+  is_broken?: true;
   /** Epoch ms. */
   until_ms: number;
   /** The reason, as a text that follows "it waits: ". */

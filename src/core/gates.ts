@@ -178,6 +178,16 @@ export function factsOf({ agent, group, limits, hasPlaces }: Lane): GateFacts {
   return { agent, group: group ?? null, limits, has_begun: hasPlaces };
 }
 
+/** Each gate once for each reason, with all facts for which it is closed. */
+export function joinGates(closed: readonly ClosedGate[]): ClosedGate[] {
+  const all = new Map<string, ClosedGate>();
+  for (const one of closed) {
+    const key = JSON.stringify([one.gate, one.why, one.until_ms]);
+    all.set(key, { ...one, facts: [...(all.get(key)?.facts ?? []), ...(one.facts ?? [])] });
+  }
+  return [...all.values()];
+}
+
 function keyOf({ agent, group, limits, has_begun }: GateFacts): string {
   return JSON.stringify([agent, group, limits, has_begun]);
 }

@@ -114,9 +114,16 @@ export function intakeStopped(
   return isAttended(view) ? (view.document?.intake_stopped ?? undefined) : undefined;
 }
 
+let ownGates = (): ClosedGate[] => [];
+
+/** Called when a command begins: gates that it asks itself while no supervisor does, such as those of plugins. */
+export function askOwnGates(ask: () => ClosedGate[]): void {
+  ownGates = ask;
+}
+
 /** Closed gates, as the tree's supervisor reports them: the tasks of some agents wait there together. */
 export function closedGates(view: SupervisorView): ClosedGate[] {
-  return isAttended(view) ? (view.document?.gates ?? []) : [];
+  return isAttended(view) ? (view.document?.gates ?? []) : ownGates();
 }
 
 /** The first of these gates that holds this task back, with the reason why this task waits there. */

@@ -107,7 +107,10 @@ function whyNothingStarts(
 ): { text: string; todo: string | null; isForAll: boolean } {
   const { supervisor, control } = s;
   const closed = closedPool(poolOf(supervisor, nowMs, control));
-  if (closed !== undefined) return { text: `wait: ${closed.why}`, todo: closed.do, isForAll: true };
+  if (closed !== undefined) {
+    const isForAll = closed.code !== "supervisor";
+    return { text: `wait: ${closed.why}`, todo: closed.do, isForAll };
+  }
   const { busy, total } = slotsOf(s);
   const isRead = supervisor.document?.waiting.is_complete !== false;
   const reading = isRead ? "" : "; the inbox is still being read";

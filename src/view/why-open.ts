@@ -173,11 +173,12 @@ export class WhyOpen {
     return isAttendedIn(this.pool.supervisor) ? { ...why, isOwn: true } : why;
   }
 
-  private atPool(task: ChosenTask): Why | undefined {
+  private atPool(task: ChosenTask & Parameters<typeof gateOf>[1]): Why | undefined {
     const closed = closedPool(this.pool, task);
+    const gate = closed?.code === "supervisor" ? gateOf(this.gates, task) : undefined;
     return (
       closed && {
-        text: `waits: ${closed.why} (${closed.do})`,
+        text: `waits: ${closed.why} (${closed.do})${gate ? `; also: ${gate.why}` : ""}`,
         isStuck: closed.goesOn !== true,
         do: closed.do,
       }

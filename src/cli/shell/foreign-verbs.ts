@@ -1,27 +1,43 @@
 /** What is not ours on the command line: plugins of the tree with their verbs, and programs named `mailchute-NAME` on PATH. */
 import { spawn } from "node:child_process";
 import os from "node:os";
-import { delimiter, isAbsolute } from "node:path";
+import { delimiter, isAbsolute, join } from "node:path";
 import { parseArgs } from "node:util";
 import { loadPlugins } from "../../app/plugins.ts";
+import type { ClosedGate, GateFacts } from "../../core/documents.ts";
 import { ErrPlugin } from "../../core/errors.ts";
+import { factsOf, joinGates } from "../../core/gates.ts";
+import { laneOf, readLane } from "../../core/waiting-task.ts";
 import { findProgram } from "../../host/find-program.ts";
 import { listDir } from "../../host/list-dir.ts";
 import type { LoadedPlugin } from "../../plugin.ts";
 import { safe } from "../../text/render.ts";
+import { idsIn } from "../../view/find-task.ts";
+import { askOwnGates } from "../../view/supervisor.ts";
+import { readWaiting } from "../../view/task-rows.ts";
 import type { Context } from "./command-spec.ts";
-import { openSettings } from "./options.ts";
+import { openSettings, treeOf } from "./options.ts";
 import { REGISTRY } from "./registry.ts";
 import { findStateDir, isInsideRun, mayHavePlugins } from "./state-dir.ts";
 
-type Here = Pick<Context, "stateDir" | "env" | "out">;
+type Here = Pick<Context, "stateDir" | "env" | "out" | "cwd">;
 
-/** The plugins of the tree. None, and a note, when one cannot be used: then only `run` is refused. */
-export async function usablePlugins({
-  stateDir,
-  env,
-  out,
-}: Here): Promise<readonly LoadedPlugin[]> {
+/** About how many waiting tasks the gates are asked, and how often (ms). */
+const ASKED = { tasks: 200, againMs: 1000 };
+
+/**
+ * The plugins of the tree. None, and a note, when one cannot be used: then only `run` is refused. While no supervisor asks their gates,
+ * this command does.
+ */
+export function usablePlugins(here: Here): Promise<readonly LoadedPlugin[]> {
+  usable ??= findUsable(here);
+  return usable;
+}
+
+let usable: Promise<readonly LoadedPlugin[]> | undefined;
+
+async function findUsable(here: Here): Promise<readonly LoadedPlugin[]> {
+  const { stateDir, env, out } = here;
   if (!mayHavePlugins(stateDir, env)) return [];
   // A fault of config.yaml is told by the verbs that need it.
   const settings = await openSettings({ stateDir, env }).then(
@@ -29,7 +45,28 @@ export async function usablePlugins({
     () => undefined,
   );
   try {
-    return settings === undefined ? [] : await loadPlugins(settings, stateDir);
+    if (settings === undefined) return [];
+    const plugins = await loadPlugins(settings, stateDir);
+    const gates = plugins.flatMap((one) => one.gates);
+    const tree = treeOf(here);
+    let told: ClosedGate[] = [];
+    let againMs = 0;
+    askOwnGates(() => {
+      const nowMs = Date.now();
+      if (gates.length === 0 || nowMs < againMs) return told;
+      againMs = nowMs + ASKED.againMs;
+      const facts = idsIn(tree, "inbox", ASKED.tasks).map((id) => {
+        const path = join(tree.mailbox, "inbox", `${id}.json`);
+        const place = { id, state: "waiting", path, name: undefined } as const;
+        return JSON.stringify(factsOf(readLane(laneOf(readWaiting(place, settings.agents)))));
+      });
+      const different = [...new Set(facts)].map((one) => JSON.parse(one) as GateFacts);
+      told = joinGates(
+        different.flatMap((one) => gates.flatMap((gate) => gate.ask(one, nowMs) ?? [])),
+      );
+      return told;
+    });
+    return plugins;
   } catch (error) {
     if (!(error instanceof ErrPlugin)) throw error;
     const { code, message, path } = error;
@@ -67,17 +104,13 @@ export async function addForeignVerbs(here: Here): Promise<ReadonlyMap<string, s
  */
 export async function runForeign(
   verb: string,
-  {
-    args,
-    words,
-    ...here
-  }: Omit<Here, "stateDir"> & { args: string[]; words: string[]; cwd: string },
+  { args, words, ...here }: Omit<Here, "stateDir"> & { args: string[]; words: string[] },
 ): Promise<number | undefined> {
-  const { env, cwd, out } = here;
+  const { env, cwd } = here;
   const options = { state: { type: "string", short: "s" } } as const;
   const { state } = parseArgs({ args, options, strict: false }).values;
   const { dir } = findStateDir(typeof state === "string" ? state : undefined, env, cwd);
-  const program = (await addForeignVerbs({ stateDir: dir, env, out })).get(verb);
+  const program = (await addForeignVerbs({ ...here, stateDir: dir })).get(verb);
   if (program === undefined) return undefined;
   const child = spawn(program, words, {
     stdio: "inherit",

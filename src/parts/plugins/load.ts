@@ -6,12 +6,14 @@ import { compileCheck, optional } from "../../codec/schema.ts";
 import { type TSchema, Type } from "../../codec/typebox.ts";
 import { ErrPlugin, messageOf } from "../../core/errors.ts";
 import { isObject } from "../../core/json-object.ts";
+import { BUILT_IN_EXEC } from "../../core/matching.ts";
 import { AGENT_KINDS, type PluginSettings } from "../../core/settings.ts";
 import { suggest } from "../../core/suggest.ts";
 import { defaultOf, fileOfPackage } from "../../host/load-module.ts";
 import { readVersion } from "../../host/package.ts";
 import type { JsonSchema, LoadedPlugin, LoadPlugins, Plugin } from "../../plugin.ts";
 import { PLUGIN_API } from "../../plugin.ts";
+import { gateOf } from "./gate.ts";
 
 const NAME = "^[a-z][a-z0-9-]{0,31}$";
 const Strict = { additionalProperties: false } as const;
@@ -42,7 +44,15 @@ const CORRECT = "correct them in config.yaml, as the plugin's documents say";
 
 export const loadPlugins: LoadPlugins = async ({ plugins, agents }, stateDir) => {
   const loaded: LoadedPlugin[] = [];
-  for (const one of plugins) loaded.push(await loadOne(one, stateDir));
+  const kindOf = new Map([BUILT_IN_EXEC, ...agents].map(({ name, kind }) => [name, kind]));
+  for (const one of plugins) {
+    const plugin = await loadOne(one, stateDir);
+    const settings = one.settings ?? {};
+    const gates = Object.entries(plugin.gates ?? {}).map(([name, decide]) =>
+      gateOf(`${plugin.name}.${name}`, decide, settings, kindOf),
+    );
+    loaded.push({ plugin, settings, gates });
+  }
   checkNames(loaded.map(({ plugin }) => plugin));
   const kinds = new Map(loaded.flatMap(({ plugin }) => Object.entries(plugin.kinds ?? {})));
   for (const { name, kind, settings = {} } of agents) {
@@ -64,10 +74,7 @@ export const loadPlugins: LoadPlugins = async ({ plugins, agents }, stateDir) =>
 /** The default exports by file, so that a plugin in TypeScript is one module for all its agents, too. */
 const files = new Map<string, Promise<unknown>>();
 
-async function loadOne(
-  { path, settings = {} }: PluginSettings,
-  stateDir: string,
-): Promise<LoadedPlugin> {
+async function loadOne({ path, settings = {} }: PluginSettings, stateDir: string): Promise<Plugin> {
   let plugin: unknown;
   try {
     const file = isAbsolute(path) ? path : await fileOfPackage(path, stateDir);
@@ -91,7 +98,7 @@ async function loadOne(
   const bad = explainBad((plugin as unknown as Plugin).settings, settings);
   if (bad !== undefined)
     throw fault(`settings of the plugin ${String(name)}: ${bad}`, CORRECT, path);
-  return { plugin: plugin as unknown as Plugin, settings };
+  return plugin as unknown as Plugin;
 }
 
 function fault(message: string, hint: string, path?: string): ErrPlugin {

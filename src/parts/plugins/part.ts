@@ -1,15 +1,9 @@
-/**
- * The gates of plugins. Each is asked about the tasks that wait, with what is known of them, and again every second. A gate that
- * throws, answers with something else, or takes too long is closed for these tasks; the others go on.
- */
-import { Script } from "node:vm";
+/** Asks the gates of plugins about the tasks that wait: with what is known of them, and again every second while one is closed. */
 import type { ClosedGate, GateFacts } from "../../core/documents.ts";
-import { messageOf } from "../../core/errors.ts";
-import { closedGate, factsOf } from "../../core/gates.ts";
-import { isObject } from "../../core/json-object.ts";
+import { closedGate, factsOf, joinGates } from "../../core/gates.ts";
 import { BUILT_IN_EXEC } from "../../core/matching.ts";
 import type { Lane } from "../../core/waiting-task.ts";
-import type { OwnSettings, PluginGate } from "../../plugin.ts";
+import type { LoadedGate } from "../../plugin.ts";
 import type {
   Closed,
   Part,
@@ -20,25 +14,16 @@ import type {
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 
-/** How long a gate may think (ms). */
-const ANSWER_MS_MAX = 50;
 /** How often a gate is asked about the same facts (ms): more rarely when it took long, or there are many facts. */
 const AGAIN_MS = 1000;
 /** A gate may take a hundredth of the time with the first facts, and a tenth with all of them. */
 const REST = { one: 100, each: 10 };
 /** Facts are forgotten when no start was asked about them for so long (ms). */
 const FORGET_MS = 10 * 60 * 1000;
-const DO_MEND = "mend the plugin; its gate is asked again by itself";
-
-interface Gate {
-  name: string;
-  decide: PluginGate;
-  settings: OwnSettings;
-}
 
 /** What one gate last said about some facts. Times are monotonic ms. */
 interface Answer {
-  readonly gate: Gate;
+  readonly gate: LoadedGate;
   readonly facts: GateFacts;
   closed: ClosedGate | undefined;
   againMs: number;
@@ -48,19 +33,17 @@ interface Answer {
 class PluginsPart implements Part, StartLimit, StatusSource {
   readonly ports: PartPorts;
   version = 0;
-  private list: readonly Gate[] = [];
+  private list: readonly LoadedGate[] = [];
   private readonly answers = new Map<string, Answer[]>();
-  private readonly kinds: ReadonlyMap<string, string>;
   /** Closed for all tasks, until the plugins are loaded. */
   private unloaded: ClosedGate | undefined;
 
   constructor(private readonly env: PartHost["env"]) {
     const { plugins, agents } = env.settings;
-    this.kinds = new Map([BUILT_IN_EXEC, ...agents].map(({ name, kind }) => [name, kind]));
     // Without a number of slots the backlog would forget the group, about which a gate may ask.
     const groups = { hasGroups: false, slotsOf: () => Number.MAX_SAFE_INTEGER };
     this.ports = plugins.length === 0 ? {} : { startLimit: this, status: this, groups };
-    const all = { agents: [...this.kinds.keys()] };
+    const all = { agents: [BUILT_IN_EXEC, ...agents].map(({ name }) => name) };
     if (plugins.length > 0)
       this.unloaded = closedGate("plugins", "the plugins are being loaded", "wait", all);
   }
@@ -70,14 +53,7 @@ class PluginsPart implements Part, StartLimit, StatusSource {
     const { settings, tree } = this.env;
     if (settings.plugins.length === 0) return;
     const { loadPlugins } = await import("./load.ts");
-    const loaded = await loadPlugins(settings, tree.dir);
-    this.list = loaded.flatMap(({ plugin, settings: own }) =>
-      Object.entries(plugin.gates ?? {}).map(([name, decide]) => ({
-        name: `${plugin.name}.${name}`,
-        decide,
-        settings: own,
-      })),
-    );
+    this.list = (await loadPlugins(settings, tree.dir)).flatMap(({ gates }) => gates);
     this.unloaded = undefined;
     this.version++;
   }
@@ -92,7 +68,7 @@ class PluginsPart implements Part, StartLimit, StatusSource {
 
   nextMs(): number {
     const closed = [...this.answers.values()].flat().filter((one) => one.closed !== undefined);
-    return Math.min(NEVER, ...closed.map(({ againMs }) => againMs));
+    return closed.reduce((soonest, { againMs }) => Math.min(soonest, againMs), NEVER);
   }
 
   closed(lane: Lane): Closed | undefined {
@@ -114,17 +90,9 @@ class PluginsPart implements Part, StartLimit, StatusSource {
     return found && (() => found.closed);
   }
 
-  /** Each gate once for each reason, with all facts for which it is closed. */
   get gates(): readonly ClosedGate[] {
-    const all = new Map<string, ClosedGate>();
-    for (const { closed } of [...this.answers.values()].flat()) {
-      if (closed === undefined) continue;
-      const { gate, why, until_ms: untilMs } = closed;
-      const key = JSON.stringify([gate, why, untilMs]);
-      const facts = [...(all.get(key)?.facts ?? []), ...(closed.facts ?? [])];
-      all.set(key, { ...closed, facts });
-    }
-    return [...(this.unloaded === undefined ? [] : [this.unloaded]), ...all.values()];
+    const closed = [...this.answers.values()].flat().flatMap((one) => one.closed ?? []);
+    return this.unloaded === undefined ? joinGates(closed) : [this.unloaded];
   }
 
   async finish(): Promise<void> {}
@@ -132,52 +100,18 @@ class PluginsPart implements Part, StartLimit, StatusSource {
   close(): void {}
 
   private ask(one: Answer): void {
-    const { gate, facts, closed: before } = one;
     const { clock } = this.env.trays;
+    const { gate, closed: before } = one;
     const beganMs = clock.monotonicMs();
-    const task = { ...facts, kind: this.kinds.get(facts.agent) ?? "" };
-    try {
-      const said = callWithin(() => gate.decide(task, clock.wallMs(), gate.settings));
-      one.closed = readAnswer(gate.name, said, facts);
-    } catch (error) {
-      const why = `ErrPlugin: the gate ${gate.name} does not answer: ${messageOf(error)}`;
-      // Once for each fault: it is asked again and again.
-      this.env.alerts.report(`gate:${why}`, why, Number.POSITIVE_INFINITY);
-      one.closed = closedGate(gate.name, why, DO_MEND, { facts: [facts] });
-    }
+    one.closed = gate.ask(one.facts, clock.wallMs());
     const tookMs = clock.monotonicMs() - beganMs;
     const rest = REST.one + REST.each * this.answers.size;
     one.againMs = beganMs + Math.max(AGAIN_MS, tookMs * rest);
-    if (before?.why !== one.closed?.why || before?.until_ms !== one.closed?.until_ms)
-      this.version++;
-  }
-}
-
-/** @throws TypeError for what is no answer */
-function readAnswer(gate: string, said: unknown, facts: GateFacts): ClosedGate | undefined {
-  if (said === undefined) return undefined;
-  // A promise may reject, which would end this process.
-  if (said instanceof Promise) said.catch(() => {});
-  const { why, do: todo = "wait", until_ms: untilMs = 0 } = isObject(said) ? said : { why: said };
-  if (typeof why !== "string" || typeof todo !== "string" || typeof untilMs !== "number")
-    throw new TypeError("it must return undefined, a text, or { why, do, until_ms }");
-  return closedGate(gate, why, todo, { facts: [facts], until_ms: untilMs });
-}
-
-const HELD = Symbol.for("mailchute.gate");
-const CALL = new Script("globalThis[Symbol.for('mailchute.gate')]()");
-
-/** Calls a function, and ends it when it takes too long, also in an endless loop: only a script of its own can be ended. */
-function callWithin<T>(call: () => T): T {
-  const holder = globalThis as { [HELD]?: () => T };
-  holder[HELD] = call;
-  try {
-    return CALL.runInThisContext({ timeout: ANSWER_MS_MAX }) as T;
-  } catch (error) {
-    if ((error as { code?: unknown } | null)?.code !== "ERR_SCRIPT_EXECUTION_TIMEOUT") throw error;
-    throw new Error(`it took longer than ${ANSWER_MS_MAX} ms`);
-  } finally {
-    delete holder[HELD];
+    const { why, until_ms: untilMs, is_broken: isBroken } = one.closed ?? {};
+    // Once for each gate: it is asked again and again.
+    if (isBroken && why !== undefined)
+      this.env.alerts.report(`gate:${gate.name}`, why, Number.POSITIVE_INFINITY);
+    if (before?.why !== why || before?.until_ms !== untilMs) this.version++;
   }
 }
 

@@ -111,6 +111,15 @@ plugins:
     "nav",
     expect.arrayContaining([{ text: "Night", to: "/plugins/night" }]),
   );
+  await pool.stop();
+  const alone = await jsonOf(pool, "why", "n");
+  expect(alone["why"]).toContain("no supervisor runs");
+  expect(alone["why"]).toContain(`; also: ${reason}`);
+  expect((await jsonOf(pool, "status"))["obstacles"]).toContainEqual({
+    what: reason,
+    do: why["do"],
+  });
+  expect((await pool.run(["show", "n"])).stdout).toContain(reason);
   expect((await pool.run(["night"])).stdout).toMatch(/^the next night begins at \d{4}-/);
   const { stdout: help } = await pool.run(["help"]);
   expect(help).toContain("Plugins:\n  night ");
