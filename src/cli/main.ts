@@ -2,7 +2,7 @@
 import { isAbsolute } from "node:path";
 import { suggest } from "../core/suggest.ts";
 import { readVersion } from "../host/package.ts";
-import { type CommandSpec, type Context, ErrUsage } from "./shell/command-spec.ts";
+import { type CommandSpec, type Context, ErrUsage, type Output } from "./shell/command-spec.ts";
 import { reportError } from "./shell/error-text.ts";
 import { EXIT } from "./shell/exit-codes.ts";
 import { DEFAULT_COLUMNS, SHARED_OPTIONS } from "./shell/options.ts";
@@ -42,21 +42,7 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
       out.line(readVersion());
       return EXIT.ok;
     }
-    // Check the options even without a verb: a typing error must not go unnoticed.
-    const { values } = parseArguments("mailchute", args, SHARED_OPTIONS);
-    const { overview } = await import("./shell/help.ts");
-    const { dir } = findStateDir(values["state"] as string | undefined, env, currentDir(env));
-    const { addForeignVerbs } = await import("./shell/foreign-verbs.ts");
-    const text = overview(
-      readVersion(),
-      await addForeignVerbs({ stateDir: dir, env, out, cwd: currentDir(env) }),
-    );
-    if (values["help"] === true) {
-      out.line(text);
-      return EXIT.ok;
-    }
-    writeStderr(`${text}\n`);
-    return EXIT.usage;
+    return await withoutVerb(args, env, out);
   }
   if (!Object.hasOwn(REGISTRY, verb)) {
     const { runForeign } = await import("./shell/foreign-verbs.ts");
@@ -116,6 +102,25 @@ async function dispatch(argv: string[], env: NodeJS.ProcessEnv, place: Place): P
     );
   }
   return spec.run(ctx);
+}
+
+/** Shows all verbs. */
+async function withoutVerb(args: string[], env: NodeJS.ProcessEnv, out: Output): Promise<number> {
+  // Check the options even without a verb: a typing error must not go unnoticed.
+  const { values } = parseArguments("mailchute", args, SHARED_OPTIONS);
+  const { overview } = await import("./shell/help.ts");
+  const { dir } = findStateDir(values["state"] as string | undefined, env, currentDir(env));
+  const { addForeignVerbs } = await import("./shell/foreign-verbs.ts");
+  const text = overview(
+    readVersion(),
+    await addForeignVerbs({ stateDir: dir, env, out, cwd: currentDir(env) }),
+  );
+  if (values["help"] === true) {
+    out.line(text);
+    return EXIT.ok;
+  }
+  writeStderr(`${text}\n`);
+  return EXIT.usage;
 }
 
 /** The current directory. If it was deleted, its old name: then commands that do not need it work, and others report it missing. */
