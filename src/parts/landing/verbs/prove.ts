@@ -18,7 +18,7 @@ export const command = defineCommand({
   usage: "COMMIT|ID [--again]",
   args: { min: 1, max: 1 },
   details: [
-    "Reads refs/mailchute-proof/ of the repository of the current directory, and prints what is said there of the landing of a task, or of the landing that made a commit. On another clone: git fetch origin 'refs/mailchute-proof/*:refs/mailchute-proof/*'.",
+    "Reads refs/mailchute-proof/ of the repository of the current directory, and prints what is said there of the landing of a task, or of each task whose landing made a commit. On another clone: git fetch origin 'refs/mailchute-proof/*:refs/mailchute-proof/*'.",
     "--again runs the programs of the proof: setup, verify and prove, in a clean checkout of that commit, as at the landing. Exit code 1: what the proof says is not so here. Exit code 3: there is no proof.",
   ],
   examples: ["prove fix-login", "prove HEAD --again"],
@@ -28,30 +28,46 @@ export const command = defineCommand({
   async run(ctx) {
     const [named = ""] = ctx.positionals;
     const repository = await openRepository(ctx.cwd);
-    const proof = await findProof(repository, named);
-    if (proof === undefined)
+    const proofs = await findProofs(repository, named);
+    if (proofs.length === 0)
       throw new ErrTaskNotFound(`no proof of ${JSON.stringify(named)} in ${repository.commonDir}`, {
         id: named,
         phase: "prove",
         hint: "fetch them: git fetch origin 'refs/mailchute-proof/*:refs/mailchute-proof/*'",
       });
-    const differences = ctx.options.again ? await tryAgain(ctx, repository, proof) : undefined;
-    if (ctx.json)
-      ctx.out.json({ proof, ...(differences === undefined ? {} : { again: { differences } }) });
-    else print(ctx, proof, differences);
-    return (differences?.length ?? 0) === 0 ? EXIT.ok : EXIT.failed;
+    const shown: Shown[] = [];
+    for (const proof of proofs) {
+      const differences = ctx.options.again ? await tryAgain(ctx, repository, proof) : undefined;
+      shown.push({ proof, ...(differences === undefined ? {} : { again: { differences } }) });
+    }
+    const [first, ...others] = shown;
+    if (ctx.json) ctx.out.json({ ...first, ...(others.length === 0 ? {} : { others }) });
+    else
+      for (const [n, one] of shown.entries()) {
+        if (n > 0) ctx.out.line("");
+        print(ctx, one);
+      }
+    return shown.every(({ again }) => (again?.differences.length ?? 0) === 0)
+      ? EXIT.ok
+      : EXIT.failed;
   },
 });
 
-async function findProof(repository: Repository, named: string): Promise<Proof | undefined> {
+interface Shown {
+  proof: Proof;
+  again?: { differences: string[] };
+}
+
+/** The proof of a task, or those of all tasks whose landings made this commit together. */
+async function findProofs(repository: Repository, named: string): Promise<Proof[]> {
   const proofs = await Promise.all(
     (await listProofs(repository)).map((ref) => readProof(repository, ref)),
   );
   const found = proofs.flatMap((proof) => proof ?? []);
   const ofTask = found.find(({ predicate }) => predicate.task?.id === named);
-  if (ofTask !== undefined) return ofTask;
+  if (ofTask !== undefined) return [ofTask];
   const commit = await commitOf(atCommonDir(repository), `${named}^{commit}`);
-  return found.find((proof) => commitOfProof(proof) === commit);
+  return found.filter((proof) => commitOfProof(proof) === commit);
 }
 
 /** @returns what differs from what the proof says */
@@ -106,7 +122,7 @@ async function tryAgain(
   }
 }
 
-function print(ctx: Pick<Context, "out">, proof: Proof, differences: string[] | undefined): void {
+function print(ctx: Pick<Context, "out">, { proof, again }: Shown): void {
   const { predicate, subject } = proof;
   const { task, onto, check, review, accepted_by: person, denied, cost } = predicate;
   const row = (name: string, text: string): void => ctx.out.line(`${name.padEnd(11)}${safe(text)}`);
@@ -133,7 +149,7 @@ function print(ctx: Pick<Context, "out">, proof: Proof, differences: string[] | 
   for (const { key, runs, cost_usd_micro: micro } of cost)
     row("cost", `${key}: ${runs} runs, $${(micro / 1e6).toFixed(2)}`);
   row("by", `mailchute ${predicate.mailchute}, ${predicate.at}; not signed`);
-  if (differences === undefined) return;
-  for (const one of differences) row("again", `not the same: ${one}`);
-  if (differences.length === 0) row("again", "the same");
+  if (again === undefined) return;
+  for (const one of again.differences) row("again", `not the same: ${one}`);
+  if (again.differences.length === 0) row("again", "the same");
 }
