@@ -108,9 +108,9 @@ class PluginsPart implements Part, StartLimit, StatusSource {
     const rest = REST.one + REST.each * this.answers.size;
     one.againMs = beganMs + Math.max(AGAIN_MS, tookMs * rest);
     const { why, until_ms: untilMs, is_broken: isBroken } = one.closed ?? {};
-    // Once for each gate: it is asked again and again.
+    // Once for each fault: it is asked again and again.
     if (isBroken && why !== undefined)
-      this.env.alerts.report(`gate:${gate.name}`, why, Number.POSITIVE_INFINITY);
+      this.env.alerts.report(`gate:${why}`, why, Number.POSITIVE_INFINITY);
     if (before?.why !== why || before?.until_ms !== untilMs) this.version++;
   }
 }
