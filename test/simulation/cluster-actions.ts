@@ -378,16 +378,23 @@ function brokerActions(world: World): Action[] {
   const heard = heardNotes(world).filter(({ note }) => dispatchId(note.dispatch) === current);
   const isTaken = MACHINES.some((name) => isTaking(world, name, current));
   if (known === undefined || isTaken || world.origin.handler !== undefined) return actions;
-  const pass = (name: string, fields: Partial<Known>): void => {
+  const pass = (
+    name: string,
+    fields: Partial<Known>,
+    silent: (next: World) => string[] = (next) => next.silent,
+  ): void => {
     const act = (next: World): void => {
       next.origin.memory[current] = { ...known, ...fields };
+      next.silent = silent(next);
     };
     actions.push({ name, isFair: true, act });
   };
   const { newest, doubtedMs } = known;
   const isAllHeard = heard.every(({ note }) => (note.turn ?? "") <= (newest?.turn ?? ""));
   if (doubtedMs !== undefined && doubtedMs > -ANSWER_MS && isAllHeard)
-    pass("all machines have answered", { doubtedMs: -ANSWER_MS });
+    pass("all machines have answered", { doubtedMs: -ANSWER_MS }, ({ machines }) =>
+      MACHINES.filter((name) => !(machines[name]?.bridge.isUp && machines[name].isConnected)),
+    );
   if (
     newest !== undefined &&
     newest.heardMs > -SILENCE_MS &&

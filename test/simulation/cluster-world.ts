@@ -98,6 +98,8 @@ export interface World {
   machines: Record<string, MachineState>;
   /** How often each dispatch was begun. */
   starts: Record<string, number>;
+  /** The machines that were down or cut off when all others had answered the origin. */
+  silent: string[];
   /** What the faults so far may cost: a second run; two runs at once. */
   mayRunTwice: boolean;
   mayOverlap: boolean;
@@ -119,6 +121,7 @@ export function newWorld(left: Budget): World {
     broker: { birth: 1, seq: 0, jobs: {}, results: {}, overs: {} },
     machines: Object.fromEntries(MACHINES.map((name) => [name, machine()])),
     starts: {},
+    silent: [],
     mayRunTwice: false,
     mayOverlap: false,
     faults: [],
@@ -272,12 +275,16 @@ export function heardNotes(world: World): { machine: string; note: Note }[] {
   });
 }
 
-/** A result must not end a run that a machine which can be heard has begun under a newer lease. */
+/** A result must not end a run that a machine which could answer the origin has begun under a newer lease. */
 function noteEndedByOlder(world: World, { dispatch, machine, turn = "" }: Result): void {
   const id = dispatchId(dispatch);
+  const { newest } = (world.origin.memory[id] ?? {}) as { newest?: { machine: string } };
   const newer = heardNotes(world).find(
     ({ machine: other, note }) =>
-      other !== machine && dispatchId(note.dispatch) === id && (note.turn ?? "") > turn,
+      other !== machine &&
+      (newest?.machine === other || !world.silent.includes(other)) &&
+      dispatchId(note.dispatch) === id &&
+      (note.turn ?? "") > turn,
   );
   if (newer !== undefined && machineOf(world, newer.machine).tasks[id]?.state === "runs")
     world.faults.push(
@@ -288,6 +295,7 @@ function noteEndedByOlder(world: World, { dispatch, machine, turn = "" }: Result
 /** The mailbox protocol at the origin: the task is settled, or has its next run. */
 function endRun(world: World, resultOf: number, end: End): void {
   const { task, faults } = world;
+  world.silent = [];
   if (resultOf !== task.attempt)
     faults.push(`run ${task.attempt} was ended by the result of run ${resultOf}`);
   if (end.status === "failed" && end.kind === "cancelled")

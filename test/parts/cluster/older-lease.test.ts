@@ -18,7 +18,7 @@ const DIED: End = {
 };
 const TIMES = { silenceMs: 9000, answerMs: 2000, ackWaitMs: 3000 };
 
-function newOrigin() {
+function newOrigin(times = TIMES) {
   let nowMs = 0;
   let isHeld = true;
   const settledBy: string[] = [];
@@ -43,7 +43,7 @@ function newOrigin() {
       publishOver: async (machine) => void calls.push(`over ${machine}`),
     },
     nowMs: () => nowMs,
-    ...TIMES,
+    ...times,
   });
   const hasTurn = (machine: string, turn: string, isSure = true) =>
     origin.onBeat(machine, { dispatch: DISPATCH, target: TARGET, turn, is_sure: isSure });
@@ -94,6 +94,16 @@ describe("a machine that comes back", () => {
     pass(TIMES.silenceMs);
     expect(await tell("box1", "1", false)).toBe("done");
     expect(settledBy).toEqual(["box1"]);
+  });
+
+  test("is not believed at once when its replacement was heard, however short its silence", async () => {
+    const { origin, pass, hasTurn, tell, calls } = newOrigin({ ...TIMES, silenceMs: 1000 });
+    await origin.publish(JOB);
+    await hasTurn("box1", "1");
+    await hasTurn("box2", "2");
+    pass(1500);
+    expect(await tell("box1", "1", true)).toBe("later");
+    expect(calls).toEqual(["drop", "ask"]);
   });
 
   test("is believed after that when no other machine has the task", async () => {

@@ -111,9 +111,16 @@ export class Origin {
   /** Whether no other machine that was heard of late has got this dispatch after this one. */
   isNewest(id: string, machine: string, turn: string): boolean {
     const { nowMs, silenceMs } = this.options;
+    const newer = this.newerThan(id, machine, turn);
+    return newer === undefined || nowMs() - newer.heardMs >= silenceMs;
+  }
+
+  /** The newest delivery, if another machine has got it after this one. */
+  private newerThan(id: string, machine: string, turn: string): Sent["newest"] {
     const newest = this.sent.get(id)?.newest;
-    if (newest === undefined || newest.machine === machine || newest.turn <= turn) return true;
-    return nowMs() - newest.heardMs >= silenceMs;
+    return newest !== undefined && newest.machine !== machine && newest.turn > turn
+      ? newest
+      : undefined;
   }
 
   /** Handles the report of a machine that it has this dispatch. */
@@ -159,8 +166,9 @@ export class Origin {
     const { broker, nowMs, answerMs, ackWaitMs } = this.options;
     if (!this.isNewest(id, machine, turn)) return false;
     const { doubtedMs, freshMs = Number.NEGATIVE_INFINITY } = this.sent.get(id) ?? {};
-    // The result may have been on its way for longer than its machine had the job.
-    if (isSure && nowMs() - freshMs < ackWaitMs) return true;
+    // The result may have been on its way for longer than its machine had the job. A machine that got it later may only be silent.
+    const isOlder = this.newerThan(id, machine, turn) !== undefined;
+    if (isSure && !isOlder && nowMs() - freshMs < ackWaitMs) return true;
     if (doubtedMs !== undefined) return nowMs() - doubtedMs >= answerMs;
     // The job goes first, so that no machine takes it that was asked before it had it.
     await broker.dropJob(target, id);
