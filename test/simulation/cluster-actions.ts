@@ -193,7 +193,7 @@ function originHandlers(world: World): Handler[] {
       dispatchId(note.dispatch) !== id ||
       task.state === "settled" ||
       known?.heardMs !== 0 ||
-      (known.newest?.turn ?? "") < (note.turn ?? "")
+      !isHeard(known, note)
     )
       handlers.push({
         name: "onBeat",
@@ -390,7 +390,7 @@ function brokerActions(world: World): Action[] {
     actions.push({ name, isFair: true, act });
   };
   const { newest, doubtedMs } = known;
-  const isAllHeard = heard.every(({ note }) => (note.turn ?? "") <= (newest?.turn ?? ""));
+  const isAllHeard = heard.every(({ note }) => isHeard(known, note));
   if (doubtedMs !== undefined && doubtedMs > -ANSWER_MS && isAllHeard)
     pass("all machines have answered", { doubtedMs: -ANSWER_MS }, ({ machines }) =>
       MACHINES.filter((name) => !(machines[name]?.bridge.isUp && machines[name].isConnected)),
@@ -407,6 +407,12 @@ function brokerActions(world: World): Action[] {
   if (known.askedMs !== undefined && known.askedMs > -ANSWER_MS)
     pass("nobody answers the origin", { askedMs: -ANSWER_MS });
   return actions;
+}
+
+/** Whether the origin has heard of late of this delivery, or of a newer one. */
+function isHeard({ newest }: Known, { turn = "" }: Note): boolean {
+  if (newest === undefined || turn > newest.turn) return turn === "";
+  return turn < newest.turn || newest.heardMs > -SILENCE_MS;
 }
 
 /** Whether the time of a delivery can be over: its machine is dead, or could not renew it and has stopped the run. */

@@ -278,11 +278,14 @@ export function heardNotes(world: World): { machine: string; note: Note }[] {
 /** A result must not end a run that a machine which could answer the origin has begun under a newer lease. */
 function noteEndedByOlder(world: World, { dispatch, machine, turn = "" }: Result): void {
   const id = dispatchId(dispatch);
-  const { newest } = (world.origin.memory[id] ?? {}) as { newest?: { machine: string } };
+  const { newest } = (world.origin.memory[id] ?? {}) as {
+    newest?: { machine: string; heardMs: number };
+  };
+  const heard = newest?.heardMs === 0 ? newest.machine : undefined;
   const newer = heardNotes(world).find(
     ({ machine: other, note }) =>
       other !== machine &&
-      (newest?.machine === other || !world.silent.includes(other)) &&
+      (other === heard || !world.silent.includes(other)) &&
       dispatchId(note.dispatch) === id &&
       (note.turn ?? "") > turn,
   );
