@@ -151,7 +151,7 @@ test("the lines of a batch have no group", async () => {
   expect((await pool.result("lines")).batch).toMatchObject({ lines: 2, completed: 2 });
   expect(fs.readdirSync(pool.inbox)).toEqual(["closed.json"]);
   const { stdout } = await pool.run(["show", "closed"]);
-  expect(stdout).toContain("group x: 0 of 0 running");
+  expect(stdout).toContain("group x has 0 slots");
 });
 
 test("without a limit on the group the programs do see more than two of each other", async () => {
