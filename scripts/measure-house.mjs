@@ -9,7 +9,11 @@ import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { readFlags } from "./flags.mjs";
 
+const { values: flags } = readFlags(import.meta.url, {
+  options: { run: { type: "boolean" }, names: { type: "boolean" } },
+});
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const SRC = join(ROOT, "src");
 
@@ -244,9 +248,9 @@ const report = {
     with_types: circles((how) => how !== "late").map((group) => group.length),
   },
 };
-if (process.argv.includes("--run")) {
+if (flags.run) {
   const { byFile, ...counts } = await runsOfTask();
   report.plain_task = counts;
-  if (process.argv.includes("--names")) report.plain_task.names = byFile;
+  if (flags.names) report.plain_task.names = byFile;
 }
 process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);

@@ -59,16 +59,21 @@ it.each(named)("%s finds a test for each of its paths", (_name, { projects, filt
     ).toBe(true);
 });
 
-it.each(["demo-agents", "demo-night", "mock-api", "reliability", "sample-prose", "wave0"])(
-  "%s explains itself with --help, and refuses what it does not know",
-  (name) => {
-    const run = (flag: string) =>
-      spawnSync(process.execPath, [`scripts/${name}.mjs`, flag], { cwd: root, encoding: "utf8" });
-    const { status, stdout, stderr } = run("--help");
-    expect([status, stderr]).toEqual([0, ""]);
-    expect(stdout.length).toBeGreaterThan(60);
-    const wrong = run("--nope");
-    expect(wrong.status).toBe(2);
-    expect(wrong.stderr).toMatch(/^Unknown option '--nope'.*\n$/);
-  },
-);
+it.each([
+  "demo-agents",
+  "demo-night",
+  "measure-house",
+  "mock-api",
+  "reliability",
+  "sample-prose",
+  "wave0",
+])("%s explains itself with --help, and refuses what it does not know", (name) => {
+  const run = (flag: string) =>
+    spawnSync(process.execPath, [`scripts/${name}.mjs`, flag], { cwd: root, encoding: "utf8" });
+  const { status, stdout, stderr } = run("--help");
+  expect([status, stderr]).toEqual([0, ""]);
+  expect(stdout.length).toBeGreaterThan(60);
+  const wrong = run("--nope");
+  expect(wrong.status).toBe(2);
+  expect(wrong.stderr).toMatch(/^Unknown option '--nope'.*\n$/);
+});

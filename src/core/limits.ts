@@ -26,7 +26,7 @@ export const JOURNAL_BUFFER_BYTES_MAX = 4 * 1024 * 1024;
 export const JOURNAL_ROTATE_BYTES = 256 * 1024 * 1024;
 /** Of a larger journal only the end is read: it is rotated long before, so something else has the name. */
 export const JOURNAL_READ_BYTES_MAX = 4 * JOURNAL_ROTATE_BYTES;
-/** So much of its end (bytes). All six commands at once read it in less than a second. */
+/** So much of its end (bytes). */
 export const JOURNAL_END_BYTES = 64 * 1024 * 1024;
 /** The same for the history of kv. After a rotation, at least this much of it is kept in the last rotated file. */
 export const KV_HISTORY_ROTATE_BYTES = 64 * 1024 * 1024;
