@@ -60,7 +60,12 @@ export interface Services {
 
 /** With `--dry-run` files stay where they are. */
 const NO_REJECTIONS: FileRejections = { refuse: () => {}, dropResend: () => "other" };
-const NO_KEYS: KeyJudge = { judge: () => "holds", unsureCount: 0 };
+const NO_KEYS: KeyJudge = {
+  judge: () => "holds",
+  unsureCount: 0,
+  answered: () => [],
+  forget() {},
+};
 
 /**
  * @param makeParts each is called once

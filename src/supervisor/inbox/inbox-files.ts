@@ -46,8 +46,12 @@ export interface FileRejections {
 /** Decides which of the tasks with one key runs. */
 export interface KeyJudge {
   judge(task: KeyedTask): KeyAnswer;
-  /** How many files wait for its answer. */
+  /** How many files wait for its answer, or for another look after it. */
   readonly unsureCount: number;
+  /** The ids that have an answer, until their files are looked at. */
+  answered(): readonly string[];
+  /** Drops the answer for this id. */
+  forget(id: string): void;
 }
 
 /** The questions of a scanner about tasks. */
@@ -98,6 +102,11 @@ export class InboxFiles {
 
   /** Looks at one file. An error with this file does not affect other files. */
   look(name: string): void {
+    this.lookAt(name);
+    if (this.keys.unsureCount > 0) this.keys.forget(idOf(name));
+  }
+
+  private lookAt(name: string): void {
     const { unreadable } = this;
     try {
       const now = unreadable.has(name) ? this.factsOf(name) : undefined;
@@ -128,6 +137,9 @@ export class InboxFiles {
   forgetGone(): void {
     for (const files of [this.incomplete, this.unreadable])
       for (const name of files.names()) if (this.factsOf(name) === undefined) files.forget(name);
+    if (this.keys.unsureCount === 0) return;
+    for (const id of this.keys.answered())
+      if (this.factsOf(`${id}.json`) === undefined) this.keys.forget(id);
   }
 
   report(name: string, error: unknown): void {
@@ -250,7 +262,7 @@ export class InboxFiles {
 
   /** Forgets the task that waited under this name, because its file is gone. */
   private forgetTask(name: string): void {
-    const id = name.replace(/\.(?:nd)?json$/, "");
+    const id = idOf(name);
     if (this.backlog.get(id)?.file === name) this.backlog.remove(id);
   }
 
@@ -318,4 +330,8 @@ export class InboxFiles {
       this.setAside(name, facts, new Error(why, { cause: error }));
     }
   }
+}
+
+function idOf(name: string): string {
+  return name.replace(/\.(?:nd)?json$/, "");
 }

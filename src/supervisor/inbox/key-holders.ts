@@ -53,6 +53,17 @@ export class KeyHolders {
     return "unsure";
   }
 
+  /** Holders with an answer that their files have not been looked at for. */
+  answered(): string[] {
+    return [...this.synced, ...this.refused.keys()];
+  }
+
+  /** The file of this id was looked at, or is gone: an answer that it has not asked for is void. */
+  forget(id: string): void {
+    this.synced.delete(id);
+    this.refused.delete(id);
+  }
+
   /** Resolves when no note is on its way to the disk. */
   async idle(): Promise<void> {
     await this.syncing;
