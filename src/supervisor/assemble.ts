@@ -168,7 +168,7 @@ function makeQueue(
   const own = { accepted, backlog, finishedIds, workers };
   const processing = new ProcessingTray(env, own, () => taskRecovery.list());
   const dispatcher = new Dispatcher(env, { accepted, backlog, ids, pool, processing }, parts);
-  const known = { accepted, backlog, dispatcher, finishedIds, pool };
+  const known = { accepted, backlog, finishedIds, pool };
   const completions = new Completions(env, known, parts);
   const isMet = (dependency: Dependency): boolean => completions.isMet(dependency);
   const keys = isDryRun ? NO_KEYS : new KeyHolders(env, (id) => parts.ownerOf(id) !== undefined);

@@ -42,7 +42,7 @@ function silent<T>(more: object = {}): T {
 }
 
 /** Others than our own children, who find what is accepted by themselves; there are always enough of them. */
-const WORKERS = { freeOffers: () => 0, hasOthers: true, otherSlots: 100, readySlots: 0, size: 1 };
+const WORKERS = { freeOffers: () => 0, tasksAhead: () => 0, hasOthers: true, otherSlots: 100 };
 
 /**
  * @param ticks after so many it ends, as by a drain

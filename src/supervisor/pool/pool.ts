@@ -102,7 +102,7 @@ export class Pool {
       digest: digestSettings(settings, tree.mailbox),
       onUnlike: (worker) => this.facts.emit("worker:odd", worker, "unlike"),
     });
-    this.workers = new Workers(others);
+    this.workers = new Workers(others, settings.durability);
     this.budget = new ThreadBudget(settings.durability);
     this.hanging = new HangingWorkers(tree, settings);
     this.maxSlots = settings.workers;

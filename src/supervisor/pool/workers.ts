@@ -1,8 +1,42 @@
 /** The existing worker processes, our children and others: how many tasks each can take, and which leases belong to it. */
+import { PREFETCH_MAX } from "../../core/limits.ts";
 import type { ToWorker } from "../../worker/protocol.ts";
 import type { ChildWorker } from "./child-worker.ts";
 import type { ExternalWorkers } from "./external-workers.ts";
 import { ownerPrefixOf, type WorkerInfo } from "./worker-info.ts";
+
+/** The work in advance (seconds, at the recent rate). */
+const AHEAD_S = { process: 0.06, power: 0.3 };
+const RATE_WINDOW_MS = 200;
+
+/** How much work each worker gets in advance, so that it never waits for the supervisor: it depends on how fast tasks end. */
+class WorkAhead {
+  private settledInWindow = 0;
+  private windowStartMs = 0;
+  private ratePerS = 0;
+
+  constructor(private readonly durability: keyof typeof AHEAD_S) {}
+
+  noteSettled(): void {
+    this.settledInWindow++;
+  }
+
+  /** @returns tasks a worker @param nowMs monotonic */
+  tasksPerWorker(nowMs: number, workers: { readySlots: number; size: number }): number {
+    const elapsedMs = nowMs - this.windowStartMs;
+    // One task a slot may have run for hours. Only more of them show that tasks are short, and that workers need some in advance.
+    const shortCount = Math.max(0, this.settledInWindow - workers.readySlots);
+    if (elapsedMs >= RATE_WINDOW_MS) {
+      this.ratePerS = (shortCount * 1000) / elapsedMs;
+      this.settledInWindow = 0;
+      this.windowStartMs = nowMs;
+    } else if (elapsedMs > 10) {
+      this.ratePerS = Math.max(this.ratePerS, (shortCount * 1000) / Math.max(elapsedMs, 50));
+    }
+    const ahead = (this.ratePerS * AHEAD_S[this.durability]) / Math.max(1, workers.size);
+    return Math.min(PREFETCH_MAX, Math.floor(ahead));
+  }
+}
 
 export class Workers {
   private readonly byPid = new Map<number, ChildWorker>();
@@ -11,7 +45,14 @@ export class Workers {
   /** The lease prefixes of our children that died for lack of memory. */
   private readonly starvedPrefixes = new Set<string>();
 
-  constructor(readonly others: ExternalWorkers) {}
+  private readonly ahead: WorkAhead;
+
+  constructor(
+    readonly others: ExternalWorkers,
+    durability: keyof typeof AHEAD_S,
+  ) {
+    this.ahead = new WorkAhead(durability);
+  }
 
   add(child: ChildWorker): void {
     this.byPid.set(child.pid, child);
@@ -71,6 +112,15 @@ export class Workers {
     let slots = this.otherSlots;
     for (const child of this.staying) if (child.phase === "ready") slots += child.slots;
     return slots;
+  }
+
+  noteSettled(): void {
+    this.ahead.noteSettled();
+  }
+
+  /** @returns tasks in advance, for each worker @param nowMs monotonic */
+  tasksAhead(nowMs: number): number {
+    return this.ahead.tasksPerWorker(nowMs, this);
   }
 
   /** Free slots of workers that we can offer tasks to, plus `prefetch` tasks in advance. */

@@ -13,7 +13,7 @@ import { NEVER, type Service } from "../environment/service.ts";
 import type { Queue } from "./queue.ts";
 
 type CompletionsEnvironment = Pick<Environment, "trays" | "alerts" | "facts">;
-type CompletionsQueue = Pick<Queue, "accepted" | "backlog" | "dispatcher" | "finishedIds" | "pool">;
+type CompletionsQueue = Pick<Queue, "accepted" | "backlog" | "finishedIds" | "pool">;
 
 /** Listing the settled tasks takes at most about this much of a tick (ms). */
 const SLICE_MS = 2;
@@ -72,10 +72,10 @@ export class Completions implements Service {
 
   /** @param batch the counts of its lines, when it is a batch */
   private noteSettled(id: string, isCompleted: boolean, batch?: BatchCounts): void {
-    const { accepted, dispatcher, finishedIds } = this.queue;
+    const { accepted, finishedIds, pool } = this.queue;
     accepted.delete(id);
     finishedIds.add(id);
-    dispatcher.noteSettled();
+    pool.workers.noteSettled();
     if (isCompleted) {
       this.counts.completed++;
       this.noteCompleted(id);

@@ -29,45 +29,11 @@ interface DispatcherQueue {
 
 const isBatchFile = (file: string): boolean => file.endsWith(".ndjson");
 
-/** The work in advance (seconds, at the recent rate). */
-const AHEAD_S = { process: 0.06, power: 0.3 };
-const RATE_WINDOW_MS = 200;
-
-/** How much work each worker gets in advance, so that it never waits for the supervisor: it depends on how fast tasks end. */
-class WorkAhead {
-  private settledInWindow = 0;
-  private windowStartMs = 0;
-  private ratePerS = 0;
-
-  constructor(private readonly durability: keyof typeof AHEAD_S) {}
-
-  noteSettled(): void {
-    this.settledInWindow++;
-  }
-
-  /** @returns tasks a worker @param nowMs monotonic */
-  tasksPerWorker(nowMs: number, workers: { readySlots: number; size: number }): number {
-    const elapsedMs = nowMs - this.windowStartMs;
-    // One task a slot may have run for hours. Only more of them show that tasks are short, and that workers need some in advance.
-    const shortCount = Math.max(0, this.settledInWindow - workers.readySlots);
-    if (elapsedMs >= RATE_WINDOW_MS) {
-      this.ratePerS = (shortCount * 1000) / elapsedMs;
-      this.settledInWindow = 0;
-      this.windowStartMs = nowMs;
-    } else if (elapsedMs > 10) {
-      this.ratePerS = Math.max(this.ratePerS, (shortCount * 1000) / Math.max(elapsedMs, 50));
-    }
-    const ahead = (this.ratePerS * AHEAD_S[this.durability]) / Math.max(1, workers.size);
-    return Math.min(PREFETCH_MAX, Math.floor(ahead));
-  }
-}
-
 /** Pause before a task that could not be accepted is tried again (ms). It starts at `first` and doubles up to `max`. */
 const ACCEPT_AGAIN_MS = { first: 250, max: 60_000 };
 
 export class Dispatcher {
   private readonly trays: Trays;
-  private readonly ahead: WorkAhead;
   /** Files that could not be accepted, and the pause before the next try of each (ms). */
   private readonly unaccepted = new Map<string, number>();
   /** How many tasks were given to workers since the start. */
@@ -80,11 +46,6 @@ export class Dispatcher {
     private readonly gates?: Gates,
   ) {
     this.trays = env.trays;
-    this.ahead = new WorkAhead(env.trays.durability);
-  }
-
-  noteSettled(): void {
-    this.ahead.noteSettled();
   }
 
   /** Runs one round. @param launchesMax the largest number of new tasks @returns true when there may be more to do at once */
@@ -94,8 +55,7 @@ export class Dispatcher {
     this.startAlone();
     // Tasks that were offered before the pause stay with the workers without running, so leave room beside them.
     const nowMs = this.trays.clock.monotonicMs();
-    const prefetch =
-      which.kind === "these" ? PREFETCH_MAX : this.ahead.tasksPerWorker(nowMs, workers);
+    const prefetch = which.kind === "these" ? PREFETCH_MAX : workers.tasksAhead(nowMs);
     let room = Math.min(workers.freeOffers(prefetch), ACCEPTS_PER_TICK_MAX, launchesMax);
     const chosen: WaitingTask[] = [];
     for (const [file, task] of accepted.in("floating")) {
