@@ -1,5 +1,6 @@
 /** The mailbox as a library, together with what is done after a task has settled. */
-import { type MailboxOptions, Mailbox as MailboxWithoutParts } from "../library/mailbox.ts";
+import { Mailbox as MailboxWithoutParts } from "../library/mailbox.ts";
+import type { MailboxOptions } from "../library/mailbox-options.ts";
 import { FOLLOW } from "./follow.ts";
 
 export class Mailbox extends MailboxWithoutParts {

@@ -30,7 +30,7 @@ import {
 } from "../mailbox/claim/claim.ts";
 import { type SweepCounts, sweepAll } from "../mailbox/clean/sweep.ts";
 import type { FollowPlace, MakeFollow } from "../mailbox/files/trays.ts";
-import { type OpenOptions, openTrays, type Trays } from "../mailbox/files/trays.ts";
+import { openTrays, type Trays } from "../mailbox/files/trays.ts";
 import { checkFormat } from "../mailbox/files/tree-format.ts";
 import { findClaimable } from "../mailbox/find/claimable.ts";
 import { isInFlight } from "../mailbox/find/locate.ts";
@@ -45,23 +45,9 @@ import { dropIdentical } from "../mailbox/submit/duplicates.ts";
 import type { SubmitOutcome } from "../mailbox/submit/submit.ts";
 import { LeaseJournal } from "./lease-journal.ts";
 import { asErrIo, cannotRead, leaseLost } from "./mailbox-errors.ts";
+import { type KnownOptions, type MailboxOptions, withDefaults } from "./mailbox-options.ts";
 import { Recovery } from "./recovery.ts";
 import { type NewTask, submitAllNew, submitNew } from "./submissions.ts";
-
-export interface MailboxOptions extends OpenOptions {
-  /** How long an owner of a lease may be silent before its task is taken back (ms). Default 4 h. */
-  leaseTtlMs?: number;
-  /** Most runs of a task that has no `max_attempts`. Default 3. */
-  maxAttempts?: number;
-  /** Longest wait of a task for its retry (ms), even if the time of its file is later. Default 5 minutes. */
-  backoffMaxMs?: number;
-  /** How long results are kept (days). Default 7. */
-  outboxDays?: number;
-  /** How long failed tasks are kept (days). Default 30. */
-  failedDays?: number;
-  /** The name of this program in records. Default "library". */
-  agentId?: string;
-}
 
 /** A task that this process holds. */
 export interface HeldTask {
@@ -100,7 +86,7 @@ export class Mailbox {
   readonly dir: string;
   /** The directories of the mailbox, for functions that take them. */
   readonly trays: Trays;
-  private readonly options: Required<Omit<MailboxOptions, keyof OpenOptions>>;
+  private readonly options: KnownOptions;
   private readonly newOwner = ownerSequence();
   private readonly recovery: Recovery;
   private readonly waits: ReadyWaits;
@@ -110,14 +96,7 @@ export class Mailbox {
   protected constructor(trays: Trays, options: MailboxOptions, makeFollow?: MakeFollow) {
     this.dir = trays.dir;
     this.trays = trays;
-    this.options = {
-      leaseTtlMs: options.leaseTtlMs ?? 4 * 60 * 60 * 1000,
-      maxAttempts: options.maxAttempts ?? 3,
-      backoffMaxMs: options.backoffMaxMs ?? DEFAULT_SETTINGS.retry.backoff_max_ms,
-      outboxDays: options.outboxDays ?? 7,
-      failedDays: options.failedDays ?? 30,
-      agentId: options.agentId ?? "library",
-    };
+    this.options = withDefaults(options);
     this.waits = new ReadyWaits(trays, this.options.backoffMaxMs);
     const { agentId, leaseTtlMs, maxAttempts } = this.options;
     this.journal = new LeaseJournal(trays, agentId, leaseTtlMs);

@@ -16,7 +16,6 @@ import { closeBackground } from "../../agents/background.ts";
 import { encodeBadLine, encodeLineResult } from "../../codec/batch-codec.ts";
 import { type BatchCounts, noCounts, Slots } from "../../core/batch.ts";
 import { ErrInvalidTask, messageOf } from "../../core/errors.ts";
-import { Heap } from "../../core/heap.ts";
 import { BAD_LINES_MAX, SLICE_MS_MAX } from "../../core/limits.ts";
 import { leaseOf, runOf } from "../../core/names.ts";
 import {
@@ -35,11 +34,12 @@ import type { Claim } from "../../mailbox/claim/claim.ts";
 import { explainBadClaim } from "../../mailbox/files/dropped-file.ts";
 import { type BatchResults, takeOverResults } from "../../mailbox/settle/batch-results.ts";
 import { dropOwnResults } from "../../mailbox/settle/batch-settle.ts";
-import { isBlank, type Line, LineReader } from "../../mailbox/submit/batch-lines.ts";
+import { LineReader } from "../../mailbox/submit/batch-lines.ts";
 import { isVerified, markStart, runVerify } from "../../worker/check.ts";
 import type { Attempt, AttemptTools, RunHooks } from "../../worker/runner.ts";
 import { limiterFor } from "../../worker/task-defaults.ts";
 import { BatchOutput } from "./batch-output.ts";
+import { LineQueue } from "./line-queue.ts";
 import { type LineRun, LineRuns } from "./line-run.ts";
 
 /** With these functions the run reports to its worker, and asks it how many programs may run. */
@@ -50,10 +50,6 @@ export interface BatchEnd {
   counts: BatchCounts;
 }
 
-/** How many lines may wait for their next run. No new line starts beyond that, so that memory stays bounded. */
-const WAITING_MAX = 4096;
-/** The clock is read after this many lines that need no run, and after each piece of the file. */
-const LINES_PER_LOOK = 16;
 const PULSE_MS = 100;
 
 interface BatchRunParts {
@@ -94,21 +90,14 @@ class BatchRun {
   private readonly lease: string;
   private readonly runDir: string;
   private readonly output: BatchOutput;
-  private readonly lines: LineRuns;
+  private readonly lines: LineQueue;
   private readonly moduleMax: number;
 
-  private isAtEnd = false;
-  /** A line that waits because too many others run. */
-  private head: LineRun | undefined;
-  private readonly waiting = new Heap<LineRun>((a, b) => a.dueMs - b.dueMs);
   private readonly running = new Slots<LineRun>();
   private moduleCount = 0;
   private room = 0;
 
   private sliceMs = 0;
-  /** Lines since the clock was last read, and the position in the file at that time. */
-  private unlookedCount = 0;
-  private lookedAtByte = 0;
   private isGivingWay = false;
   private isTurnDue = false;
   private longestLimitMs = 0;
@@ -128,7 +117,13 @@ class BatchRun {
     const onUnsynced = (error: unknown): void => this.giveUp(unsynced(error));
     const parts = { id, trays, reader, results, runDir, onProgress, onUnsynced };
     this.output = new BatchOutput(parts, this.nowMs());
-    this.lines = new LineRuns(id, tools);
+    this.lines = new LineQueue({
+      reader,
+      runs: new LineRuns(id, tools),
+      done: results.done,
+      refuse: (line, why) => this.refuse(line, why),
+      onLook: () => this.giveWayInTime(),
+    });
     this.moduleMax = settings.batch_concurrency;
   }
 
@@ -174,7 +169,7 @@ class BatchRun {
     this.room = this.deps.hooks.room();
     const restMs = this.longestLimitMs + 2 * this.deps.tools.settings.grace_ms + 1000;
     if (this.longestLimitMs > 0) this.deps.hooks.onDeadline(nowMs + restMs);
-    this.output.work(nowMs, this.running.size, this.waiting.size);
+    this.output.work(nowMs, this.running.size, this.lines.waitingCount);
     this.startMore();
     this.endWhenThrough();
   }
@@ -184,7 +179,7 @@ class BatchRun {
       const line = this.takeLine();
       if (line === undefined) return;
       if (!this.hasRoomFor(line)) {
-        this.head = line;
+        this.lines.putBack(line);
         return;
       }
       this.start(line);
@@ -216,7 +211,7 @@ class BatchRun {
 
   private endWhenThrough(): void {
     if (this.running.size > 0 || this.isOver) return;
-    const isDone = this.isAtEnd && this.head === undefined && this.waiting.size === 0;
+    const isDone = this.lines.isEmpty;
     // Results that cannot be written now are kept and tried again. A batch that must stop does not wait: those lines run again.
     if (isDone && this.output.isRefused && !this.isCut) return;
     if (isDone || this.isCut) this.end();
@@ -229,7 +224,7 @@ class BatchRun {
     this.isOver = true;
     clearInterval(this.pulse);
     this.deps.stop.onStop(undefined);
-    this.output.tell(nowMs, this.running.size, this.waiting.size);
+    this.output.tell(nowMs, this.running.size, this.lines.waitingCount);
     this.deps.reader.close();
     void this.finish(this.deps.stop.reason);
   }
@@ -267,54 +262,13 @@ class BatchRun {
 
   // ── lines ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /**
-   * A line that is due for its next run, or the next line of the file. Bad lines on the way get their result. Undefined: no line
-   * can start now, or other work of the process comes first.
-   */
   private takeLine(): LineRun | undefined {
-    const { head } = this;
-    if (head !== undefined) {
-      this.head = undefined;
-      return head;
-    }
-    const due = this.waiting.peek();
-    if (due !== undefined && due.dueMs <= this.nowMs()) {
-      this.waiting.pop();
-      return due;
-    }
-    if (this.waiting.size >= WAITING_MAX) return undefined;
-    while (!this.isAtEnd && !this.isGivingWay && !this.isCut) {
-      const line = this.nextLine();
-      const run = line && this.lines.begin(line);
-      if (typeof run === "object") return run;
-      if (line !== undefined && run !== undefined) this.refuse(line.number, run);
-      this.noteLine();
-    }
-    return undefined;
-  }
-
-  /** The next line of the file. Undefined when it is not read yet, is blank, or has a result already. */
-  private nextLine(): Line | undefined {
     try {
-      const line = this.deps.reader.next();
-      if (line === undefined) this.isAtEnd = true;
-      if (line === undefined || line === "later") return undefined;
-      if (this.deps.results.done.has(line.number)) return undefined;
-      return line.text === undefined || !isBlank(line.text) ? line : undefined;
+      return this.lines.take(this.nowMs(), () => !this.isGivingWay && !this.isCut);
     } catch (error) {
       this.giveUp(outcomeOfFault(error));
       return undefined;
     }
-  }
-
-  /** To skip one line is little work, but to read the file up to it may take long. So this checks both. */
-  private noteLine(): void {
-    const { position } = this.deps.reader;
-    this.unlookedCount++;
-    if (this.unlookedCount < LINES_PER_LOOK && position === this.lookedAtByte) return;
-    this.unlookedCount = 0;
-    this.lookedAtByte = position;
-    this.giveWayInTime();
   }
 
   /** Running lines may end; no new line starts. */
@@ -428,7 +382,7 @@ class BatchRun {
     if (this.deps.stop.reason !== undefined) return;
     if (decision.action === "retry") line.attempt++;
     line.dueMs = this.nowMs() + ("delayMs" in decision ? decision.delayMs : 0);
-    this.waiting.push(line);
+    this.lines.addRetry(line);
   }
 
   private settle(line: LineRun, outcome: Completed | Failed): void {
