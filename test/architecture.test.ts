@@ -81,6 +81,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/breaker": [...TASKS, "agents", "supervisor", ...QUEUE_BELOW],
   "parts/chat": [...SHELL, ...CLI_ROOMS, "cli/commands"],
   "parts/costs": [...SHELL, ...CLI_ROOMS],
+  "parts/acp": ["core", "host", "agents"],
   "parts/codex": [...TASKS, "agents"],
   "parts/claude": ["core", "host", "agents"],
   "parts/mail": [...SHELL, ...CLI_ROOMS, "git", "supervisor", ...QUEUE_BELOW],

@@ -83,6 +83,8 @@ export interface ProgramSpec {
   beforeStop?: () => Promise<void>;
   /** Called once it has been started. */
   onStarted?: () => void;
+  /** Called at its exit, before the processes that it has left are ended. */
+  onExit?: () => void;
   /** Like `onStarted`, with its standard input. Without this function it has no standard input. */
   onStdin?: (stdin: Writable) => void;
 }
@@ -151,6 +153,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     spec.onStdin?.(child.stdin);
   }
   const { exitCode, signal, error } = await ended;
+  spec.onExit?.();
   await stop.finish(signal !== null || spec.endsTree === true);
   forget();
   const fault = limited?.close({ exitCode, signal }) ?? stop.limitFault;

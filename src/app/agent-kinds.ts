@@ -4,6 +4,7 @@ import type { AgentKindEntry, AgentPlace, CodingKind } from "../agents/coding-ki
 const CODING_KINDS: readonly AgentKindEntry<CodingKind>[] = [
   { kind: "claude", load: async () => (await import("../parts/claude/kind.ts")).claude },
   { kind: "codex", load: async () => (await import("../parts/codex/kind.ts")).codex },
+  { kind: "acp", load: async () => (await import("../parts/acp/kind.ts")).acp },
   { kind: "remote", load: async () => (await import("../parts/cluster/kind.ts")).remote },
 ];
 

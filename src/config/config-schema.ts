@@ -84,6 +84,14 @@ const AgentSchema = Type.Object(
       }),
       program: Text,
       args: Type.Array(Type.String({ pattern: "^[^\\u0000]*$" })),
+      command: Type.Array(Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" }), {
+        minItems: 1,
+        description: "of an acp agent: its program and arguments",
+      }),
+      auth_method: { ...Text, description: "of an acp agent: how it logs in" },
+      trust: StartFilter(["end_turn"], {
+        description: "of an acp agent: its word is enough, and its tasks need no checks",
+      }),
       module: Text,
       types: Texts(),
       capabilities: Texts(),

@@ -87,13 +87,19 @@ export function closedText(kind: "group" | "agent" | "limit", name: string): str
   return `${kind} ${name} has 0 slots: give it some in config.yaml (${kind}s) and restart mailchute run`;
 }
 
-/** @throws ErrInvalidTask when a task with `exec` names an agent that cannot run it: mailchute never runs it with another one */
+type AgentTask = Pick<Task, "exec" | "agent" | "capabilities" | "type" | "verify" | "expect_files">;
+
+/**
+ * @throws ErrInvalidTask when a task with `exec` names an agent that cannot run it, because mailchute never runs it with another one; when
+ *   nothing would judge the work of its agent
+ */
 export function checkExec(
-  task: Pick<Task, "exec" | "agent">,
+  task: AgentTask,
   agents: readonly AgentSettings[],
   details: ErrorDetails,
 ): void {
   const match = task.exec === undefined ? undefined : namedAgent(task, agents);
+  if (match === undefined) checkJudged(task, agents, details);
   if (match === undefined || match.agent !== undefined) return;
   const near = suggest(
     task.agent ?? "",
@@ -106,6 +112,33 @@ export function checkExec(
         : `did you mean ${near}?`,
     ...details,
   });
+}
+
+function checkJudged(
+  task: AgentTask,
+  agents: readonly AgentSettings[],
+  details: ErrorDetails,
+): void {
+  if (!agents.some(({ kind }) => kind === "acp")) return;
+  const { agent } = matchAgent(task, agents);
+  const why = agent && explainUnjudged(task, agent);
+  if (why === undefined) return;
+  const hint = `add verify or expect_files to the task or the agent, or trust: end_turn to the agent`;
+  throw new ErrInvalidTask(why, { hint, ...details });
+}
+
+/** Why the work of this agent on the task could not be judged; undefined when it can. Programs of kind acp say that they are done at a limit, too. */
+export function explainUnjudged(
+  task: Pick<Task, "verify" | "expect_files">,
+  { name, kind, trust, verify, expect_files: files }: AgentSettings,
+): string | undefined {
+  if (kind !== "acp" || trust === "end_turn") return undefined;
+  // `verify: []` in a task means none, whatever the agent has.
+  const checks = [task.verify ?? verify, task.expect_files ?? files];
+  const isJudged = checks.some((one) => (one?.length ?? 0) > 0);
+  return isJudged
+    ? undefined
+    : `the word of ${name}, of kind acp, is no proof, and nothing checks its work`;
 }
 
 /** The agent that `exec` or `agent` names; undefined when neither is given. */

@@ -15,14 +15,16 @@ import {
 import { explainBadLimits, type GroupSettings, type LimitSettings } from "./task-limits.ts";
 
 /** The built-in kinds of agents. `remote`: its tasks run at other machines. */
-export const AGENT_KINDS = ["exec", "module", "codex", "claude", "remote"] as const;
+export const AGENT_KINDS = ["exec", "module", "codex", "claude", "acp", "remote"] as const;
 export type AgentKind = (typeof AGENT_KINDS)[number];
 
-/** The kinds of coding agents. Each runs a program that the user has installed, by default one of the same name. */
+/** The kinds of coding agents with a program of the same name, which the user has installed. */
 export const CODING_AGENTS = ["claude", "codex"] as const satisfies readonly AgentKind[];
+const CODING_KINDS: ReadonlySet<string> = new Set<AgentKind>([...CODING_AGENTS, "acp"]);
 
+/** Whether the agent is a program that works in a session with a model. */
 export function isCoding({ kind }: Pick<AgentSettings, "kind">): boolean {
-  return CODING_AGENTS.some((coding) => coding === kind);
+  return CODING_KINDS.has(kind);
 }
 
 /** Whether tasks of this agent are calls of a function in the worker process, and not programs. */
@@ -41,6 +43,12 @@ export interface AgentSettings extends LandFields {
   /** Program of an `exec` agent: name or path. */
   program?: string;
   args?: string[];
+  /** The program of an `acp` agent, with its arguments. */
+  command?: string[];
+  /** How an `acp` agent logs in: one of the methods that its program offers. */
+  auth_method?: string;
+  /** `end_turn`: the word of an `acp` agent is enough, and its tasks need no checks. */
+  trust?: "end_turn";
   /** Module of a `module` agent: path, relative to `config.yaml`. */
   module?: string;
   types?: string[];
@@ -387,7 +395,17 @@ const OF_REMOTE: ReadonlySet<string> = new Set<keyof AgentSettings>([
 
 /** Checks that an agent has the settings that its kind needs. @param hasPlugins they may bring other kinds. @returns the fault, or undefined */
 export function explainBadAgent(agent: AgentSettings, hasPlugins: boolean): string | undefined {
-  const { name, kind, program, module, account, accounts, mode, run_limits: limits } = agent;
+  const {
+    name,
+    kind,
+    program,
+    command,
+    module,
+    account,
+    accounts,
+    mode,
+    run_limits: limits,
+  } = agent;
   const isBuiltIn = AGENT_KINDS.some((one) => one === kind);
   if (!isBuiltIn && !hasPlugins)
     return `${name} is of kind ${kind}: expected ${AGENT_KINDS.join(" or ")}; another kind needs its plugin in plugins`;
@@ -400,6 +418,12 @@ export function explainBadAgent(agent: AgentSettings, hasPlugins: boolean): stri
     return `${name} is of kind ${kind}, and only kind remote has where and as: remove them`;
   if (kind === "exec" && program === undefined)
     return `${name} is of kind exec and needs a program`;
+  if (kind === "acp" && command === undefined)
+    return `${name} is of kind acp and needs a command, such as [opencode, acp]`;
+  if (kind === "acp" && (program ?? agent.args) !== undefined)
+    return `${name} is of kind acp: write its program and arguments as command: [program, …]`;
+  if (kind !== "acp" && (command ?? agent.auth_method ?? agent.trust) !== undefined)
+    return `${name} is of kind ${kind}, and only kind acp has command, auth_method and trust: remove them`;
   if (kind === "module" && module === undefined)
     return `${name} is of kind module and needs a module`;
   if (kind === "module" && limits !== undefined)

@@ -41,6 +41,8 @@ export interface Dialogue {
   say(uuid: string, text: string): void;
   /** Asks it to end its turn, before it is stopped. It begins no other turn. False: it has no turn that it could end. */
   interrupt(): boolean;
+  /** True if the program ends when its input ends: that is tried before a signal. */
+  readonly endsAtEof?: boolean;
   /** Asks it to end its turn, so that it gets a message after that. False: it cannot do that now. */
   cut(): boolean;
 }
@@ -58,6 +60,8 @@ export interface AgentProgram {
   writableFolders(settings: AgentSettings): string[];
   /** The settings with which its sandbox lets it write to this folder, too. Left out: it has no sandbox. */
   withWritable?(settings: AgentSettings, folder: string): AgentSettings;
+  /** True if it says nothing when its service refuses it for its quota. A silence without a tool then counts as that, a few times. */
+  readonly isSilentAtLimit?: boolean;
   /** True if a resumed session keeps its id. If the id differs, the program has begun a new session that knows nothing. */
   readonly keepsSessionId?: boolean;
   /** True if the program can say which messages its session has got. */

@@ -54,6 +54,8 @@ export type Fact =
   | { fact: "message"; uuid: string; state: "queued" | "read" | "done" | "cancelled" }
   /** The text of a message to the program, as the program repeats it. */
   | { fact: "asked"; uuid: string; text: string }
+  /** It works on a text or a tool call. What comes of it follows in another fact. */
+  | { fact: "writing" }
   | { fact: "said"; text: string }
   | { fact: "thought"; text: string }
   | { fact: "tool_started"; id: string; name: string; input: string }

@@ -35,6 +35,10 @@ export interface RunFacts {
    * Finds the fault in the last words of a program whose stream has no end. Undefined when they name no fault.
    */
   faultOfLastWords?: (lastWords: string) => TurnFault | undefined;
+  /** How many runs of the task before this one were silent, in a row. */
+  silentRuns?: number;
+  /** A turn was open when we stopped the program. */
+  wasInTurn?: boolean;
   /** A new session was begun before because the old one was too long. */
   hasOverflowed?: boolean;
   /** We stopped the program when only its background tasks went on, so its exit code means nothing. */

@@ -39,6 +39,8 @@ export interface SessionDocument {
   overflowed?: boolean;
   /** How the last run of the task failed, and how many runs in a row failed like this. */
   failing?: { how: string; count: number };
+  /** How many runs in a row were stopped because they were silent. */
+  silent_runs?: number;
   updated_at: number;
 }
 

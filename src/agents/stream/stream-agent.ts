@@ -28,7 +28,7 @@ import { MessageFeed } from "./message-feed.ts";
 import { firstWords } from "./packet.ts";
 import { judgeRun, type RunFacts, type RunVerdict } from "./run-outcome.ts";
 import { RunRecorder } from "./run-recorder.ts";
-import { applyFact } from "./run-state.ts";
+import { applyFact, type RunState } from "./run-state.ts";
 import { countFailure } from "./same-failure.ts";
 import { newSession, type SessionDocument, SessionFile, sessionOfRun } from "./session-file.ts";
 import { SessionProof } from "./session-proof.ts";
@@ -44,15 +44,8 @@ const PAUSED_AGAIN_MS = 60_000;
 
 /** Its work is done, but a message is unread. So the task runs once more, which uses up no attempt. */
 const GO_ON: AttemptOutcome = { kind: "released", message: "a message for it has come" };
-const SILENT_QUOTA: Fact = {
-  fact: "turn_ended",
-  end: {
-    fault: "limit",
-    text: "the service answered 429, and the program was silent since",
-    answers: undefined,
-    denied: [],
-  },
-};
+/** How many silent runs in a row of one task may be for the quota. A program that always hangs must not go on for ever. */
+const SILENT_MAX = 3;
 const NEXT_RUN: RunVerdict = { next: "outcome", outcome: GO_ON };
 
 export class StreamAgent extends Agent {
@@ -84,6 +77,17 @@ export class StreamAgent extends Agent {
 
   override keepSession(assignment: Assignment): void {
     this.restoreSession(assignment, false);
+  }
+
+  /** Why a silence counts as a used up quota; undefined: it does not. Some programs wait in silence for as long as the service told them to. */
+  private explainSilence(
+    { lastStatus }: Pick<RunState, "lastStatus">,
+    { silentRuns = 0, wasInTurn }: RunFacts,
+  ): string | undefined {
+    if (lastStatus === 429) return "the service answered 429, and the program was silent since";
+    const isAsked = wasInTurn === true && this.program.isSilentAtLimit === true;
+    if (!isAsked || silentRuns >= SILENT_MAX) return undefined;
+    return `it was silent, and no tool ran: probably the quota is used up (${silentRuns + 1} of ${SILENT_MAX} runs in a row that count so)`;
   }
 
   /** Writes the session back that the end of the run has removed. */
@@ -197,6 +201,7 @@ export class StreamAgent extends Agent {
           endsTree: !keepsBackground(this, assignment),
           ...this.environmentFor(settings),
           beforeStop: () => watch.interrupt(),
+          onExit: () => watch.noteExit(),
           onStarted: () => {
             watch.start();
             meter.start();
@@ -216,20 +221,31 @@ export class StreamAgent extends Agent {
       end,
       { ownStop: watch.ownStop, halt: meter.halt },
       recorder,
-      {
-        isResumed: sessionId !== undefined,
-        wasRefused: session.was_refused,
-        hasOverflowed: session.overflowed === true,
-        nowMs: Date.now(),
-        faultOfLastWords: (words) => this.program.faultOfLastWords(words),
-        hasStoppedBackground: watch.ownStop === "background",
-      },
+      this.factsOf(session, sessionId, watch),
       lastWords(stderrLog, stderrFrom),
     );
+    noteSilence(session, watch.ownStop);
     session.has_news = isGoodOrCut(judged, watch) && messages.hasUnread();
     const verdict = session.has_news ? NEXT_RUN : this.giveUpSame(assignment, session, judged);
     if (recorder.close(verdict)) meter.remove();
     return await gate.noteEnd(recorder.state, verdict);
+  }
+
+  private factsOf(
+    session: SessionDocument,
+    resumed: string | undefined,
+    { ownStop, wasInTurn }: StreamWatch,
+  ): RunFacts {
+    return {
+      isResumed: resumed !== undefined,
+      wasRefused: session.was_refused,
+      hasOverflowed: session.overflowed === true,
+      silentRuns: session.silent_runs ?? 0,
+      wasInTurn,
+      nowMs: Date.now(),
+      faultOfLastWords: (words) => this.program.faultOfLastWords(words),
+      hasStoppedBackground: ownStop === "background",
+    };
   }
 
   /** Makes the packet of a run. The task is in it unless the session is proven to know the task. */
@@ -302,9 +318,9 @@ export class StreamAgent extends Agent {
     words: string,
   ): RunVerdict {
     const { outcome } = end;
-    // Some programs wait in silence for as long as the service told them to.
-    const isQuota = ownStop === "idle" && recorder.state.lastStatus === 429;
-    if (isQuota) applyFact(recorder.state, SILENT_QUOTA);
+    const silent = ownStop === "idle" ? this.explainSilence(recorder.state, facts) : undefined;
+    const isQuota = silent !== undefined;
+    if (isQuota) applyFact(recorder.state, limitReached(silent));
     if (halt !== undefined && outcome?.kind === "released" && outcome.message === "budget")
       return { next: "outcome", outcome: halt };
     if (recorder.hasLostSession) return { next: "fresh_session" };
@@ -316,6 +332,18 @@ export class StreamAgent extends Agent {
     const signal = !isDone && outcome?.kind === "failed" ? outcome.signal : null;
     return judgeRun(recorder.state, { exitCode, signal, lastWords: words }, facts);
   }
+}
+
+function noteSilence(session: SessionDocument, ownStop: OwnStop | undefined): void {
+  if (ownStop === "idle") session.silent_runs = (session.silent_runs ?? 0) + 1;
+  else delete session.silent_runs;
+}
+
+function limitReached(text: string): Fact {
+  return {
+    fact: "turn_ended",
+    end: { fault: "limit", text, answers: undefined, denied: [] },
+  };
 }
 
 /** The task of a paused agent waits, without a worker, until a person lets the agent go on. */

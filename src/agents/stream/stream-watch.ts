@@ -38,6 +38,8 @@ const LINGER_MS = 30_000;
 /** How long it may take to end its turn before it gets a signal (ms). */
 const INTERRUPT_MS = 1000;
 const INTERRUPT_LOOK_MS = 20;
+/** How long it may take to end after its input has ended, before it gets a signal (ms). */
+const EOF_MS = 1500;
 /** How long it may take to end its turn for an urgent message. After that, it gets the message within the turn (ms). */
 const CUT_MS = 10_000;
 export const IDLE_MS = 30 * 60_000;
@@ -53,6 +55,8 @@ const OF_A_TURN: ReadonlySet<Fact["fact"]> = new Set([
 
 export class StreamWatch {
   ownStop: OwnStop | undefined;
+  /** Whether a turn was open when we stopped it. */
+  wasInTurn = false;
   private readonly deps: StreamWatchParts;
   private readonly tail: LineTail;
   private readonly times: ReadTimesWriter;
@@ -68,6 +72,7 @@ export class StreamWatch {
   private cutSinceMs: number | undefined;
   /** True when a turn was ended for a message. */
   hasCut = false;
+  private hasEnded = false;
 
   constructor(parts: StreamWatchParts) {
     this.deps = parts;
@@ -98,10 +103,17 @@ export class StreamWatch {
 
   /** Asks the program to end its turn before it is stopped, so that its session keeps the end of the turn. Always resolves soon. */
   async interrupt(): Promise<void> {
-    if (this.dialogue?.interrupt() !== true) return;
-    const untilMs = performance.now() + INTERRUPT_MS;
-    while (this.deps.recorder.state.turn === "open" && performance.now() < untilMs)
-      await pause(INTERRUPT_LOOK_MS);
+    const { dialogue, stdin } = this;
+    if (dialogue?.interrupt() === true)
+      await passes(INTERRUPT_MS, () => this.deps.recorder.state.turn !== "open");
+    if (dialogue?.endsAtEof !== true || stdin === undefined) return;
+    stdin.end();
+    await passes(EOF_MS, () => this.hasEnded);
+  }
+
+  /** Called at the exit of the program, also while it is being stopped. */
+  noteExit(): void {
+    this.hasEnded = true;
   }
 
   /** Called when the program has ended. Reads the rest. */
@@ -172,6 +184,7 @@ export class StreamWatch {
   private stop(reason: OwnStop): void {
     if (this.ownStop !== undefined) return;
     this.ownStop = reason;
+    this.wasInTurn = this.deps.recorder.state.turn === "open";
     this.deps.stop(reason);
   }
 
@@ -186,4 +199,10 @@ export class StreamWatch {
     // The new session has no packet, so it would read messages without knowing its task.
     if (this.deps.recorder.hasLostSession) this.stop("lost_session");
   }
+}
+
+/** Waits until it is so, and at most for this time. */
+async function passes(limitMs: number, isSo: () => boolean): Promise<void> {
+  const untilMs = performance.now() + limitMs;
+  while (!isSo() && performance.now() < untilMs) await pause(INTERRUPT_LOOK_MS);
 }

@@ -112,6 +112,10 @@ async function enqueueOne(ctx: EnqueueContext): Promise<number> {
   const { id, text } = buildTask(ctx, createdAt);
   const sinceMs = Date.now();
   const { tree, trays, loaded } = await openInbox(ctx);
+  if (ctx.rest === undefined && loaded.settings.agents.some(({ kind }) => kind === "acp")) {
+    const { checkAgentOf } = await import("../enqueue/place-of-run.ts");
+    checkAgentOf(id, text, loaded.settings.agents);
+  }
   // For speed, a submit does not look for batches; when a batch has the id, the supervisor refuses the task.
   const batch = join(trays.inbox, inboxName({ id, isBatch: true }));
   if (trays.storage.look(batch) !== undefined)

@@ -30,9 +30,9 @@ export const command = defineCommand({
   usage: "ID TEXT | TEXT --to NAME",
   args: { min: 1, max: Number.POSITIVE_INFINITY },
   details: [
-    "A running claude, or codex with `mode: app-server`, gets the message at once and reads it between two steps. Other coding agents, and tasks that wait, get it with their next run. An agent does not end its work well before it has read all messages: the task runs once more when it has to. That also holds for what comes while verify runs. What comes after that, while the task settles, stays unread.",
+    "A running claude, or codex with `mode: app-server`, gets the message at once and reads it between two steps, and a program of kind acp after its turn. Other coding agents, and tasks that wait, get it with their next run. An agent does not end its work well before it has read all messages: the task runs once more when it has to. That also holds for what comes while verify runs. What comes after that, while the task settles, stays unread.",
     "With --to, or with one TEXT that mentions agents as @NAME, the message is mail for agents by their names, whether they run or not. It prints `recorded` once the message is on disk.",
-    "With --wait mail is waited for until all to whom it goes have it: offered means that it was given to a run, seen that its model provably has it, or that --ack did. --when now ends the turn of a claude, or of a codex with `mode: app-server`; other agents get it with their next run (`interrupt` stops the run that is on).",
+    "With --wait mail is waited for until all to whom it goes have it: offered means that it was given to a run, seen that its model provably has it, or that --ack did. --when now ends the turn of a claude, of a codex with `mode: app-server`, or of a program of kind acp; other agents get it with their next run (`interrupt` stops the run that is on).",
     "For a task it prints how far the message has come: recorded (it is on disk and will not be lost), offered (it was given to the program), read (the model has it). With --wait it waits until then; exit code 1: the task ended before that, 124: the time was over. Exit code 3: there is no such task, 4: it has ended, or it is no task of a coding agent.",
   ],
   examples: [

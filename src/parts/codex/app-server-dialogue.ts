@@ -4,6 +4,7 @@
  */
 import type { Dialogue, Opening, RunStart } from "../../agents/stream/agent-program.ts";
 import type { Fact } from "../../agents/stream/facts.ts";
+import { type JsonMembers, membersAt, textOf } from "../../agents/stream/json-values.ts";
 import { readVersion } from "../../host/package.ts";
 import { type AppServerLine, AppServerReader, messagesIn } from "./app-server.ts";
 import {
@@ -20,7 +21,6 @@ import {
   steerTurn,
 } from "./app-server-requests.ts";
 import { endTurn, faultOfMessage } from "./fault.ts";
-import { type JsonMembers, membersAt, textOf } from "./json-values.ts";
 
 /** `opening`: no turn was asked for yet. `starting`: one was asked for, and has not begun. `stopping`: no turn begins any more. */
 type TurnState = "opening" | "starting" | "running" | "idle" | "stopping";

@@ -3,6 +3,15 @@
  * member, one object per line. Pure. The program documents it: `codex app-server generate-json-schema`.
  */
 import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
+import {
+  asText,
+  isObject,
+  type JsonMembers,
+  listOf,
+  membersAt,
+  readObjectLine,
+  textOf,
+} from "../../agents/stream/json-values.ts";
 import { readSessionId } from "../../agents/stream/read-values.ts";
 import {
   endTurn,
@@ -12,15 +21,6 @@ import {
   statusOfErrorInfo,
 } from "./fault.ts";
 import { ItemReader } from "./item-facts.ts";
-import {
-  asText,
-  isObject,
-  type JsonMembers,
-  listOf,
-  membersAt,
-  readObjectLine,
-  textOf,
-} from "./json-values.ts";
 import { readRateLimits, readUsage } from "./usage.ts";
 
 export interface AppServerLine {

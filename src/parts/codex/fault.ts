@@ -10,7 +10,7 @@ import {
   numberOf,
   readObjectLine,
   textOf,
-} from "./json-values.ts";
+} from "../../agents/stream/json-values.ts";
 
 /** "unexpected status 401 Unauthorized", "last status: 429 Too Many Requests". */
 const STATUS = /\bstatus:? (\d{3})\b/i;

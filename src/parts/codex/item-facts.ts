@@ -3,7 +3,14 @@
  * (`command_execution`, `exit_code`), the app-server in camelCase; both are read here. Pure.
  */
 import type { Fact } from "../../agents/stream/facts.ts";
-import { asText, isObject, type JsonMembers, listOf, numberOf, textOf } from "./json-values.ts";
+import {
+  asText,
+  isObject,
+  type JsonMembers,
+  listOf,
+  numberOf,
+  textOf,
+} from "../../agents/stream/json-values.ts";
 
 export type ItemPhase = "started" | "updated" | "completed";
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { CodingKind } from "../../agents/coding-kind.ts";
 import type { AgentProgram } from "../../agents/stream/agent-program.ts";
 import type { ReadLine, TurnFault } from "../../agents/stream/facts.ts";
+import { readObjectLine } from "../../agents/stream/json-values.ts";
 import { StreamAgent } from "../../agents/stream/stream-agent.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import { newAppServerReader } from "./app-server.ts";
@@ -18,7 +19,6 @@ import {
 } from "./command-line.ts";
 import { readLastWords } from "./fault.ts";
 import { findRollout } from "./find-rollout.ts";
-import { readObjectLine } from "./json-values.ts";
 import { newCodexExecReader } from "./read-exec-line.ts";
 import { newCodexRolloutReader, readRolloutMessage } from "./read-rollout-line.ts";
 

@@ -3,10 +3,15 @@
  * request that the program tries again. Rule: docs/agents.md.
  */
 import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
+import {
+  type JsonMembers,
+  membersAt,
+  readObjectLine,
+  textOf,
+} from "../../agents/stream/json-values.ts";
 import { readSessionId } from "../../agents/stream/read-values.ts";
 import { endTurn, faultOfMessage, messageOfError, statusOfMessage } from "./fault.ts";
 import { ItemReader } from "./item-facts.ts";
-import { type JsonMembers, membersAt, readObjectLine, textOf } from "./json-values.ts";
 import { readUsage } from "./usage.ts";
 
 const RETRY = /^reconnecting\b/i;

@@ -4,7 +4,13 @@
  * to the old file of a resumed thread, so reading begins where that file ended when the run began.
  */
 import type { Fact, ReadLine } from "../../agents/stream/facts.ts";
-import { type JsonMembers, listOf, membersAt, readObjectLine, textOf } from "./json-values.ts";
+import {
+  type JsonMembers,
+  listOf,
+  membersAt,
+  readObjectLine,
+  textOf,
+} from "../../agents/stream/json-values.ts";
 import { readRateLimits, readUsage } from "./usage.ts";
 
 /** The text that the model gets instead of a command's output. No command's own output begins like this. */

@@ -1,7 +1,13 @@
 /** Reads tokens and quota windows of Codex: in snake_case from its rollout file, in camelCase from the app-server. Pure. */
 import type { Fact } from "../../agents/stream/facts.ts";
+import {
+  isObject,
+  type JsonMembers,
+  membersAt,
+  numberOf,
+  textOf,
+} from "../../agents/stream/json-values.ts";
 import { readCount, readEpochMs } from "../../agents/stream/read-values.ts";
-import { isObject, type JsonMembers, membersAt, numberOf, textOf } from "./json-values.ts";
 
 /** A sum over the thread. The program gives no price. @param of see `Fact` */
 export function readUsage(sum: JsonMembers, of: "session" | "kept" = "session"): Fact[] {

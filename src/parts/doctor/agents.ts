@@ -51,8 +51,14 @@ async function checkProgram(
   const none = (check: CheckResult) => ({ checks: [check], abilities: [] });
   if (path === undefined)
     return none(
-      failing(kind, `${users}: there is no program ${name}`, "install it, or set `program`"),
+      failing(
+        kind,
+        `${users}: there is no program ${name}`,
+        kind === "acp" ? "install it, or mend `command`" : "install it, or set `program`",
+      ),
     );
+  if (kind === "acp")
+    return none(ok(kind, `${path} (used by ${users}): its first run shows what it can do`));
   const complain = agents.length > 0 ? failing : warned;
   const told = await askVersion(path, env);
   if ("fault" in told)

@@ -48,7 +48,7 @@ interface Asker {
   account: string;
 }
 
-/** For each account, its first agent whose program exists. */
+/** For each account, its first agent whose program exists. Programs of kind acp are not asked. */
 function askersOf(programs: readonly AgentProgramFile[], settings: Settings): Asker[] {
   const askers = new Map<string, Asker>();
   for (const { path, agents } of programs)
@@ -57,7 +57,7 @@ function askersOf(programs: readonly AgentProgramFile[], settings: Settings): As
     )) {
       // Accounts of different programs may have one name.
       const key = `${agent.kind} ${account}`;
-      if (path === undefined || askers.has(key)) continue;
+      if (path === undefined || askers.has(key) || agent.kind === "acp") continue;
       const own = withAccount({ ...agent, program: path }, account, settings.accounts);
       askers.set(key, { agent: own, account });
     }

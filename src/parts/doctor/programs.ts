@@ -1,6 +1,6 @@
 /** Lists the programs of coding agents: those that config.yaml names, and those on PATH. Only reads. */
 import { dirname } from "node:path";
-import { type AgentSettings, CODING_AGENTS, type Settings } from "../../core/settings.ts";
+import { type AgentSettings, CODING_AGENTS, isCoding, type Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { findProgram } from "../../host/find-program.ts";
 
@@ -27,8 +27,8 @@ export function listPrograms(
     return program;
   };
   for (const agent of settings.agents) {
-    if (!CODING_AGENTS.some((kind) => kind === agent.kind)) continue;
-    const name = agent.program ?? agent.kind;
+    if (!isCoding(agent)) continue;
+    const name = agent.command?.[0] ?? agent.program ?? agent.kind;
     const path = findProgram(name, agent.env?.["PATH"] ?? env["PATH"], dirname(tree.dir));
     add(agent.kind, name, path).agents.push(agent);
   }

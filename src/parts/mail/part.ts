@@ -3,7 +3,7 @@ import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { closedGate } from "../../core/gates.ts";
 import { foldId } from "../../core/names.ts";
-import { CODING_AGENTS } from "../../core/settings.ts";
+import { isCoding } from "../../core/settings.ts";
 import type { Lane } from "../../core/waiting-task.ts";
 import type { Part, PartPorts, StartLimit } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
@@ -36,9 +36,7 @@ class MailPart implements Part, StartLimit {
   constructor({ env }: Pick<PartHost, "env">) {
     this.env = env;
     this.isOn = env.settings.mail_enabled;
-    this.agents = env.settings.agents
-      .filter(({ kind }) => CODING_AGENTS.some((coding) => coding === kind))
-      .map(({ name }) => name);
+    this.agents = env.settings.agents.filter(isCoding).map(({ name }) => name);
     const why = "the mail of the agents is being read";
     this.first = [closedGate("mail", why, "wait", { agents: this.agents, is_well: true })];
     const isIdle = (): boolean =>

@@ -6,7 +6,7 @@ import { existsTree } from "../../cli/shell/options.ts";
 import { AgentLines } from "../../cli/text/agent-lines.ts";
 import { bytesText } from "../../core/bytes-text.ts";
 import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
-import type { AgentSettings, Settings } from "../../core/settings.ts";
+import { type AgentSettings, isCoding, type Settings } from "../../core/settings.ts";
 import { landingsDir, type StateTree } from "../../core/state-tree.ts";
 import type { LoadedPlugin } from "../../plugin.ts";
 import { QuestionStore } from "../../questions/question-store.ts";
@@ -30,7 +30,6 @@ import { type TaskReaders, taskPage } from "./pages/task-page.ts";
 import { tasksPage } from "./pages/tasks-page.ts";
 import type { VerbReader } from "./verb-reader.ts";
 
-const CODING: ReadonlySet<string> = new Set(["claude", "codex"]);
 /** The least time between two looks at the pool (ms), and the share of a core that the looks may take. */
 const LOOK_MS = 50;
 const SHARE = 0.05;
@@ -88,7 +87,7 @@ export class Pages {
     settings: Settings,
     { isReadOnly = false, verbs, plugins = [] }: PagesOptions = {},
   ) {
-    this.agents = settings.agents.filter(({ kind }) => CODING.has(kind));
+    this.agents = settings.agents.filter(isCoding);
     this.questions = new QuestionStore(tree.dir);
     this.verbs = verbs;
     this.plugins = plugins;

@@ -10,7 +10,7 @@ import { ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { matchAgent } from "../../core/matching.ts";
 import { leaseOf } from "../../core/names.ts";
-import { CODING_AGENTS } from "../../core/settings.ts";
+import { isCoding } from "../../core/settings.ts";
 import type { Claim } from "../../mailbox/claim/claim.ts";
 import { findClaim, locate } from "../../mailbox/find/locate.ts";
 import type { Environment } from "../environment/environment.ts";
@@ -59,7 +59,7 @@ function findRun({ settings, trays }: Environment, id: string): Claim {
   const { bytes } = trays.storage.read(claim.path, TASK_BYTES_MAX);
   const { task } = decodeTask(bytes ?? Buffer.alloc(0), id, claim.path);
   const { agent } = matchAgent(task, settings.agents);
-  if (CODING_AGENTS.some((kind) => kind === agent?.kind)) return claim;
+  if (agent !== undefined && isCoding(agent)) return claim;
   throw new ErrInvalidTransition(
     `${JSON.stringify(id)} is not a task of a coding agent: only coding agents take a text`,
     { ...details, hint: `to stop it and begin anew: mailchute cancel ${id} --requeue` },

@@ -1,4 +1,4 @@
-/** Runs of the stand-ins for claude and codex through a real pool: each case is an agent of its own with its own account. */
+/** Runs of the stand-ins for claude, codex and programs of kind acp through a real pool: each case is an agent of its own with its own account. */
 import fs from "node:fs";
 import { join } from "node:path";
 import type { CostRecord } from "../../../src/agents/cost-records.ts";
@@ -11,7 +11,7 @@ import { newPool, type Pool, type PoolOptions, readJson } from "../../support/po
 import { programPath } from "../../support/programs.ts";
 import type { OnEnd } from "../../support/temp-dir.ts";
 
-export type Kind = "claude" | "codex";
+export type Kind = "claude" | "codex" | "acp";
 export type Step = Record<string, unknown>;
 
 export interface FakeAgent {
@@ -83,10 +83,14 @@ export function newBench(agents: readonly FakeAgent[], options: BenchOptions = {
     name,
     kind,
     account: name,
-    program: programOf(name, kind),
+    // Most tests have no checks, and a program of kind acp needs some, or trust.
+    ...(kind === "acp"
+      ? { command: [programOf(name, kind)], trust: "end_turn" }
+      : { program: programOf(name, kind) }),
     permissions: { mode: "full" },
     ...more,
     env: {
+      ...(more?.["env"] as Record<string, string> | undefined),
       FAKE_AGENT: JSON.stringify({ turns }),
       FAKE_AGENT_STATE: folder(name),
       CODEX_HOME: folder(name),

@@ -9,7 +9,7 @@ import { type Kind, newBench, type Step } from "./bench.ts";
 
 takeSome();
 
-const KINDS: readonly Kind[] = ["claude", "codex"];
+const KINDS: readonly Kind[] = ["claude", "codex", "acp"];
 
 function drop(pool: Pool, id: string, attempts = 1): void {
   pool.drop(id, { agent: "coder", prompt: id, max_attempts: attempts });

@@ -8,7 +8,7 @@ import { type Bench, type Kind, newBench, type Step } from "./bench.ts";
 
 takeSome();
 
-const KINDS: readonly Kind[] = ["claude", "codex"];
+const KINDS: readonly Kind[] = ["claude", "codex", "acp"];
 const TARGET = "mailchute/integration";
 const DONE = { say: "Done." };
 const WRITE = { run: "echo agent > same.txt; pwd >> ../where" };

@@ -3,8 +3,8 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { endOfFile } from "../../support/temp-dir.ts";
-import { type Bench, type Kind, newBench } from "./bench.ts";
-import { line, TOKENS, USD, WORDS, type Words } from "./stream-words.ts";
+import { type Bench, newBench } from "./bench.ts";
+import { line, type PrintingKind, TOKENS, USD, WORDS, type Words } from "./stream-words.ts";
 
 interface Odd {
   /** What is printed, in pieces with a pause between two. */
@@ -22,7 +22,7 @@ interface Odd {
   logged?: Readonly<Record<string, number>>;
 }
 
-const KINDS: readonly Kind[] = ["claude", "codex"];
+const KINDS: readonly PrintingKind[] = ["claude", "codex"];
 const DONE = { output: "Done." };
 const INTERRUPTED = { kind: "interrupted", code: "ErrInterrupted" };
 const FAILED = { kind: "agent", code: "ErrAgentFailed" };

@@ -11,7 +11,7 @@ import { type Bench, type Kind, newBench, type Step } from "./bench.ts";
 
 takeSome();
 
-const KINDS: readonly Kind[] = ["claude", "codex"];
+const KINDS: readonly Kind[] = ["claude", "codex", "acp"];
 const ASKS = "There are two ways.\n\nWhich colour shall it **have?**";
 const PAINTS = [{ run: "echo blue > colour.txt" }, { say: "Done." }];
 const IS_PAINTED = ["test", "-e", "colour.txt"];

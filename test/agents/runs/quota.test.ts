@@ -10,7 +10,7 @@ import { type Bench, type Kind, newBench } from "./bench.ts";
 
 takeSome();
 
-const KINDS: readonly Kind[] = ["claude", "codex"];
+const KINDS: readonly Kind[] = ["claude", "codex", "acp"];
 const TASKS = 10;
 const SLOTS = 3;
 /** So long the model takes for an answer. */
@@ -30,8 +30,11 @@ async function isClosed(bench: Bench): Promise<GateDocument> {
   );
 }
 
+// A program of kind acp gives no time.
+const TIMED: readonly Kind[] = ["claude", "codex"];
+
 describe.each(KINDS)("%s", (kind) => {
-  it.each(["", ", also when the supervisor is killed in between"])(
+  it.runIf(TIMED.includes(kind)).each(["", ", also when the supervisor is killed in between"])(
     "starts no run before the end of a limit, and ends ten tasks in three slots%s",
     async (how) => {
       const limitForS = how === "" ? 3 : 6;

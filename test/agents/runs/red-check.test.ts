@@ -8,7 +8,7 @@ import { type Kind, newBench } from "./bench.ts";
 
 takeSome();
 
-const KINDS: readonly Kind[] = ["claude", "codex"];
+const KINDS: readonly Kind[] = ["claude", "codex", "acp"];
 const DONE = { say: "Done." };
 const CHECK = [
   "sh",

@@ -9,7 +9,7 @@ import { type Bench, type Kind, newBench, type Step } from "./bench.ts";
 
 takeSome();
 
-const KINDS: readonly Kind[] = ["claude", "codex"];
+const KINDS: readonly Kind[] = ["claude", "codex", "acp"];
 const HALF = { say: "I have read the code." };
 const DONE = { say: "Done." };
 

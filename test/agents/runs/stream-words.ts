@@ -76,4 +76,6 @@ const codex: Words = {
   compact: line({ type: "context_compacted" }),
 };
 
-export const WORDS: Readonly<Record<Kind, Words>> = { claude, codex };
+/** Programs that print their stream without being asked. */
+export type PrintingKind = Exclude<Kind, "acp">;
+export const WORDS: Readonly<Record<PrintingKind, Words>> = { claude, codex };

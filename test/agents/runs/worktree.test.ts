@@ -9,7 +9,7 @@ import { type Bench, type Kind, newBench, type Step } from "./bench.ts";
 
 takeSome();
 
-const KINDS: readonly Kind[] = ["claude", "codex"];
+const KINDS: readonly Kind[] = ["claude", "codex", "acp"];
 const HALF = { run: "echo half > half.txt; pwd > ../where" };
 const SLOW = { run: "sleep 60" };
 const REST = { run: "test -e half.txt && echo rest > rest.txt" };

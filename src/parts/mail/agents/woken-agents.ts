@@ -1,5 +1,5 @@
 /** The agents that a supervisor wakes: the coding agents of its settings, and the agents that were spawned from them. */
-import { type AgentSettings, CODING_AGENTS } from "../../../core/settings.ts";
+import { type AgentSettings, isCoding } from "../../../core/settings.ts";
 import { statOf } from "../../../host/regular-file.ts";
 import { explainBadName, HUMAN } from "../scope/scope.ts";
 import type { MailFolder } from "../store/mail-folder.ts";
@@ -25,7 +25,7 @@ export class WokenAgents {
   ) {
     this.configured = new Map(
       agents
-        .filter(({ kind }) => CODING_AGENTS.some((coding) => coding === kind))
+        .filter(isCoding)
         .map((agent) => [agent.name.toLowerCase(), agent] as const)
         .filter(([name]) => name !== HUMAN && explainBadName(name) === undefined),
     );

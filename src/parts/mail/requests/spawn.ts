@@ -3,7 +3,7 @@ import { compileCheck, optional, shorten } from "../../../codec/schema.ts";
 import { Type } from "../../../codec/typebox.ts";
 import { compact } from "../../../core/compact.ts";
 import { ErrInvalidConfig, ErrInvalidMessage } from "../../../core/errors.ts";
-import { type AgentSettings, CODING_AGENTS } from "../../../core/settings.ts";
+import { type AgentSettings, isCoding } from "../../../core/settings.ts";
 import { suggest } from "../../../core/suggest.ts";
 import type { RequestPlace, RunRequest } from "../../../worker/request-taker.ts";
 import { spawnAgent } from "../agents/spawn.ts";
@@ -93,7 +93,7 @@ export async function takeSpawn(
  */
 export function agentToSpawn(agents: readonly AgentSettings[], named: string): AgentSettings {
   const isNamed = ({ name }: AgentSettings): boolean => name.toLowerCase() === named.toLowerCase();
-  const coding = agents.filter(({ kind }) => CODING_AGENTS.some((one) => one === kind));
+  const coding = agents.filter(isCoding);
   const ofKind = coding.filter(({ kind }) => kind === named);
   const found = coding.find(isNamed) ?? ofKind.find((one) => one.default === true) ?? ofKind[0];
   if (found !== undefined) return found;

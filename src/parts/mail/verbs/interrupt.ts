@@ -30,7 +30,7 @@ export const command = defineCommand({
   usage: "NAME|ID [TEXT] [--wait]",
   args: { min: 1, max: Number.POSITIVE_INFINITY },
   details: [
-    "Ends what the agent NAME, or the agent of the task ID, does now. It goes on in the same session and reads TEXT first. A running claude, or codex with `mode: app-server`, stays; the run of another coding agent, or of one that does not answer for 3 s, is stopped, and its next run goes on. No attempt is used up.",
+    "Ends what the agent NAME, or the agent of the task ID, does now. It goes on in the same session and reads TEXT first. A running claude, codex with `mode: app-server`, or program of kind acp stays; the run of another coding agent, or of one that does not answer for 3 s, is stopped, and its next run goes on. No attempt is used up.",
     "Prints the id of the command; with --wait, what has become of the run. Exit code 3: there is no such task or agent, 4: nothing of it runs, or it is no coding agent.",
   ],
   examples: ['interrupt coder-2 "stop that, look at the schema first" --wait', "interrupt build"],

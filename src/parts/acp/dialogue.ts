@@ -1,0 +1,262 @@
+/**
+ * Our side of the Agent Client Protocol with one program: it opens a session, sends prompts, and answers what the program asks. We offer
+ * neither files nor terminals, so the program uses its own, in the folder of the run. It decides nothing about the run: that follows from
+ * the facts.
+ */
+import type { Dialogue, Opening, RunStart } from "../../agents/stream/agent-program.ts";
+import type { Fact } from "../../agents/stream/facts.ts";
+import {
+  isObject,
+  type JsonMembers,
+  listOf,
+  membersAt,
+  textOf,
+} from "../../agents/stream/json-values.ts";
+import { readVersion } from "../../host/package.ts";
+import { endTurn, faultOfError, isLost, messageOfError } from "./fault.ts";
+import { answerPermission } from "./permission.ts";
+import { AcpReader, type Ask, REQUEST } from "./read-line.ts";
+
+/** Version 2 is a draft (2026-11): a prompt is answered when it is accepted, and `state_update` says when the work is over. */
+const PROTOCOL = 1;
+const METHOD_NOT_FOUND = -32601;
+
+/** `opening`: no prompt was sent yet. `stopping`: no prompt is sent any more. */
+type TurnState = "opening" | "running" | "idle" | "stopping";
+
+interface Message {
+  uuid: string;
+  text: string;
+}
+
+export class AcpDialogue implements Dialogue {
+  /** The end of its input ends every agent that was tried, and a signal does not. */
+  readonly endsAtEof = true;
+  private readonly reader = new AcpReader();
+  private write: (text: string) => void = () => {};
+  private opening: Opening | undefined;
+  private sessionId = "";
+  private state: TurnState = "opening";
+  private isCut = false;
+  private prompts: number = REQUEST.prompt;
+  /** The message of the open prompt. */
+  private current: (Message & { isRead: boolean }) | undefined;
+  /** Messages for the next prompts: the protocol takes none in the middle of a turn. */
+  private waiting: Message[] = [];
+
+  constructor(private readonly run: RunStart) {}
+
+  get isReady(): boolean {
+    return this.state === "running" || this.state === "idle";
+  }
+
+  begin(opening: Opening, write: (text: string) => void): void {
+    this.write = write;
+    this.opening = opening;
+    const clientInfo = { name: "mailchute", title: "mailchute", version: readVersion() };
+    const clientCapabilities = {
+      fs: { readTextFile: false, writeTextFile: false },
+      terminal: false,
+    };
+    this.request(REQUEST.initialize, "initialize", {
+      protocolVersion: PROTOCOL,
+      clientCapabilities,
+      clientInfo,
+    });
+  }
+
+  say(uuid: string, text: string): void {
+    this.waiting.push({ uuid, text });
+    this.passOn();
+  }
+
+  cut(): boolean {
+    if (this.state !== "running") return false;
+    this.isCut = true;
+    this.cancel();
+    return true;
+  }
+
+  interrupt(): boolean {
+    const wasRunning = this.state === "running";
+    this.state = "stopping";
+    if (wasRunning) this.cancel();
+    return wasRunning;
+  }
+
+  readonly read = (line: string): Fact[] => {
+    const { facts: read, reply, ask, isAtWork } = this.reader.take(line);
+    const facts = isAtWork === true ? [...this.noteRead(), ...read] : read;
+    if (ask !== undefined) return [...facts, ...this.answer(ask)];
+    if (reply === undefined) return facts;
+    return reply.id >= REQUEST.prompt
+      ? this.endPrompt(facts)
+      : [...facts, ...this.goOn(reply.id, reply.result, reply.error)];
+  };
+
+  /** The next step before the first prompt. */
+  private goOn(id: number, result: JsonMembers, error: JsonMembers | undefined): Fact[] {
+    if (error !== undefined) return this.refused(id, error);
+    switch (id) {
+      case REQUEST.initialize:
+        return this.noteAgent(result);
+      case REQUEST.authenticate:
+        return this.open(this.abilities);
+      case REQUEST.open:
+        return this.noteOpen(result);
+      default:
+        this.prompt(this.packet());
+        return [];
+    }
+  }
+
+  private abilities: JsonMembers = {};
+  private logins: string[] = [];
+
+  private noteAgent(result: JsonMembers): Fact[] {
+    const { auth_method: method } = this.run.settings;
+    this.abilities = membersAt(result, "agentCapabilities");
+    this.logins = listOf(result["authMethods"])
+      .filter(isObject)
+      .map(({ id }) => textOf(id));
+    const version = result["protocolVersion"];
+    if (version !== PROTOCOL)
+      return [
+        endTurn(
+          "config",
+          `it speaks version ${String(version)} of the protocol, and mailchute version ${PROTOCOL}`,
+        ),
+      ];
+    if (method === undefined) return this.open(this.abilities);
+    this.request(REQUEST.authenticate, "authenticate", { methodId: method });
+    return [];
+  }
+
+  /** Resumes the session, or begins one. A session that is loaded repeats its history, so to resume it is better. */
+  private open(abilities: JsonMembers): Fact[] {
+    const { cwd, sessionId } = this.run;
+    const place = { cwd, mcpServers: [] };
+    if (sessionId === undefined) {
+      this.request(REQUEST.open, "session/new", place);
+      return [];
+    }
+    const canResume = isObject(membersAt(abilities, "sessionCapabilities")["resume"]);
+    if (!canResume && abilities["loadSession"] !== true)
+      return [endTurn("lost_session", "it cannot resume a session")];
+    this.request(REQUEST.open, canResume ? "session/resume" : "session/load", {
+      sessionId,
+      ...place,
+    });
+    return [];
+  }
+
+  private noteOpen(result: JsonMembers): Fact[] {
+    const { sessionId, settings } = this.run;
+    this.sessionId = sessionId ?? textOf(result["sessionId"]);
+    const facts: Fact[] = sessionId === undefined ? [] : [{ fact: "session", id: sessionId }];
+    if (this.sessionId === "") return [endTurn("other", "it has opened a session without an id")];
+    const { model } = settings;
+    if (model === undefined) {
+      this.prompt(this.packet());
+      return facts;
+    }
+    const options = listOf(result["configOptions"]).filter(isObject);
+    const option = options.find(({ category, id }) => category === "model" || id === "model");
+    if (option === undefined)
+      return [
+        endTurn(
+          "config",
+          `model ${model}: it offers no choice of a model; set it in the settings of the program`,
+        ),
+      ];
+    this.request(REQUEST.model, "session/set_config_option", {
+      sessionId: this.sessionId,
+      configId: textOf(option["id"]),
+      value: model,
+    });
+    return facts;
+  }
+
+  private refused(id: number, error: JsonMembers): Fact[] {
+    const message = messageOfError(error);
+    if (id === REQUEST.open && this.run.sessionId !== undefined && isLost(error))
+      return [endTurn("lost_session", message)];
+    if (id === REQUEST.model) return [endTurn("config", `model: ${message}`)];
+    const fault = faultOfError(error);
+    const ways = this.logins.length === 0 ? "" : `; auth_method may be ${this.logins.join(", ")}`;
+    return [endTurn(fault, fault === "auth" ? `${message}${ways}` : message)];
+  }
+
+  private packet(): Message {
+    const { uuid = "", packet = "" } = this.opening ?? {};
+    return { uuid, text: packet };
+  }
+
+  private prompt(message: Message): void {
+    if (this.state === "stopping") return;
+    this.state = "running";
+    this.current = { ...message, isRead: false };
+    const prompt = [{ type: "text", text: message.text }];
+    this.request(this.prompts++, "session/prompt", { sessionId: this.sessionId, prompt });
+  }
+
+  /** The model works, so it has read the message. */
+  private noteRead(): Fact[] {
+    const { current } = this;
+    if (current === undefined || current.isRead) return [];
+    current.isRead = true;
+    return [{ fact: "message", uuid: current.uuid, state: "read" }];
+  }
+
+  private endPrompt(facts: readonly Fact[]): Fact[] {
+    const uuid = this.current?.uuid ?? "";
+    this.current = undefined;
+    const isOurs = this.isCut;
+    this.isCut = false;
+    if (this.state === "running") this.state = "idle";
+    const ended = facts.map((fact) =>
+      fact.fact === "turn_ended" ? { ...fact, end: { ...fact.end, answers: [uuid] } } : fact,
+    );
+    const isGood = facts.some((one) => one.fact === "turn_ended" && one.end.fault === undefined);
+    if (isGood || isOurs) {
+      this.passOn();
+      return ended;
+    }
+    // A bad end of a turn ends the run. The other messages are for the next run.
+    const unread = this.waiting.splice(0);
+    return [
+      ...ended,
+      ...unread.map((one): Fact => ({ fact: "message", uuid: one.uuid, state: "cancelled" })),
+    ];
+  }
+
+  private passOn(): void {
+    if (this.state !== "idle") return;
+    const message = this.waiting.shift();
+    if (message !== undefined) this.prompt(message);
+  }
+
+  private answer({ id, method, params }: Ask): Fact[] {
+    if (method !== "session/request_permission") {
+      const error = { code: METHOD_NOT_FOUND, message: `mailchute does not serve ${method}` };
+      this.send({ id, error });
+      return [{ fact: "notice", text: `it asked for ${method}, which is not served` }];
+    }
+    const { permissions } = this.run.settings;
+    const { outcome, denied } = answerPermission(params, permissions, this.run.cwd);
+    this.send({ id, result: { outcome } });
+    return denied === undefined ? [{ fact: "writing" }] : [{ fact: "tool_denied", name: denied }];
+  }
+
+  private cancel(): void {
+    this.send({ method: "session/cancel", params: { sessionId: this.sessionId } });
+  }
+
+  private request(id: number, method: string, params: object): void {
+    this.send({ id, method, params });
+  }
+
+  private send(message: object): void {
+    this.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  }
+}
