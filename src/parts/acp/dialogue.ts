@@ -32,7 +32,7 @@ interface Message {
 export class AcpDialogue implements Dialogue {
   /** The end of its input ends every agent that was tried, and a signal does not. */
   readonly endsAtEof = true;
-  private readonly reader = new AcpReader();
+  private readonly reader: AcpReader;
   private write: (text: string) => void = () => {};
   private opening: Opening | undefined;
   private sessionId = "";
@@ -44,7 +44,9 @@ export class AcpDialogue implements Dialogue {
   /** Messages for the next prompts: the protocol takes none in the middle of a turn. */
   private waiting: Message[] = [];
 
-  constructor(private readonly run: RunStart) {}
+  constructor(private readonly run: RunStart) {
+    this.reader = new AcpReader(run.sessionId !== undefined);
+  }
 
   get isReady(): boolean {
     return this.state === "running" || this.state === "idle";
@@ -241,6 +243,11 @@ export class AcpDialogue implements Dialogue {
       const error = { code: METHOD_NOT_FOUND, message: `mailchute does not serve ${method}` };
       this.send({ id, error });
       return [{ fact: "notice", text: `it asked for ${method}, which is not served` }];
+    }
+    // The protocol wants this answer after a cancel.
+    if (this.state === "stopping" || this.isCut) {
+      this.send({ id, result: { outcome: { outcome: "cancelled" } } });
+      return [];
     }
     const { permissions } = this.run.settings;
     const { outcome, denied } = answerPermission(params, permissions, this.run.cwd);

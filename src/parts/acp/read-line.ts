@@ -58,6 +58,9 @@ export class AcpReader {
   /** What the session has cost so far (millionths of a dollar); undefined until that is known. */
   private costMicro: number | undefined;
 
+  /** @param isResumed left out: the stream tells, as far as it can */
+  constructor(private readonly isResumed?: boolean) {}
+
   take(line: string): AcpLine {
     const message = readObjectLine(line);
     if (message === undefined) return { facts: [{ fact: "unknown", type: "no JSON" }] };
@@ -83,7 +86,7 @@ export class AcpReader {
     this.isOpen = true;
     const sessionId = readSessionId(result["sessionId"]);
     // A session that begins has cost nothing.
-    if (sessionId !== undefined) this.costMicro = 0;
+    if (!(this.isResumed ?? sessionId === undefined)) this.costMicro = 0;
     const facts: Fact[] = sessionId === undefined ? [] : [{ fact: "session", id: sessionId }];
     return { facts: [...facts, { fact: "turn_started" }], reply };
   }
