@@ -126,6 +126,18 @@ const AgentSchema = Type.Object(
         { mode: StartFilter(["read", "edit", "full"]), ...optional({ allow: Texts() }) },
         { ...Strict, description: "what a coding agent may do without a person" },
       ),
+      mcp: Type.Record(
+        Type.String({ pattern: "^[A-Za-z0-9_-]{1,64}$" }),
+        Type.Object(
+          {
+            command: Type.Array(Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" }), {
+              minItems: 1,
+            }),
+          },
+          Strict,
+        ),
+        { description: "by name: MCP servers that a coding agent starts", ...Strict },
+      ),
       budget: Type.Object(optional({ ...TASK_BUDGET, ...DAY_BUDGET }), {
         ...Strict,
         description: "how much each of its tasks, and all of them on a day, may spend",

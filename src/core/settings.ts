@@ -73,6 +73,8 @@ export interface AgentSettings extends LandFields {
   accounts?: string[];
   /** What it may do without asking a person. */
   permissions?: Permissions;
+  /** Servers of the Model Context Protocol that it starts, by name: programs with their arguments. */
+  mcp?: Record<string, { command: string[] }>;
   /** How much each of its tasks may spend, and all of them together on one day. */
   budget?: AgentBudget;
   /** How much the programs of one of its runs may use. */
@@ -432,6 +434,8 @@ export function explainBadAgent(agent: AgentSettings, hasPlugins: boolean): stri
   if (badLimits !== undefined) return `${name}: run_limits.${badLimits}`;
   if (account !== undefined && accounts !== undefined)
     return `${name} has both account and accounts: name all of them in accounts`;
+  if (agent.mcp !== undefined && !isCoding(agent))
+    return `${name} is of kind ${kind}, and only coding agents start the servers of mcp: remove it`;
   if (mode !== undefined && kind !== "codex")
     return `${name} is of kind ${kind}, and only kind codex has a mode: remove mode, or permissions: {mode: …} was meant`;
   return undefined;

@@ -12,6 +12,7 @@ import {
   membersAt,
   textOf,
 } from "../../agents/stream/json-values.ts";
+import { findProgram } from "../../host/find-program.ts";
 import { readVersion } from "../../host/package.ts";
 import { endTurn, faultOfError, isLost, messageOfError } from "./fault.ts";
 import { answerPermission } from "./permission.ts";
@@ -137,7 +138,7 @@ export class AcpDialogue implements Dialogue {
   /** Resumes the session, or begins one. A session that is loaded repeats its history, so to resume it is better. */
   private open(abilities: JsonMembers): Fact[] {
     const { cwd, sessionId } = this.run;
-    const place = { cwd, mcpServers: [] };
+    const place = { cwd, mcpServers: this.servers() };
     if (sessionId === undefined) {
       this.request(REQUEST.open, "session/new", place);
       return [];
@@ -150,6 +151,25 @@ export class AcpDialogue implements Dialogue {
       ...place,
     });
     return [];
+  }
+
+  /** The protocol wants an absolute path. A program that is not found keeps its name, so that the agent reports it. */
+  private servers(): object[] {
+    const { env, mcp = {} } = this.run.settings;
+    const path = env?.["PATH"] ?? process.env["PATH"];
+    return Object.entries(mcp).map(
+      ([
+        name,
+        {
+          command: [program = "", ...args],
+        },
+      ]) => ({
+        name,
+        command: findProgram(program, path, this.run.cwd) ?? program,
+        args,
+        env: [],
+      }),
+    );
   }
 
   private noteOpen(result: JsonMembers): Fact[] {

@@ -15,7 +15,9 @@ export const acpProgram: AgentProgram = {
   input: (start) => ({ kind: "dialogue", dialogue: new AcpDialogue(start) }),
   // The marks that other agents leave for the programs of their sessions.
   isForeignVariable: (name) =>
-    /^(?:CLAUDECODE|CLAUDE_CODE_|CODEX_(?:CI|SANDBOX|SESSION|THREAD))/.test(name),
+    /^(?:CLAUDECODE$|CLAUDE_CODE_|CODEX_(?:CI|SANDBOX|SESSION|THREAD)|CURSOR_(?:AGENT|TRACE_ID)$|GEMINI_CLI$|AI_AGENT$)/.test(
+      name,
+    ),
   faultOfLastWords: faultOfWords,
   // It has no sandbox that we know of.
   writableFolders: () => [],

@@ -15,9 +15,11 @@ const MODES: Readonly<Record<Permissions["mode"], readonly string[]>> = {
 const EDIT_TOOLS = ["Bash"];
 
 export function claudeArgv(settings: AgentSettings, sessionId: string | undefined): string[] {
-  const { program = "claude", model, args = [] } = settings;
+  const { program = "claude", model, args = [], mcp = {} } = settings;
   const { mode, allow = [] } = settings.permissions ?? { mode: "edit" as const };
-  const tools = mode === "edit" ? [...EDIT_TOOLS, ...allow] : allow;
+  const servers = Object.entries(mcp);
+  const ofServers = servers.map(([name]) => `mcp__${name}`);
+  const tools = mode === "edit" ? [...EDIT_TOOLS, ...ofServers, ...allow] : allow;
   return [
     program,
     "-p",
@@ -27,6 +29,7 @@ export function claudeArgv(settings: AgentSettings, sessionId: string | undefine
     "--replay-user-messages",
     ...(sessionId === undefined ? [] : ["--resume", sessionId]),
     ...(model === undefined ? [] : ["--model", model]),
+    ...(servers.length === 0 ? [] : [`--mcp-config=${mcpConfig(servers)}`]),
     ...MODES[mode],
     // All tools are one argument, because the program would read the arguments after a list as tools, too. Names may hold commas
     // and spaces only inside parentheses.
@@ -34,6 +37,18 @@ export function claudeArgv(settings: AgentSettings, sessionId: string | undefine
     // The user's arguments come last, so they win.
     ...args,
   ];
+}
+
+function mcpConfig(servers: readonly [name: string, server: { command: string[] }][]): string {
+  const entries = servers.map(
+    ([
+      name,
+      {
+        command: [command, ...args],
+      },
+    ]) => [name, { type: "stdio", command, args }],
+  );
+  return JSON.stringify({ mcpServers: Object.fromEntries(entries) });
 }
 
 /**

@@ -39,6 +39,7 @@ export function execArgv(
     "--skip-git-repo-check",
     ...modelArgs(settings),
     ...permissionArgs(settings.permissions),
+    ...mcpArgs(settings),
     ...(settings.args ?? []),
     ...(sessionId === undefined ? [] : ["resume", sessionId]),
     ...(isPromptOnStdin(prompt) ? ["-"] : ["--", prompt]),
@@ -52,8 +53,23 @@ export function appServerArgv(settings: AgentSettings): string[] {
     "app-server",
     ...(settings.model === undefined ? [] : configArg("model", settings.model)),
     ...permissionArgs(settings.permissions),
+    ...mcpArgs(settings),
     ...(settings.args ?? []),
   ];
+}
+
+function mcpArgs({ mcp = {} }: AgentSettings): string[] {
+  return Object.entries(mcp).flatMap(
+    ([
+      name,
+      {
+        command: [command = "", ...args],
+      },
+    ]) => [
+      ...configArg(`mcp_servers.${name}.command`, command),
+      ...configArg(`mcp_servers.${name}.args`, args),
+    ],
+  );
 }
 
 function modelArgs({ model }: AgentSettings): string[] {

@@ -66,6 +66,19 @@ describe("the opening", () => {
     ]);
   });
 
+  it("names the servers of the Model Context Protocol by their paths", () => {
+    const talk = new Talk({
+      mcp: { files: { command: ["sh", "-c", "x"] }, gone: { command: ["no-such-program"] } },
+    });
+    talk.hear({ id: 1, result: INITIALIZED });
+    expect(talk.last["params"]).toMatchObject({
+      mcpServers: [
+        { name: "files", command: expect.stringMatching(/^\/.*\/sh$/), args: ["-c", "x"], env: [] },
+        { name: "gone", command: "no-such-program", args: [], env: [] },
+      ],
+    });
+  });
+
   it("resumes without the history, and loads where that is all it can", () => {
     const resumes = new Talk({}, "old");
     resumes.hear({ id: 1, result: INITIALIZED });

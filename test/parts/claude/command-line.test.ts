@@ -35,6 +35,17 @@ it("resumes a session, with model, permissions and the user's own arguments last
   );
 });
 
+it("names the servers of the Model Context Protocol, and allows their tools where it may change files", () => {
+  const mcp = { files: { command: ["npx", "files", "--ro"] } };
+  const server = { type: "stdio", command: "npx", args: ["files", "--ro"] };
+  const option = `--mcp-config=${JSON.stringify({ mcpServers: { files: server } })}`;
+  expect(claudeArgv({ ...agent, mcp }, undefined)).toEqual(
+    expect.arrayContaining([option, "--allowedTools=Bash,mcp__files"]),
+  );
+  const reader = claudeArgv({ ...agent, mcp, permissions: { mode: "read" } }, undefined);
+  expect([reader.includes(option), reader.join(" ").includes("mcp__")]).toEqual([true, false]);
+});
+
 it("writes a message as one line, whatever is in it", () => {
   const frame = userFrame("u", 'two\nlines "quoted"', "next");
   expect(frame.indexOf("\n")).toBe(frame.length - 1);

@@ -101,3 +101,11 @@ it("the sandbox of edit lets it write to the folder of its run, and that of read
   const read = agent({ permissions: { mode: "read" } });
   expect(withWritable(read, drop)).toBe(read);
 });
+
+it("names the servers of the Model Context Protocol in its settings", () => {
+  const settings = agent({ mcp: { files: { command: ["npx", "files", "--ro"] } } });
+  for (const argv of [execArgv(settings, "go", undefined), appServerArgv(settings)]) {
+    expect(argv).toContain('mcp_servers.files.command="npx"');
+    expect(argv).toContain('mcp_servers.files.args=["files","--ro"]');
+  }
+});
