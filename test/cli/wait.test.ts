@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { newPool } from "../support/pool.ts";
+import { readPlan } from "../support/read-plan.ts";
 import { timeLimitMs } from "../support/time-limit.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { newCli, put } from "./run-cli.ts";
@@ -155,7 +156,7 @@ it("without ids waits for a plan that a supervisor which has just started has no
   await pool.start();
   expect((await pool.run(["wait"])).code).toBe(0);
   expect(await pool.result("last")).toMatchObject({ status: "completed" });
-  expect(fs.readFileSync(join(pool.state, "roadmap.yaml"), "utf8")).not.toContain(open);
+  expect(readPlan(join(pool.state, "roadmap.yaml"))).not.toContain(open);
 });
 
 it("without a supervisor a node is known as well", async () => {

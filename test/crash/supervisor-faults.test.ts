@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { checkState } from "../support/check-state.ts";
 import { newPool, type Pool } from "../support/pool.ts";
+import { readPlan } from "../support/read-plan.ts";
 import { takeSome } from "../support/take-some.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -205,5 +206,5 @@ it("a node is not launched again while processing/ cannot be listed", async () =
   fs.writeFileSync(go, "");
   expect((await running.ended).exitCode, running.stderr()).toBe(0);
   expect(readLines(runs)).toEqual(["run"]);
-  expect(fs.readFileSync(roadmap, "utf8")).toContain("status: done");
+  expect(readPlan(roadmap)).toContain("status: done");
 });

@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { newPool, type Pool, QUICK_CONFIG } from "../support/pool.ts";
+import { readPlan } from "../support/read-plan.ts";
 import { takeSome } from "../support/take-some.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -98,7 +99,7 @@ test("a node whose agent is full stays open, and wait says why", async () => {
   await waitFor(async () => (await whyOf()).includes("agent one: 1 of 1 running"), {
     what: "wait to say why",
   });
-  expect(fs.readFileSync(roadmap, "utf8")).toContain("{id: second, agent: one}");
+  expect(readPlan(roadmap)).toContain("{id: second, agent: one}");
   fs.writeFileSync(gate, "");
   await pool.result("second");
 });

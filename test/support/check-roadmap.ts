@@ -5,6 +5,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
+import { readPlan } from "./read-plan.ts";
 
 interface Item {
   id: string;
@@ -26,7 +27,7 @@ interface Line {
 /** What is wrong, one sentence each; empty when all agree. */
 export function checkFinishedRoadmap(state: string): string[] {
   const problems: string[] = [];
-  const plan = parse(fs.readFileSync(join(state, "roadmap.yaml"), "utf8")) as { nodes: Item[] };
+  const plan = parse(readPlan(join(state, "roadmap.yaml"))) as { nodes: Item[] };
   const events = linesOf(join(state, "analytics", "supervisor_lifecycle.jsonl"));
   const leases = linesOf(join(state, "supervisor_leases.jsonl"));
   const eventsOf = groupById(events);

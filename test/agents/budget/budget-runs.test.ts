@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { QuestionStore } from "../../../src/questions/question-store.ts";
 import { type MovedClock, newMovedClock } from "../../support/moved-clock.ts";
 import type { Pool } from "../../support/pool.ts";
+import { readPlan } from "../../support/read-plan.ts";
 import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type Bench, newBench, type Step } from "../runs/bench.ts";
@@ -310,7 +311,7 @@ describe("the budget of a plan", () => {
     const holds = (): number => bench.pool.events().filter(({ event }) => event === "held").length;
     // Two nodes are held, and one of them has tried once more.
     await waitFor(() => holds() === 3, { what: "nodes that are held" });
-    const next = fs.readFileSync(join(bench.pool.state, "roadmap.yaml"), "utf8");
+    const next = readPlan(join(bench.pool.state, "roadmap.yaml"));
     fs.writeFileSync(join(bench.pool.state, "roadmap.yaml"), next.replace("turns: 2", "turns: 20"));
     await allDone(bench, ids(6));
     expect(new QuestionStore(bench.pool.state).open(0)).toEqual([]);

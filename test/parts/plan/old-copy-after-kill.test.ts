@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { newPool, type Pool } from "../../support/pool.ts";
+import { readPlan } from "../../support/read-plan.ts";
 import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
@@ -135,7 +136,7 @@ async function untoldSite(change: (text: string) => string = (text) => text): Pr
   expect(lines.filter(isEnd)).toHaveLength(1);
   fs.writeFileSync(journal, lines.filter((line) => !isEnd(line)).join("\n"));
   fs.rmSync(join(site.pool.state, "evidence", "n-2"), { recursive: true });
-  const done = fs.readFileSync(site.roadmap, "utf8");
+  const done = readPlan(site.roadmap);
   save(site, change(done.replace(/(id: n-2, status: )done/, "$1open")));
   const laterS = Date.now() / 1000 + 10;
   fs.utimesSync(site.roadmap, laterS, laterS);
@@ -151,7 +152,7 @@ describe("a run that ended while no supervisor looked", () => {
     const told = site.pool.alerts().map(({ message }) => String(message));
     expect(told.filter((message) => message.includes("n-2 has run already"))).toHaveLength(1);
     // From here on the plan has said it, so that the same text is a wish.
-    save(site, fs.readFileSync(site.roadmap, "utf8").replace(/(id: n-2, status: )done/, "$1open"));
+    save(site, readPlan(site.roadmap).replace(/(id: n-2, status: )done/, "$1open"));
     expect((await drain(site)).code).toBe(0);
     expect(runs(site)).toEqual({ ...ONCE, "n-2": 2 });
   });
@@ -182,7 +183,7 @@ describe("a wish to run nodes again", () => {
   it("counts after a kill, too, for one node that is set open some time after its run", async () => {
     const site = await doneSite();
     await site.pool.killAll();
-    const done = fs.readFileSync(site.roadmap, "utf8");
+    const done = readPlan(site.roadmap);
     save(site, done.replace(/(id: n-3, status: )done/, "$1open"));
     const laterS = Date.now() / 1000 + 10;
     fs.utimesSync(site.roadmap, laterS, laterS);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { newPool, type Pool, readJson } from "../../support/pool.ts";
+import { readPlan } from "../../support/read-plan.ts";
 import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
@@ -35,7 +36,7 @@ function plan(pool: Pool, ids: readonly string[]): void {
 /** Empty in the instant in which the file is taken away to be replaced. */
 function statuses(pool: Pool): Record<string, string> {
   try {
-    const { nodes } = parse(fs.readFileSync(roadmapOf(pool), "utf8")) as {
+    const { nodes } = parse(readPlan(roadmapOf(pool))) as {
       nodes: { id: string; status: string }[];
     };
     return Object.fromEntries(nodes.map(({ id, status }) => [id, status]));

@@ -6,6 +6,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { checkFinishedRoadmap } from "../../support/check-roadmap.ts";
 import type { Pool, Running } from "../../support/pool.ts";
+import { readPlan } from "../../support/read-plan.ts";
 import { type SeededRandom, seededRandom } from "../../support/seeded-random.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
@@ -111,7 +112,7 @@ export async function runStorm(pool: Pool, o: StormOptions): Promise<StormResult
 }
 
 function openItems(roadmap: string): string[] {
-  const lines = fs.readFileSync(roadmap, "utf8").split("\n");
+  const lines = readPlan(roadmap).split("\n");
   return lines.filter((line) => line.includes("status: open"));
 }
 

@@ -11,6 +11,7 @@ import {
   readAcknowledgement,
 } from "../../../src/index.ts";
 import { newPool, type Pool, QUICK_CONFIG, type Running } from "../../support/pool.ts";
+import { readPlan } from "../../support/read-plan.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { control, drop, running, send, until, waiting } from "./command-pool.ts";
@@ -328,25 +329,25 @@ describe("a running supervisor", () => {
     expect(await drop(pool, "again", { command: "replan_now" })).toMatchObject({
       result: { replanPaused: true },
     });
-    fs.writeFileSync(roadmap, fs.readFileSync(roadmap, "utf8").replace("blocked", "open"));
+    fs.writeFileSync(roadmap, readPlan(roadmap).replace("blocked", "open"));
     pool.drop("work", { exec: ["true"], priority: 9 });
     pool.drop("plan", { exec: ["true"], type: "plan" });
     await pool.result("plan");
     // The planner is launched in its own time.
     await waitFor(() => running(pool).includes("plan-000"), { what: "the planner's run" });
     expect(waiting(pool)).toEqual(["work.json"]);
-    expect(fs.readFileSync(roadmap, "utf8")).toContain("plan-000, type: plan, status: in_progress");
+    expect(readPlan(roadmap)).toContain("plan-000, type: plan, status: in_progress");
     // A manual pause wins: not even the plan's end lets anything start.
     await drop(pool, "hold", { command: "pause" });
     fs.writeFileSync(planned, "");
     await pool.result("plan-000");
     expect(await drop(pool, "look", { command: "pause" })).toMatchObject({ status: "completed" });
     expect(waiting(pool)).toEqual(["work.json"]);
-    expect(fs.readFileSync(roadmap, "utf8")).toContain("step, status: open");
+    expect(readPlan(roadmap)).toContain("step, status: open");
     await drop(pool, "go", { command: "resume" });
     await pool.result("work");
     await pool.result("step");
-    await waitFor(() => fs.readFileSync(roadmap, "utf8").includes("step, status: done"), {
+    await waitFor(() => readPlan(roadmap).includes("step, status: done"), {
       what: "the end of the plan",
     });
     const told = pool.events().map((event) => event["event"]);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { newTalkPool, UNTIL_GO } from "../../../agents/talk/talk-pool.ts";
 import type { Pool } from "../../../support/pool.ts";
+import { readPlan } from "../../../support/read-plan.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 import { streamsOf } from "../../mail/mail-pool.ts";
 import { connect, type SdkClient } from "./sdk-client.ts";
@@ -91,7 +92,7 @@ it("does with each tool what the tool says", { timeout: 300_000 }, async () => {
   expect(await call("plan")).toMatch(/first +done/);
   expect(await call("plan_next")).toContain("nothing is ready");
   expect(await call("plan_add", { id: "third", title: "Third", after: ["never"] })).toBe("third");
-  expect(fs.readFileSync(join(pool.state, "roadmap.yaml"), "utf8")).toContain("third");
+  expect(readPlan(join(pool.state, "roadmap.yaml"))).toContain("third");
   await call("plan_status", { id: "never", status: "done" });
   await pool.result("second");
   await waitFor(async () => /second +done/.test(await call("plan")), { what: "the second node" });
