@@ -20,6 +20,15 @@ export interface Ability {
   without: string;
 }
 
+/** For a kind of agents with programs that we do not know: asks one who it is, and what it can do. */
+export interface Handshake {
+  readonly kind: AgentKind;
+  shake(
+    agent: AgentSettings,
+    where: { env: NodeJS.ProcessEnv; cwd: string },
+  ): Promise<{ name: string; notes: readonly string[]; abilities: Ability[] } | { fault: string }>;
+}
+
 export interface ProgramProbe {
   readonly kind: AgentKind;
   readonly program: AgentProgram;

@@ -19,11 +19,23 @@ import { answerPermission } from "./permission.ts";
 import { AcpReader, type Ask, REQUEST } from "./read-line.ts";
 
 /** Version 2 is a draft (2026-11): a prompt is answered when it is accepted, and `state_update` says when the work is over. */
-const PROTOCOL = 1;
+export const PROTOCOL = 1;
 const METHOD_NOT_FOUND = -32601;
 
 /** `opening`: no prompt was sent yet. `stopping`: no prompt is sent any more. */
 type TurnState = "opening" | "running" | "idle" | "stopping";
+
+/** The first request. */
+export function initializeLine(): string {
+  const clientInfo = { name: "mailchute", title: "mailchute", version: readVersion() };
+  const clientCapabilities = { fs: { readTextFile: false, writeTextFile: false }, terminal: false };
+  const params = { protocolVersion: PROTOCOL, clientCapabilities, clientInfo };
+  return lineOf({ id: REQUEST.initialize, method: "initialize", params });
+}
+
+function lineOf(message: object): string {
+  return `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`;
+}
 
 interface Message {
   uuid: string;
@@ -56,16 +68,7 @@ export class AcpDialogue implements Dialogue {
   begin(opening: Opening, write: (text: string) => void): void {
     this.write = write;
     this.opening = opening;
-    const clientInfo = { name: "mailchute", title: "mailchute", version: readVersion() };
-    const clientCapabilities = {
-      fs: { readTextFile: false, writeTextFile: false },
-      terminal: false,
-    };
-    this.request(REQUEST.initialize, "initialize", {
-      protocolVersion: PROTOCOL,
-      clientCapabilities,
-      clientInfo,
-    });
+    write(initializeLine());
   }
 
   say(uuid: string, text: string): void {
@@ -284,6 +287,6 @@ export class AcpDialogue implements Dialogue {
   }
 
   private send(message: object): void {
-    this.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+    this.write(lineOf(message));
   }
 }

@@ -10,7 +10,7 @@ import {
   recallAbilities,
   rememberAbilities,
 } from "../../agents/probe/known-programs.ts";
-import { PROBES } from "../../app/program-probes.ts";
+import { HANDSHAKES, PROBES } from "../../app/program-probes.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { AgentSettings, Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -29,7 +29,11 @@ export async function checkAgents(
 ): Promise<CheckResult[]> {
   const results: CheckResult[] = [];
   for (const program of programs) {
-    const { checks, abilities } = await checkProgram(program, env, isAgain);
+    const { checks, abilities } = await checkProgram(program, {
+      env,
+      isAgain,
+      dir: dirname(tree.dir),
+    });
     results.push(...checks, ...checkPrices(program, abilities, settings));
   }
   const agents = programs.flatMap((program) => program.agents);
@@ -43,8 +47,7 @@ export async function checkAgents(
 
 async function checkProgram(
   program: AgentProgramFile,
-  env: NodeJS.ProcessEnv,
-  isAgain: boolean,
+  { env, isAgain, dir }: { env: NodeJS.ProcessEnv; isAgain: boolean; dir: string },
 ): Promise<{ checks: CheckResult[]; abilities: readonly Ability[] }> {
   const { kind, name, path, agents } = program;
   const users = agents.map((agent) => agent.name).join(", ");
@@ -57,8 +60,8 @@ async function checkProgram(
         kind === "acp" ? "install it, or mend `command`" : "install it, or set `program`",
       ),
     );
-  if (kind === "acp")
-    return none(ok(kind, `${path} (used by ${users}): its first run shows what it can do`));
+  const shaken = await tryHandshake(program, env, dir);
+  if (shaken !== undefined) return { checks: shaken, abilities: [] };
   const complain = agents.length > 0 ? failing : warned;
   const told = await askVersion(path, env);
   if ("fault" in told)
@@ -76,6 +79,26 @@ async function checkProgram(
     checks: [...tellAbilities(kind, shown, users, tried), ...(forgets ?? [])],
     abilities: tried,
   };
+}
+
+/** Undefined for a kind with a probe of its own. */
+async function tryHandshake(
+  { kind, name, path = name, agents }: AgentProgramFile,
+  env: NodeJS.ProcessEnv,
+  cwd: string,
+): Promise<CheckResult[] | undefined> {
+  const [agent] = agents;
+  const handshake = HANDSHAKES.find((one) => one.kind === kind);
+  if (handshake === undefined || agent === undefined) return undefined;
+  const own = { ...agent, command: [path, ...(agent.command ?? []).slice(1)] };
+  const told = await handshake.shake(own, { env: { ...env, ...agent.env }, cwd });
+  const users = agents.map((one) => one.name).join(", ");
+  if ("fault" in told)
+    return [
+      failing(kind, `${users}: ${path}: ${told.fault}`, `try it by hand: ${own.command.join(" ")}`),
+    ];
+  const shown = [`${path} ${told.name}`, ...told.notes].join("; ");
+  return tellAbilities(kind, shown, users, told.abilities);
 }
 
 /** @returns what the program can do, or why that is not known */

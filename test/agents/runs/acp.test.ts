@@ -251,3 +251,23 @@ describe("the end of its program", () => {
     expect(events.includes('"method":"exits"')).toBe(how === "EOF");
   });
 });
+
+describe("doctor", () => {
+  const doctor = async (abilities: object): Promise<string> => {
+    const { pool } = benchOf([[DONE]], { abilities });
+    const { stdout } = await pool.run(["doctor"]);
+    return stdout.replaceAll(/\s+/g, " ");
+  };
+
+  it("asks the program who it is and what it can do, without a session", async () => {
+    const told = await doctor({ login: "token" });
+    expect(told).toMatch(
+      /ok acp .*fake-acp.mjs fake 1.0.0; auth_method may be token \(used by coder\): resume/,
+    );
+    expect(await doctor({ resume: false })).toContain("this version has no resume");
+  });
+
+  it("names a program of another version of the protocol", async () => {
+    expect(await doctor({ version: 2 })).toContain("it speaks version 2 of the protocol");
+  });
+});
