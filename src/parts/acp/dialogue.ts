@@ -43,11 +43,14 @@ interface Message {
 }
 
 export class AcpDialogue implements Dialogue {
-  /** The end of its input ends every agent that was tried, and a signal does not. */
+  /** The end of its input ends every agent that was tried, and a signal only some. */
   readonly endsAtEof = true;
   private readonly reader: AcpReader;
   private write: (text: string) => void = () => {};
   private opening: Opening | undefined;
+  /** What the program can do, and how one logs in. */
+  private abilities: JsonMembers = {};
+  private logins: string[] = [];
   private sessionId = "";
   private state: TurnState = "opening";
   private isCut = false;
@@ -107,7 +110,7 @@ export class AcpDialogue implements Dialogue {
       case REQUEST.initialize:
         return this.noteAgent(result);
       case REQUEST.authenticate:
-        return this.open(this.abilities);
+        return this.open();
       case REQUEST.open:
         return this.noteOpen(result);
       default:
@@ -115,9 +118,6 @@ export class AcpDialogue implements Dialogue {
         return [];
     }
   }
-
-  private abilities: JsonMembers = {};
-  private logins: string[] = [];
 
   private noteAgent(result: JsonMembers): Fact[] {
     const { auth_method: method } = this.run.settings;
@@ -133,13 +133,14 @@ export class AcpDialogue implements Dialogue {
           `it speaks version ${String(version)} of the protocol, and mailchute version ${PROTOCOL}`,
         ),
       ];
-    if (method === undefined) return this.open(this.abilities);
+    if (method === undefined) return this.open();
     this.request(REQUEST.authenticate, "authenticate", { methodId: method });
     return [];
   }
 
   /** Resumes the session, or begins one. A session that is loaded repeats its history, so to resume it is better. */
-  private open(abilities: JsonMembers): Fact[] {
+  private open(): Fact[] {
+    const { abilities } = this;
     const { cwd, sessionId } = this.run;
     const place = { cwd, mcpServers: this.servers() };
     if (sessionId === undefined) {

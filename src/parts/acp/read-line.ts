@@ -34,19 +34,19 @@ export interface AcpLine {
   isAtWork?: true;
 }
 
-/** A session that is loaded repeats its history. */
-const SAYS: Readonly<Record<string, "said" | "thought">> = {
-  agent_message_chunk: "said",
-  agent_thought_chunk: "thought",
-};
+/** The pieces of a text, by the name of the update. */
+const SAYS = new Map<string, "said" | "thought">([
+  ["agent_message_chunk", "said"],
+  ["agent_thought_chunk", "thought"],
+]);
 
 /** Why a turn ended, beside `end_turn`. An agent may also say `end_turn` at a limit: so only the checks of a task judge its work. */
-const STOPS: Readonly<Record<string, readonly [fault: TurnFault, text: string]>> = {
-  max_tokens: ["other", "its turn ended at the limit of tokens"],
-  max_turn_requests: ["other", "its turn ended at the limit of steps"],
-  refusal: ["request", "the model refused the task"],
-  cancelled: ["interrupted", "its turn was cancelled"],
-};
+const STOPS = new Map<string, readonly [fault: TurnFault, text: string]>([
+  ["max_tokens", ["other", "its turn ended at the limit of tokens"]],
+  ["max_turn_requests", ["other", "its turn ended at the limit of steps"]],
+  ["refusal", ["request", "the model refused the task"]],
+  ["cancelled", ["interrupted", "its turn was cancelled"]],
+]);
 
 export class AcpReader {
   private readonly tools = new ToolReader();
@@ -97,14 +97,14 @@ export class AcpReader {
     this.tools.forget();
     if (error !== undefined) return [...facts, endTurn(faultOfError(error), messageOfError(error))];
     const reason = textOf(result["stopReason"]);
-    const [fault, text] = STOPS[reason] ?? [undefined, this.textIs === "said" ? last : ""];
+    const [fault, text] = STOPS.get(reason) ?? [undefined, this.textIs === "said" ? last : ""];
     if (reason === "end_turn" || fault !== undefined) return [...facts, endTurn(fault, text)];
     return [...facts, endTurn("other", `its turn ended with ${reason || "no reason"}`)];
   }
 
   private takeUpdate(update: JsonMembers): AcpLine {
     const kind = textOf(update["sessionUpdate"]);
-    const says = SAYS[kind];
+    const says = SAYS.get(kind);
     if (says !== undefined) {
       const text = textOf(membersAt(update, "content")["text"]);
       return { facts: this.write(says, text), isAtWork: true };

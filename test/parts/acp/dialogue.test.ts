@@ -21,7 +21,7 @@ class Talk {
 
   constructor(settings: Partial<AgentSettings> = {}, sessionId?: string) {
     const all: AgentSettings = { name: "a", kind: "acp", ...settings };
-    this.dialogue = new AcpDialogue({ settings: all, packet: "go", sessionId, cwd: "/work" });
+    this.dialogue = new AcpDialogue({ settings: all, packet: "go", sessionId, cwd: "/place" });
     const opening = { uuid: "u-1", packet: "go", earlier: [] };
     this.state.unanswered.add("u-1");
     this.dialogue.begin(opening, (text) => this.sent.push(JSON.parse(text) as Json));
@@ -61,7 +61,7 @@ describe("the opening", () => {
     const { sent } = new Talk().opened();
     expect(sent).toMatchObject([
       { id: 1, method: "initialize", params: { protocolVersion: 1 } },
-      { id: 2, method: "session/new", params: { cwd: "/work", mcpServers: [] } },
+      { id: 2, method: "session/new", params: { cwd: "/place", mcpServers: [] } },
       { id: 100, method: "session/prompt", params: { prompt: [{ type: "text", text: "go" }] } },
     ]);
   });
@@ -188,11 +188,11 @@ describe("a question for a person", () => {
   });
 
   it.each([
-    ["/work/a.txt", "allow"],
+    ["/place/a.txt", "allow"],
     ["a.txt", "allow"],
-    ["/work/../etc/passwd", "reject"],
+    ["/place/../etc/passwd", "reject"],
     ["../other/a.txt", "reject"],
-    ["/workshop/a.txt", "reject"],
+    ["/places/a.txt", "reject"],
   ])("about the file %s is answered: %s", (path, how) => {
     expect(answerTo({}, { kind: "edit", locations: [{ path }] })).toBe(`o-${how}_once`);
   });
@@ -256,6 +256,10 @@ it("a log is read without our side of it, and strange lines throw nothing", () =
     "[]",
     "null",
     JSON.stringify({ id: 100 }),
+    ...["constructor", "toString", "__proto__"].flatMap((name) => [
+      JSON.stringify({ id: 101, result: { stopReason: name } }),
+      JSON.stringify({ method: "session/update", params: { update: { sessionUpdate: name } } }),
+    ]),
     JSON.stringify({ method: "session/update", params: { update: { sessionUpdate: 5 } } }),
     JSON.stringify({ method: "session/update", params: null }),
     JSON.stringify({ id: null, result: {} }),
