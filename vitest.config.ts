@@ -76,8 +76,6 @@ export default defineConfig({
     // For what hangs: tests wait with limits of their own, which grow with the load. A whole walk in one test has hundreds of cases.
     testTimeout: process.env["MAILCHUTE_WALKS"] === "all" ? 1_800_000 : 300_000,
     hookTimeout: 300_000,
-    // Set where a busy machine must not end a whole run: what passes only at the second try is named at the end.
-    retry: Number(process.env["MAILCHUTE_RETRIES"] ?? 0),
     globalSetup: "test/support/persons-folders.ts",
     reporters: ["default", "./test/support/counts-reporter.ts"],
     projects: [

@@ -1,5 +1,5 @@
 /**
- * Ends the output with the tests that passed only at their second try, with the seed of the samples, and with `N passed, N failed, N skipped` on a line of its own, so that any CI can read it.
+ * Ends the output with the seed of the samples, and with `N passed, N failed, N skipped` on a line of its own, so that any CI can read it.
  * It also ends a run in which a test blocks its thread, where the limits of tests cannot fire.
  */
 import fs from "node:fs";
@@ -15,14 +15,11 @@ export default class CountsReporter implements Reporter {
   private limitMs = 0;
   private line = "0 passed, 0 failed, 0 skipped";
   private leftOut = "";
-  /** Tests that failed first: each is a race, in a test or in the code. */
-  private readonly flaky: string[] = [];
 
   onInit({ config }: Vitest): void {
     this.watchFor(config.testTimeout);
     // After the coverage table and everything else that others print late.
     process.once("exit", () => {
-      for (const name of this.flaky) fs.writeSync(1, `passed only at the second try: ${name}\n`);
       fs.writeSync(1, `samples: MAILCHUTE_WALKS_SEED=${WALKS_SEED}${this.leftOut}\n`);
       fs.writeSync(1, `${this.line}\n`);
     });
@@ -73,8 +70,6 @@ export default class CountsReporter implements Reporter {
           leftOut += 1;
           continue;
         }
-        if (test.diagnostic()?.flaky === true)
-          this.flaky.push(`${module.relativeModuleId} > ${test.fullName}`);
         // A test that never got its turn (interrupted) did not pass.
         counts[state === "pending" ? "failed" : state] += 1;
       }
