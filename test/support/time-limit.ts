@@ -16,3 +16,8 @@ function runnableNow(): number {
     return 0;
   }
 }
+
+/** A time for `--until` by which what the test starts at once is running, also on a busy machine. */
+export function untilAfter(ms: number): string {
+  return `${Math.ceil(timeLimitMs(ms) / 1000)}s`;
+}

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { breakBuild, WHOLE_STACK } from "../../support/broken.ts";
 import type { PoolOptions } from "../../support/pool.ts";
 import { takeSome } from "../../support/take-some.ts";
+import { untilAfter } from "../../support/time-limit.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { inWorktree, newPlace, type Place } from "../worktrees/place.ts";
 
@@ -253,8 +254,12 @@ test("after the time of --until work lands that is checked then; its records fol
   const { pool, notes } = night;
   fs.writeFileSync(join(notes, "stop-2"), "");
   for (const id of idsOf(4)) night.drop(id);
-  const run = await pool.start(["--workers", "4", "--until", "6s"]);
-  await waitFor(() => run.stderr().includes("the time of --until has come"), { what: "its time" });
+  const run = await pool.start(["--workers", "4", "--until", untilAfter(6000)]);
+  await waitFor(() => run.stderr().includes("the time of --until has come"), {
+    timeoutMs: 60_000,
+    what: "its time",
+  });
+  expect(fs.readFileSync(join(notes, "begun"), "utf8"), "both checks have begun").toBe("x\nx\n");
   fs.rmSync(join(notes, "stop-2"));
   expect(await run.ended).toEqual({ exitCode: 0, signal: null });
   const moves = night.moves();

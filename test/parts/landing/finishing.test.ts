@@ -3,6 +3,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { takeSome } from "../../support/take-some.ts";
+import { untilAfter } from "../../support/time-limit.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { inWorktree, newPlace } from "../worktrees/place.ts";
 
@@ -37,12 +38,15 @@ test("after the time of --until completed work lands, and nothing new starts", a
   const { pool, repo } = newPlace();
   const go = join(pool.dir, "go");
   pool.drop("a", merged(`until [ -e ${go} ]; do sleep 0.1; done; echo a > a.txt`));
-  const run = await pool.start(["--workers", "1", "--until", "3s"]);
+  const run = await pool.start(["--workers", "1", "--until", untilAfter(3000)]);
   await waitFor(() => fs.readdirSync(pool.processing).some((name) => name.includes("~w")), {
     what: "the start of a",
   });
   pool.drop("b", merged("echo b > b.txt"));
-  await waitFor(() => run.stderr().includes("completed work still lands"), { what: "its time" });
+  await waitFor(() => run.stderr().includes("completed work still lands"), {
+    timeoutMs: 60_000,
+    what: "its time",
+  });
   fs.writeFileSync(go, "");
   expect(await run.ended).toEqual({ exitCode: 0, signal: null });
   await pool.result("a.land");
@@ -54,8 +58,12 @@ test("until_grace_ms bounds how long landings start after the time of --until", 
   const { pool } = newPlace("until_grace_ms: 0\n");
   const go = join(pool.dir, "go");
   pool.drop("a", merged(`until [ -e ${go} ]; do sleep 0.1; done; echo a > a.txt`));
-  const run = await pool.start(["--workers", "1", "--until", "3s"]);
-  await waitFor(() => run.stderr().includes("the time of --until has come"), { what: "its time" });
+  const run = await pool.start(["--workers", "1", "--until", untilAfter(3000)]);
+  await waitFor(() => run.stderr().includes("the time of --until has come"), {
+    timeoutMs: 60_000,
+    what: "its time",
+  });
+  expect(fs.readdirSync(pool.processing), "a runs by then").toHaveLength(1);
   fs.writeFileSync(go, "");
   await run.ended;
   await pool.result("a");
