@@ -48,7 +48,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // The supervisor starts workers and speaks to them, and never runs a task itself.
   "supervisor/environment": [...TASKS, "worker"],
   "supervisor/documents": TASKS,
-  "supervisor/maintenance": SERVICE,
+  // Which of several agents had the task of a dead worker.
+  "supervisor/maintenance": [...SERVICE, "agents"],
   "supervisor/inbox": SERVICE,
   "supervisor/pool": [...TASKS, "worker"],
   "supervisor/queue": [...TASKS, ...QUEUE_BELOW],
@@ -79,6 +80,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/callbacks": ["codec", "core", "mailbox"],
   "parts/batch": [...TASKS, "agents", "worker"],
   "parts/breaker": [...TASKS, "agents", "supervisor", ...QUEUE_BELOW],
+  "parts/fallback": [...TASKS, "agents", "supervisor", ...QUEUE_BELOW],
   "parts/chat": [...SHELL, ...CLI_ROOMS, "cli/commands"],
   "parts/costs": [...SHELL, ...CLI_ROOMS],
   "parts/acp": ["core", "host", "agents"],

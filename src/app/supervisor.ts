@@ -2,6 +2,7 @@
 import { accounts } from "../parts/accounts/part.ts";
 import { breaker } from "../parts/breaker/part.ts";
 import { cluster } from "../parts/cluster/part.ts";
+import { fallback } from "../parts/fallback/part.ts";
 import { groups } from "../parts/groups/part.ts";
 import { landing } from "../parts/landing/part.ts";
 import { landingRetention } from "../parts/landing/retention.ts";
@@ -28,6 +29,7 @@ export const PARTS: readonly MakePart[] = [
   plan,
   accounts,
   breaker,
+  fallback,
   cluster,
   groups,
   landing,

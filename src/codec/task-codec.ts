@@ -23,6 +23,7 @@ import { TASK_RULES, type TaskRule } from "./task-rules.ts";
 import { type Static, Type } from "./typebox.ts";
 
 const Text = Type.String();
+const AgentName = Type.String({ minLength: 1, maxLength: 128 });
 const Seconds = Type.Integer({
   minimum: 0,
   maximum: 253402300799,
@@ -190,6 +191,15 @@ const OwnedList = Type.Array(
   },
 );
 
+/** What a coding agent may do without a person: in a task, and in the settings of an agent. */
+export const PermissionsSchema = Type.Object(
+  {
+    mode: Type.Union([Type.Literal("read"), Type.Literal("edit"), Type.Literal("full")]),
+    ...optional({ allow: Type.Array(Type.String({ minLength: 1 }), { maxItems: 1024 }) }),
+  },
+  { additionalProperties: false, description: "what a coding agent may do without a person" },
+);
+
 /** Names of limits: in a task, and in the settings of a group. */
 export const LimitNames = Type.Array(Type.String({ pattern: LIMIT_NAME }), {
   maxItems: TASK_LIMITS_MAX,
@@ -231,7 +241,20 @@ export const TaskSchema = Type.Object(
       additionalProperties: true,
     }),
     exec: Argv,
-    agent: Type.String({ minLength: 1, maxLength: 128 }),
+    agent: AgentName,
+    agents: Type.Array(AgentName, {
+      minItems: 1,
+      maxItems: 16,
+      uniqueItems: true,
+      description:
+        "several agents instead, the first one first: while one is at its limit, paused or over its budget, the next takes the task over",
+    }),
+    model: Type.String({ minLength: 1, description: "in place of the model of its agent" }),
+    effort: Type.String({
+      minLength: 1,
+      description: "of claude and codex, in place of that of its agent: low, medium, high, …",
+    }),
+    permissions: PermissionsSchema,
     capabilities: Names,
     prompt: Text,
     payload: Type.Unknown(),
@@ -309,7 +332,15 @@ export function explainBadBudget(budget: unknown): string | undefined {
   return check({ budget })?.message;
 }
 
-const BODY_FIELDS = ["exec", "agent", "prompt", "payload", "title", "description"] as const;
+const BODY_FIELDS = [
+  "exec",
+  "agent",
+  "prompt",
+  "payload",
+  "title",
+  "description",
+  "agents",
+] as const;
 
 export interface DecodedTask {
   task: Task;

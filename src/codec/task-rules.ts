@@ -38,6 +38,7 @@ export const TASK_RULES: ReadonlyMap<string, TaskRule> = new Map<string, TaskRul
   ["depends_on", adoptDependencies],
   ["priority", adoptPriority],
   ["retry_policy", adoptRetryPolicy],
+  ["agents", adoptAgents],
   ["review_by", explainReviewBy],
   ["target", explainTarget],
 ]);
@@ -133,8 +134,27 @@ function explainTarget({ target }: Task): TaskFault | undefined {
   };
 }
 
-function explainReviewBy({ review_by: reviewer, agent }: Task): TaskFault | undefined {
-  if (reviewer === undefined || reviewer !== agent) return undefined;
+/** The first agent becomes `agent`, which is what all others read. */
+function adoptAgents(task: Task): TaskFault | undefined {
+  const { agents = [], agent, exec } = task;
+  const [first] = agents;
+  if (exec !== undefined)
+    return {
+      message: "agents: a task with exec is run by no agent",
+      hint: "leave out one of them",
+    };
+  if (agent !== undefined && agent !== first)
+    return {
+      message: `agents: its first one is ${shorten(first)}, and agent is ${shorten(agent)}`,
+      hint: "leave out agent",
+    };
+  if (first !== undefined) task.agent = first;
+  return undefined;
+}
+
+function explainReviewBy({ review_by: reviewer, agent, agents = [] }: Task): TaskFault | undefined {
+  if (reviewer === undefined || (reviewer !== agent && !agents.includes(reviewer)))
+    return undefined;
   return {
     message: `review_by: ${shorten(reviewer)} would review its own work`,
     hint: "name another agent",

@@ -6,6 +6,7 @@ import {
   CHECK_FIELDS,
   LAND_FIELDS,
   LimitNames,
+  PermissionsSchema,
   Programs,
   RUN_LIMITS,
   RunLimitsSchema,
@@ -98,7 +99,13 @@ const AgentSchema = Type.Object(
       default: Type.Boolean(),
       timeout_ms: Ms(1, "longest run of this agent's tasks"),
       slots: Count(0, WORKERS_MAX, "how many of its tasks may be in work at once"),
+      fallback: Type.Array(Text, {
+        maxItems: 16,
+        uniqueItems: true,
+        description: "agents that take its tasks over, in this order, while it is at its limit",
+      }),
       model: Text,
+      effort: { ...Text, description: "of claude and codex: low, medium, high, …" },
       mode: StartFilter(["exec", "app-server"], {
         description:
           "of a codex: one `codex exec` a run (default), or one `codex app-server`, which takes messages while it runs",
@@ -122,10 +129,7 @@ const AgentSchema = Type.Object(
         uniqueItems: true,
         description: "several accounts instead, the best first: while one is closed, the next one",
       }),
-      permissions: Type.Object(
-        { mode: StartFilter(["read", "edit", "full"]), ...optional({ allow: Texts() }) },
-        { ...Strict, description: "what a coding agent may do without a person" },
-      ),
+      permissions: PermissionsSchema,
       mcp: Type.Record(
         Type.String({ pattern: "^[A-Za-z0-9_-]{1,64}$" }),
         Type.Object(

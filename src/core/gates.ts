@@ -5,6 +5,7 @@
  */
 import type { ClosedGate, GateFacts, SupervisorDocument } from "./documents.ts";
 import { explainShortage, type Shortage } from "./free-space.ts";
+import { SESSION_WAIT_MS } from "./limits.ts";
 import type { ControlDocument } from "./saved-documents.ts";
 import type { Lane, WaitingTask } from "./waiting-task.ts";
 
@@ -162,7 +163,9 @@ export function closes(
   { gate, agents, group, owns, limit, groups = [], places, facts }: ClosedGate,
   lane: Lane,
 ): boolean {
-  if (lane.gate === gate) return true;
+  // Another agent of the task need not wait for this one.
+  if (lane.gate === gate)
+    return lane.fallbacks.length === 0 || agents.length === 0 || agents.includes(lane.agent);
   // A task in work that waits for its next run has its places.
   if (places === true && lane.hasPlaces) return false;
   return (
@@ -172,6 +175,48 @@ export function closes(
     facts?.some((one) => keyOf(one) === keyOf(factsOf(lane))) === true ||
     (limit !== undefined && (lane.limits.includes(limit) || groups.includes(lane.group ?? "")))
   );
+}
+
+/**
+ * The agent that runs the tasks of a lane now, and what holds them back: the first agent that only waits for a free slot, if at all.
+ * Work goes over to another agent when its own is closed, and not when it is busy. Work that waits at the gate of the agent that has
+ * begun it stays there when that gate opens soon.
+ * @param closedAt all gates that hold back the tasks of one agent
+ * @param nowMs epoch ms
+ */
+export function chooseAgent(
+  lane: Lane,
+  closedAt: (lane: Lane) => readonly ClosedGate[],
+  nowMs: number,
+): { lane: Lane; gate: ClosedGate | undefined } {
+  const all = lanesOf(lane).map((one) => {
+    const closed = closedAt(one);
+    return { lane: one, gate: closed.find((gate) => !isBusy(gate)) ?? closed[0] };
+  });
+  const own = all.find(({ gate }) => gate !== undefined && gate.gate === lane.gate);
+  if (own?.gate !== undefined && own.gate.until_ms - nowMs <= SESSION_WAIT_MS) return own;
+  const first = all.find(({ gate }) => gate === undefined || isBusy(gate));
+  return first ?? all[0] ?? { lane, gate: undefined };
+}
+
+/** The lane once for each agent that may run its tasks. */
+export function lanesOf(lane: Lane): Lane[] {
+  return [lane, ...lane.fallbacks.map((agent) => ({ ...lane, agent }))];
+}
+
+/** It opens when a task ends. */
+function isBusy({ places, is_shut: isShut }: ClosedGate): boolean {
+  return places === true && isShut !== true;
+}
+
+/** The first of these gates that holds back the tasks of a lane. @param nowMs epoch ms */
+export function gateAt(
+  gates: readonly ClosedGate[],
+  lane: Lane,
+  nowMs: number,
+): ClosedGate | undefined {
+  if (lane.fallbacks.length === 0) return gates.find((gate) => closes(gate, lane));
+  return chooseAgent(lane, (one) => gates.filter((gate) => closes(gate, one)), nowMs).gate;
 }
 
 export function factsOf({ agent, group, limits, hasPlaces }: Lane): GateFacts {

@@ -90,3 +90,6 @@ if (RESULT_SCAN_BYTES_MAX < OUTPUT_TAIL_BYTES_MAX) {
 if (3 * KV_HISTORY_VALUE_BYTES_MAX > JOURNAL_RECORD_BYTES_MAX) {
   throw new RangeError("a shortened value must fit into a line of the history, even when escaped");
 }
+
+/** A session waits at most this long for its own account or agent, because a new session would cost more (ms). */
+export const SESSION_WAIT_MS = 5 * 60_000;

@@ -1,7 +1,7 @@
 /** Decides which agent runs a task or a node. Pure. */
 import { ErrInvalidTask, type ErrorDetails } from "./errors.ts";
 import type { NodeType, RoadmapNode } from "./roadmap.ts";
-import type { AgentSettings } from "./settings.ts";
+import { type AgentSettings, explainBadNames } from "./settings.ts";
 import { suggest } from "./suggest.ts";
 import type { Task } from "./task.ts";
 
@@ -20,14 +20,68 @@ const AGENT_TYPES: ReadonlySet<string> = new Set([
   "integrator",
 ]);
 
-export type Match = { agent: AgentSettings } | { agent: undefined; reason: string };
+export type Match =
+  /** `fallbacks`: the agents that take the task over, the first one first, while `agent` is closed. Left out when there are none. */
+  | { agent: AgentSettings; fallbacks?: readonly AgentSettings[] }
+  | { agent: undefined; reason: string };
 
 /**
  * Finds the agent of a task: the built-in one for `exec` unless `agent` sends it to other machines, else the task's `agent`, else an agent whose capabilities and types
  * fit. Default agents come first; others are only taken when the task names a capability or an agent's type.
  */
 export function matchAgent(
-  task: Pick<Task, "exec" | "agent" | "capabilities" | "type">,
+  task: Pick<Task, "exec" | "agent" | "agents" | "capabilities" | "type">,
+  agents: readonly AgentSettings[],
+): Match {
+  const match = matchFirst(task, agents);
+  return match.agent === undefined ? match : withFallbacks(match.agent, task.agents, agents);
+}
+
+/** @param named the agents that the task names itself, in place of those that stand in for its agent in the settings */
+function withFallbacks(
+  agent: AgentSettings,
+  named: readonly string[] | undefined,
+  agents: readonly AgentSettings[],
+): Match {
+  const names = named?.slice(1) ?? agent.fallback;
+  if (names === undefined || names.length === 0) return { agent };
+  const fault = explainBadNames([agent.name, ...names], agents);
+  if (fault !== undefined) return unmatched(`agents: ${fault}`);
+  return {
+    agent,
+    fallbacks: agents
+      .filter(({ name }) => names.includes(name))
+      .sort((a, b) => names.indexOf(a.name) - names.indexOf(b.name)),
+  };
+}
+
+/** All agents that may run the task, the first one first. */
+export function agentsOf(match: Match): readonly AgentSettings[] {
+  return match.agent === undefined ? [] : [match.agent, ...(match.fallbacks ?? [])];
+}
+
+/** Parts the names of the agents that may run a task, as in the lane of the task. */
+const AGENT_END = "\u0001";
+
+/** The agents that may run the task, as one text: see `readAgentId`. Undefined when none fits. */
+export function agentIdOf(match: Match): string | undefined {
+  if (match.agent === undefined || match.fallbacks === undefined) return match.agent?.name;
+  return agentsOf(match)
+    .map(({ name }) => name)
+    .join(AGENT_END);
+}
+
+/** The names in a text of `agentIdOf`. */
+export function readAgentId(text: string): { agent: string; fallbacks: readonly string[] } {
+  if (!text.includes(AGENT_END)) return { agent: text, fallbacks: NO_NAMES };
+  const [agent = "", ...fallbacks] = text.split(AGENT_END);
+  return { agent, fallbacks };
+}
+
+const NO_NAMES: readonly string[] = [];
+
+function matchFirst(
+  task: Parameters<typeof matchAgent>[0],
   agents: readonly AgentSettings[],
 ): Match {
   const named = namedAgent(task, agents);
@@ -55,6 +109,14 @@ const ROLES: Readonly<Partial<Record<NodeType, string>>> = {
  */
 export function resolveAgent(
   node: Pick<RoadmapNode, "type" | "exec" | "agent" | "role" | "capabilities">,
+  agents: readonly AgentSettings[],
+): Match {
+  const match = resolveFirst(node, agents);
+  return match.agent === undefined ? match : withFallbacks(match.agent, undefined, agents);
+}
+
+function resolveFirst(
+  node: Parameters<typeof resolveAgent>[0],
   agents: readonly AgentSettings[],
 ): Match {
   const named = namedAgent(node, agents);
@@ -87,7 +149,10 @@ export function closedText(kind: "group" | "agent" | "limit", name: string): str
   return `${kind} ${name} has 0 slots: give it some in config.yaml (${kind}s) and restart mailchute run`;
 }
 
-type AgentTask = Pick<Task, "exec" | "agent" | "capabilities" | "type" | "verify" | "expect_files">;
+type AgentTask = Pick<
+  Task,
+  "exec" | "agent" | "agents" | "capabilities" | "type" | "verify" | "expect_files"
+>;
 
 /**
  * @throws ErrInvalidTask when a task with `exec` names an agent that cannot run it, because mailchute never runs it with another one; when
@@ -120,8 +185,13 @@ function checkJudged(
   details: ErrorDetails,
 ): void {
   if (!agents.some(({ kind }) => kind === "acp")) return;
-  const { agent } = matchAgent(task, agents);
-  const why = agent && explainUnjudged(task, agent);
+  const all = agentsOf(matchAgent(task, agents));
+  // The checks of the first agent hold for those that take its tasks over, too.
+  const checks = {
+    verify: task.verify ?? all[0]?.verify,
+    expect_files: task.expect_files ?? all[0]?.expect_files,
+  };
+  const [why] = all.flatMap((agent) => explainUnjudged(checks, agent) ?? []);
   if (why === undefined) return;
   const hint = `add verify or expect_files to the task or the agent, or trust: end_turn to the agent`;
   throw new ErrInvalidTask(why, { hint, ...details });
@@ -129,7 +199,7 @@ function checkJudged(
 
 /** Why the work of this agent on the task could not be judged; undefined when it can. Programs of kind acp say that they are done at a limit, too. */
 export function explainUnjudged(
-  task: Pick<Task, "verify" | "expect_files">,
+  task: { verify?: readonly unknown[] | undefined; expect_files?: readonly unknown[] | undefined },
   { name, kind, trust, verify, expect_files: files }: AgentSettings,
 ): string | undefined {
   if (kind !== "acp" || trust === "end_turn") return undefined;
@@ -143,7 +213,7 @@ export function explainUnjudged(
 
 /** The agent that `exec` or `agent` names; undefined when neither is given. */
 function namedAgent(
-  { exec, agent: name }: Pick<Task, "exec" | "agent">,
+  { exec, agents: [first] = [], agent: name = first }: Pick<Task, "exec" | "agent" | "agents">,
   agents: readonly AgentSettings[],
 ): Match | undefined {
   const isProgram = exec !== undefined;

@@ -37,6 +37,8 @@ export interface Deferred {
   question?: string;
   /** The task waits until this gate, such as `quota-default`, opens: see stage "hold" in `names.ts`. */
   hold?: string;
+  /** Only its agent is closed: another agent of the task may run it. */
+  isOfAgent?: true;
 }
 
 export type AttemptOutcome =

@@ -57,8 +57,12 @@ export interface AgentSettings extends LandFields {
   timeout_ms?: number;
   /** The phases of its work on nodes of the plan, in order. When left out, the type of the node decides. */
   phases?: Phase[];
+  /** The agents that take its tasks over, the first one first, while it is at its limit, paused or over its budget. */
+  fallback?: string[];
   /** The model of a coding agent. When left out, the program chooses. */
   model?: string;
+  /** How much the model of a claude or codex agent thinks, as the program calls it. When left out, the program chooses. */
+  effort?: string;
   /** How a codex agent runs: `codex exec`, the default, or `codex app-server`, which takes messages while it runs. */
   mode?: "exec" | "app-server";
   /** The target of a remote agent: its tasks run on machines that serve this target. Default: `any`. */
@@ -375,12 +379,40 @@ export function explainBadSettings(s: Settings): string | undefined {
     if (!names.has(reviewer))
       return `agents: review_by of ${name} names ${JSON.stringify(reviewer)}, which is no agent here`;
   }
+  const badFallback = explainBadFallback(s.agents);
+  if (badFallback !== undefined) return `agents: ${badFallback}`;
   const badRunLimits = explainBadRunLimits(s.run_limits);
   if (badRunLimits !== undefined) return `run_limits.${badRunLimits}`;
   const badLimits = explainBadLimits(s);
   if (badLimits !== undefined) return badLimits;
   const fault = explainBadNotify(s.notify);
   return fault === undefined ? undefined : `notify: ${fault}`;
+}
+
+function explainBadFallback(agents: readonly AgentSettings[]): string | undefined {
+  for (const { name, fallback = [], review_by: reviewer } of agents) {
+    const fault = explainBadNames([name, ...fallback], agents);
+    if (fault !== undefined) return `fallback of ${name}: ${fault}`;
+    if (reviewer !== undefined && fallback.includes(reviewer))
+      return `review_by of ${name} names ${reviewer}, which may do the work itself, as a fallback: name another agent`;
+  }
+  return undefined;
+}
+
+/** Why these agents cannot stand in for each other; undefined when they can. @param names of the agents that may run a task, the first one first */
+export function explainBadNames(
+  names: readonly string[],
+  agents: readonly AgentSettings[],
+): string | undefined {
+  if (names.length < 2) return undefined;
+  for (const [index, name] of names.entries()) {
+    const agent = agents.find((one) => one.name === name);
+    if (agent === undefined) return `${JSON.stringify(name)} is no agent here`;
+    if (agent.kind === "remote" || isFunction(agent))
+      return `${name} is of kind ${agent.kind}, and only programs of this machine take each other's tasks over`;
+    if (names.indexOf(name) < index) return `${name} is named twice`;
+  }
+  return undefined;
 }
 
 /** The settings that a remote agent may have. The agent on the other machine decides everything else. */
@@ -434,6 +466,8 @@ export function explainBadAgent(agent: AgentSettings, hasPlugins: boolean): stri
   if (badLimits !== undefined) return `${name}: run_limits.${badLimits}`;
   if (account !== undefined && accounts !== undefined)
     return `${name} has both account and accounts: name all of them in accounts`;
+  if (agent.effort !== undefined && kind !== "claude" && kind !== "codex")
+    return `${name} is of kind ${kind}, and only claude and codex have an effort: remove it`;
   if (agent.mcp !== undefined && !isCoding(agent))
     return `${name} is of kind ${kind}, and only coding agents start the servers of mcp: remove it`;
   if (mode !== undefined && kind !== "codex")

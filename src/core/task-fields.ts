@@ -35,6 +35,10 @@ retry_policy        task line node           --max-attempts
 maxAttempts         retry_policy
 exec                task line node           not cmd command argv args program script shell
 agent               task line node           --agent
+agents              task                     --fallback      not fallback fallbacks fallback_agents
+model               task line                --model
+effort              task line
+permissions         task line                not permission permission_mode
 capabilities        task line node           --cap           not caps required_capabilities
 prompt              task line node           --prompt        not instruction instructions
 payload             task line node           --payload
@@ -116,9 +120,6 @@ task                schedule
 roadmap             schedule
 `;
 
-/** Names that will mean something. Until then they have no effect, and people are told so. */
-export const RESERVED_FIELDS: readonly string[] = ["model", "effort", "permissions"];
-
 export const TASK_FIELDS: FieldTable = readTable(TABLE);
 
 function readTable(text: string): FieldTable {
@@ -150,8 +151,8 @@ export interface FieldNotice {
   field: string;
   /** A sentence about it, which begins with the name in quotes. */
   why: string;
-  /** `misspelt`: `meant` is its name. `misplaced`: it means something elsewhere. `reserved`: it will mean something in a later version. */
-  kind: "misspelt" | "misplaced" | "reserved";
+  /** `misspelt`: `meant` is its name. `misplaced`: it means something elsewhere. */
+  kind: "misspelt" | "misplaced";
   meant?: string;
 }
 
@@ -231,12 +232,6 @@ export class FieldJudge {
     if (row?.in.includes(place) === true || name === "$schema") return undefined;
     const quoted = JSON.stringify(name);
     const isOfAuthors = OF_AUTHORS.has(place);
-    if (!isOfAuthors && RESERVED_FIELDS.includes(name))
-      return {
-        field: name,
-        why: `${quoted} has no effect: the name is reserved for a later version`,
-        kind: "reserved",
-      };
     if (!isOfAuthors && row !== undefined)
       return { field: name, why: `${quoted} ${this.whereElse(row, place)}`, kind: "misplaced" };
     const meant = this.nearest(name, place);

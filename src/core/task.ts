@@ -31,6 +31,7 @@ import type { KeptWork, LandMode, WorkFacts } from "./landing.ts";
 import type { OwnedPaths } from "./owned-paths.ts";
 import type { LimitKind, RunLimits } from "./run-limits.ts";
 import type { RunUsage } from "./run-usage.ts";
+import type { Permissions } from "./settings.ts";
 
 export interface TaskMetadata {
   worktree?: string;
@@ -72,6 +73,12 @@ export interface Task extends CallbackFields {
   exec?: string[];
   /** Name of a configured agent. */
   agent?: string;
+  /** Several agents in place of one, the first one first: while one is at its limit, the next takes the task over. */
+  agents?: string[];
+  /** For this task, in place of those of its coding agent. */
+  model?: string;
+  effort?: string;
+  permissions?: Permissions;
   capabilities?: string[];
   prompt?: string;
   payload?: unknown;
@@ -176,6 +183,8 @@ export interface ResultRecord extends Partial<WorkFacts>, KeptWork, RunUsage {
   completed_at: number;
   attempts: number;
   agent_id: string;
+  /** The other agents that had it before, the first one first. */
+  agents_before?: string[];
   lease: string;
   exit_code: number | null;
   run: string | null;
@@ -196,6 +205,8 @@ export interface ErrorRecord extends KeptWork, RunUsage {
   code: string;
   kind: FailureKind;
   agent_id: string;
+  /** The other agents that had it before, the first one first. */
+  agents_before?: string[];
   lease: string;
   exit_code: number | null;
   signal: string | null;

@@ -1,7 +1,7 @@
 /** A waiting task, as the backlog holds it. Makes it from a task file, and decides which of two runs first. Pure. */
 import { type Dependency, readDependencies } from "./dependencies.ts";
 import { finishingOf } from "./landing.ts";
-import { BATCH_AGENT, isPlannerWork, matchAgent } from "./matching.ts";
+import { agentIdOf, BATCH_AGENT, isPlannerWork, matchAgent, readAgentId } from "./matching.ts";
 import { ownsKeyOf } from "./owned-paths.ts";
 import type { AgentSettings } from "./settings.ts";
 import type { Task } from "./task.ts";
@@ -26,7 +26,7 @@ export interface WaitingTask {
   arrivedMs: number;
   /** `sequence_number` of the task: it orders tasks that came at once, as those of a list do. Left out: 0. */
   sequence?: number;
-  /** The agent that will run it; undefined when no agent fits. */
+  /** The agents that may run it, as `agentIdOf` writes them; undefined when no agent fits. */
   agentId: string | undefined;
   /** Why no agent fits; only set when none does. */
   reason?: string;
@@ -55,6 +55,8 @@ export interface WaitingTask {
    * because of a task that ran beside it.
    */
   runsAlone?: boolean;
+  /** The one of several agents that runs it now. */
+  chosenAgent?: string | undefined;
   /** What its event `selected` tells besides its id. Left out when there is nothing. */
   told?: Told;
   /** True when this supervisor has written its `selected` event. */
@@ -138,6 +140,8 @@ export interface Lane {
   key: string;
   gate?: string | undefined;
   agent: string;
+  /** The agents that take its tasks over while `agent` is closed, the first one first. */
+  fallbacks: readonly string[];
   group?: string | undefined;
   owns?: string | undefined;
   weight: number;
@@ -157,7 +161,7 @@ export function readLane(lane: string): Lane {
   return {
     key: lane,
     gate: at === -1 ? undefined : head.slice(1, at),
-    agent: head.slice(at + 1),
+    ...readAgentId(head.slice(at + 1)),
     group: group === "" ? undefined : group,
     owns: owns === "" ? undefined : owns,
     weight,
@@ -205,7 +209,7 @@ export function waitingTask(
     priority: task.priority ?? 0,
     createdAt: task.created_at ?? Math.floor(mtimeMs / 1000),
     arrivedMs: ctimeMs,
-    agentId: match.agent?.name,
+    agentId: agentIdOf(match),
     group,
     owns,
     needs,

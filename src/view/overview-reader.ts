@@ -1,5 +1,6 @@
 /** Reads the overview of a state tree, several times a second if necessary. Reads only, and a bounded amount in each look. */
 import { join } from "node:path";
+import { chosenAgent } from "../agents/chosen-agent.ts";
 import { leaseOf } from "../core/names.ts";
 import { type AgentSettings, DEFAULT_SETTINGS, type Settings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
@@ -90,12 +91,13 @@ export class OverviewReader {
   private readTasks(places: readonly TaskPlace[], leases: Leases): Map<string, TaskFacts> {
     const found = new Map<string, TaskFacts>();
     let reads = 0;
-    for (const { name, path } of places) {
+    for (const place of places) {
+      const { name } = place;
       const lease = name === undefined ? null : leaseOf(name);
       if (lease === null || !leases.has(lease)) continue;
       const before = this.tasks.get(lease);
       if (before === undefined && ++reads > TASKS_READ_MAX) continue;
-      found.set(lease, before ?? factsOf(path));
+      found.set(lease, before ?? factsOf(this.tree, place));
       if (found.size >= RUNNING_MAX) break;
     }
     return found;
@@ -147,11 +149,14 @@ function inboxTasks(
   });
 }
 
-function factsOf(path: string): TaskFacts {
+function factsOf({ sessions }: StateTree, { id, path }: TaskPlace): TaskFacts {
   const task = readTask(path);
+  const agents = task?.["agents"];
+  const agent =
+    chosenAgent(sessions, id) ?? task?.["agent"] ?? (Array.isArray(agents) && agents[0]);
   return {
     title: describeTask(task),
-    agent: typeof task?.["agent"] === "string" ? task["agent"] : null,
+    agent: typeof agent === "string" ? agent : null,
     attempts_max: maxAttemptsIn(task),
   };
 }

@@ -1,7 +1,7 @@
 /** Finds the supervisor of a state tree, from its file and from the process itself. Reads only. */
 
 import type { ClosedGate, SupervisorDocument } from "../core/documents.ts";
-import { closes, isAttendedIn, type PoolState } from "../core/gates.ts";
+import { gateAt, isAttendedIn, type PoolState } from "../core/gates.ts";
 import { isObject } from "../core/json-object.ts";
 import { type ControlDocument, controlOf, supervisorOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
@@ -132,7 +132,7 @@ export function gateOf(
   task: LaneFields & { id: string },
 ): ClosedGate | undefined {
   const lane = readLane(laneOf(task));
-  const gate = gates.find((one) => closes(one, lane));
+  const gate = gateAt(gates, lane, Date.now());
   return gate && { ...gate, why: whyAt(gate, task.id) };
 }
 

@@ -1,7 +1,7 @@
 /** Groups waiting tasks by the reason why they wait. Pure. */
 
 import type { ClosedGate, HeldTask } from "../core/documents.ts";
-import { closedPool, closes } from "../core/gates.ts";
+import { closedPool, gateAt } from "../core/gates.ts";
 import { isLandingGate } from "../core/landing.ts";
 import { ago, countText } from "../text/render.ts";
 import type { AcceptedTask, Facts, Overview, WaitingGroup, WaitingTask } from "./overview.ts";
@@ -63,7 +63,7 @@ export function waitingGroups(facts: Facts, nowMs: number): WaitingGroup[] {
   const gates = isForAll ? [] : closedGates(supervisor);
   const inbox = facts.inbox
     .filter((one) => !told.has(one.id) && !(areBlocked && one.has_dependencies))
-    .map((one) => ({ id: one.id, gate: gates.find((gate) => closes(gate, one.lane))?.gate }));
+    .map((one) => ({ id: one.id, gate: gateAt(gates, one.lane, nowMs)?.gate }));
   const known = groups.map((group) => withInbox(group, inbox, Math.max(0, rest - due.length)));
   const left = Math.max(0, all - sumOf(known));
   const tasks = [...due, ...inbox.filter(({ gate }) => gate === undefined)].map(({ id }) => ({

@@ -3,8 +3,9 @@
  * others in `run.ts`, `check.ts`, `decide.ts` and `settle.ts`. `worker.ts` calls them, and `runner.ts` has the type.
  */
 import { StopSignal } from "../agents/agent.ts";
+import { agentsBefore, matchChosen } from "../agents/chosen-agent.ts";
 import { ErrInvalidTask, messageOf } from "../core/errors.ts";
-import { BATCH_AGENT, matchAgent } from "../core/matching.ts";
+import { BATCH_AGENT } from "../core/matching.ts";
 import { leaseOf, parseName } from "../core/names.ts";
 import { deferred, invalid } from "../core/outcome.ts";
 import { isFunction } from "../core/settings.ts";
@@ -13,7 +14,7 @@ import type { Telemetry } from "../journal/telemetry.ts";
 import { type Claim, claimReady, readClaim } from "../mailbox/claim/claim.ts";
 import type { ReadyFile } from "./ready-queue.ts";
 import type { Attempt, AttemptTools } from "./runner.ts";
-import { explainUnlimited } from "./task-defaults.ts";
+import { asOfFirst, explainUnlimited } from "./task-defaults.ts";
 
 /** Step "claim": renames the ready file to its lease, and reads it. @returns undefined when it is gone */
 export function claimAttempt(
@@ -75,7 +76,7 @@ export function readAttempt(
   }
   const { task } = attempt.decoded;
   attempt.subject.group = task.group;
-  const match = matchAgent(task, tools.settings.agents);
+  const match = matchChosen(tools.tree.sessions, task, tools.settings.agents);
   const agent = match.agent === undefined ? undefined : tools.agents.get(match.agent.name);
   if (match.agent === undefined || agent === undefined) {
     attempt.subject.agent_id = task.agent ?? "none";
@@ -89,6 +90,8 @@ export function readAttempt(
     return attempt;
   }
   attempt.subject.agent_id = match.agent.name;
+  if (match.fallbacks !== undefined) attempt.before = agentsBefore(tools.tree.sessions, task.id);
+  if (match.standsInFor !== undefined) attempt.decoded.task = asOfFirst(task, match.standsInFor);
   const unlimited = explainUnlimited(tools, task, match.agent);
   if (unlimited !== undefined) attempt.outcome = invalid("ErrInvalidTask", unlimited);
   const limitMs = task.timeout_ms ?? match.agent.timeout_ms ?? tools.settings.timeout_ms;

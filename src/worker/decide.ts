@@ -72,6 +72,8 @@ function settlementOf(
 ): Settlement {
   const { subject, decoded, claim } = attempt;
   const run = runOf(claim.name);
+  const { before: agents = [] } = attempt;
+  const before = agents.length === 0 ? {} : { agents_before: [...agents] };
   const batch = attempt.counts === undefined ? {} : { batch: attempt.counts };
   if (outcome.kind === "completed") {
     const record: ResultRecord = {
@@ -85,6 +87,7 @@ function settlementOf(
       completed_at: wallSeconds(trays.clock),
       attempts: subject.attempt,
       agent_id: subject.agent_id,
+      ...before,
       lease: subject.lease,
       exit_code: outcome.exitCode,
       run,
@@ -110,6 +113,7 @@ function settlementOf(
     run: decoded === undefined && attempt.counts === undefined ? null : run,
     usage: attempt.usage,
     kept: attempt.kept ?? {},
+    ...before,
     ...batch,
     ...(outcome.output === undefined ? {} : { output: outcome.output }),
   };

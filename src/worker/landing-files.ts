@@ -32,6 +32,8 @@ export interface LandingOrder extends Omit<WorkFacts, "landing"> {
   /** This ref exists if a run has changed settings or hooks of the repository. */
   changed_ref: string;
   agent: string;
+  /** Agents that may mend the work in its place. */
+  other_agents?: string[];
   /** The programs that check the work again. */
   checks: Pick<Task, "verify" | "setup" | "env" | "timeout_ms">;
   /** The text of the whole task, for an agent that is asked to mend the work. */

@@ -46,6 +46,8 @@ export interface Attempt {
   rates?: Readonly<Record<string, number>>;
   /** A rate holds the attempt back: its run has not begun. */
   isUnbegun?: true;
+  /** Only for a task of several agents: those that had it before this one. */
+  before?: readonly string[];
   /** Set when its run has left work on a branch of its own. */
   work?: WorkFacts;
   /** Where its work is that its branch lacks. */

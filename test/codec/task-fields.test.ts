@@ -20,7 +20,6 @@ import {
   type FieldTable,
   fieldsIn,
   fieldsOfBatch,
-  RESERVED_FIELDS,
   TASK_FIELDS,
 } from "../../src/core/task-fields.ts";
 import { parseRoadmap } from "../../src/parts/plan/read/document.ts";
@@ -36,6 +35,8 @@ const VALUES: Readonly<Record<string, unknown>> = {
   max_attempts: 2,
   retry_policy: { max_attempts: 2 },
   exec: ["true"],
+  agents: ["x"],
+  permissions: { mode: "edit" },
   capabilities: ["x"],
   payload: { a: 1 },
   env: { A: "1" },
@@ -181,7 +182,6 @@ describe("each field of the table", () => {
       ([, row]) => row.notCalled.length > 0 && !row.in.includes("schedule"),
     );
     expect(table).toEqual(wanted.map(([name, row]) => [name, row.notCalled.join(", ")]));
-    for (const name of RESERVED_FIELDS) expect(text).toContain(`\`${name}\``);
   });
 
   it("is in docs/tasks.md with the greatest length of each of its lists", () => {
@@ -241,8 +241,7 @@ describe("a misspelt field", () => {
       for (const field of fieldsIn(place))
         for (const name of misspellings(field)) {
           const isField = TASK_FIELDS.get(name)?.in.includes(place) === true || name === "";
-          const isReserved = place !== "metadata" && RESERVED_FIELDS.includes(name);
-          if (isField || isReserved) continue;
+          if (isField) continue;
           if (judge.judgeName(name, place) === undefined) found.push(`${place}: ${name}`);
         }
     return found;
@@ -294,11 +293,6 @@ describe("a misspelt field", () => {
 });
 
 describe("a name", () => {
-  it.each(RESERVED_FIELDS)("%s is reserved, and said so", (name) => {
-    for (const place of ["task", "line", "node"] as const)
-      expect(READERS[place]({ [name]: "x" })).toContain("reserved for a later version");
-  });
-
   it.each(["owner", "labels", "x", "ticket", "$schema", "n".repeat(70)])(
     "%s of a person's own is taken in silence",
     (name) => {

@@ -52,6 +52,8 @@ interface Halt {
   waitMs: number;
   /** The gate at which the task waits for the answer. */
   hold?: string;
+  /** It is about the budget of its agent. */
+  isOfAgent?: true | undefined;
 }
 
 export class RunBudget {
@@ -206,6 +208,7 @@ export class RunBudget {
       text: `${question} Answer with: mailchute answer ${id} yes`,
       waitMs: within((nowMs - askedMs) / 4),
       hold: holdOf(id),
+      isOfAgent: agents.length > 0 ? true : undefined,
     };
   }
 
@@ -257,9 +260,9 @@ function isOf(record: CostRecord, key: string): boolean {
   return keysOf(ownerOf(record), record.at * 1000).includes(key);
 }
 
-function outcomeOf({ kind, text, waitMs, hold }: Halt): AttemptOutcome {
+function outcomeOf({ kind, text, waitMs, hold, isOfAgent }: Halt): AttemptOutcome {
   if (kind === "refused") return failed("budget", "ErrBudget", text, { canRetry: false });
-  return { kind: "deferred", message: text, delayMs: waitMs, ...compact({ hold }) };
+  return { kind: "deferred", message: text, delayMs: waitMs, ...compact({ hold, isOfAgent }) };
 }
 
 function within(ms: number): number {

@@ -101,5 +101,5 @@ export function waitFor(
 ): AttemptOutcome & { kind: "deferred" } {
   const message = `account ${account}: no run before ${new Date(untilMs).toISOString()}: ${why}`;
   const delayMs = Math.max(0, untilMs - nowMs);
-  return { kind: "deferred", message, delayMs, hold: quotaHold(account) };
+  return { kind: "deferred", message, delayMs, hold: quotaHold(account), isOfAgent: true };
 }

@@ -3,13 +3,11 @@
  * the account that began it. It goes on there, even if it must wait a little. When its account is closed for long, a new session on
  * the next account takes over, and is told what the old one left.
  */
+import { SESSION_WAIT_MS } from "../../core/limits.ts";
 import type { AttemptOutcome } from "../../core/outcome.ts";
 import type { Settings } from "../../core/settings.ts";
 import { AccountGate, type Refused, waitFor } from "./account-gate.ts";
 import type { SessionDocument } from "./session-file.ts";
-
-/** A session waits at most this long for its own account, because a new session would cost more (ms). */
-const SESSION_WAIT_MS = 5 * 60_000;
 
 export type Entered =
   | { gate: AccountGate; session: SessionDocument }

@@ -92,6 +92,11 @@ export function noteBooked(
     sessions.replace(key, { ...found, booked });
 }
 
+/** The session of a task, whichever agent began it. @param key see `SessionFile` */
+export function sessionAt(sessionsDir: string, key: string): SessionDocument | undefined {
+  return sessionsIn(sessionsDir).read(key);
+}
+
 export class SessionFile {
   private readonly sessions: Documents<SessionDocument>;
 

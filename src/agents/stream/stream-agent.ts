@@ -6,9 +6,11 @@ import fs from "node:fs";
 import { join, sep } from "node:path";
 import type { Writable } from "node:stream";
 import { compact } from "../../core/compact.ts";
+import { agentsOf, matchAgent } from "../../core/matching.ts";
 import { type AttemptOutcome, failed, retryPolicyOf } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
+import type { Task } from "../../core/task.ts";
 import { appendRegularText, statOf } from "../../host/regular-file.ts";
 import { accountsOf, withAccount } from "../accounts/account-settings.ts";
 import { Agent, type Assignment, StopSignal, timeoutOf, workDirOf } from "../agent.ts";
@@ -30,7 +32,13 @@ import { judgeRun, type RunFacts, type RunVerdict } from "./run-outcome.ts";
 import { RunRecorder } from "./run-recorder.ts";
 import { applyFact, type RunState } from "./run-state.ts";
 import { countFailure } from "./same-failure.ts";
-import { newSession, type SessionDocument, SessionFile, sessionOfRun } from "./session-file.ts";
+import {
+  newSession,
+  type SessionDocument,
+  SessionFile,
+  sessionAt,
+  sessionOfRun,
+} from "./session-file.ts";
 import { SessionProof } from "./session-proof.ts";
 import { SideTail } from "./side-tail.ts";
 import { type OwnStop, StreamWatch } from "./stream-watch.ts";
@@ -41,6 +49,9 @@ const WALL_MS = 4 * 60 * 60_000;
 
 /** Work that cannot wait at a gate, such as a line of a batch, tries again after this time (ms). */
 const PAUSED_AGAIN_MS = 60_000;
+
+/** The gate in the names of tasks that wait until one of their agents may run them: see stage "hold" in `names.ts`. It is never closed. */
+const AGENTS_HOLD = "agents";
 
 /** Its work is done, but a message is unread. So the task runs once more, which uses up no attempt. */
 const GO_ON: AttemptOutcome = { kind: "released", message: "a message for it has come" };
@@ -64,7 +75,21 @@ export class StreamAgent extends Agent {
     await assignment.briefing?.flush();
     await this.alerts.note(assignment.stateDir, assignment.task.id, outcome);
     reportLastWords(assignment, outcome);
-    return outcome;
+    return hasOthers(assignment) ? this.forOthers(assignment, outcome) : outcome;
+  }
+
+  /**
+   * A task of several agents does not wait for this one, and a failure that has paused this one is not its own. But a session that has
+   * begun waits at the gate of its agent: see `chooseAgent`.
+   */
+  private forOthers(assignment: Assignment, ended: AttemptOutcome): AttemptOutcome {
+    const { stateDir } = assignment;
+    const paused = ended.kind === "failed" ? pausedOutcome(stateDir, this.name) : undefined;
+    const outcome = paused ?? ended;
+    if (outcome.kind !== "deferred" || outcome.isOfAgent !== true) return outcome;
+    const session = sessionAt(stateTree(stateDir).sessions, sessionKey(assignment));
+    const hasBegun = session?.agent === this.name && session.session_id !== null;
+    return hasBegun && paused === undefined ? outcome : { ...outcome, hold: AGENTS_HOLD };
   }
 
   /** If a message came while the checks ran, the task runs once more. The end of the run has removed the session, so this restores it. */
@@ -119,7 +144,7 @@ export class StreamAgent extends Agent {
     if (begun !== undefined && !("v" in begun)) return begun;
     const refusal =
       pausedOutcome(stateDir, this.name) ??
-      explainReach(this.program, this.settings, assignment, cwd) ??
+      explainReach(this.program, this.settingsOf(task), assignment, cwd) ??
       budget.enter();
     if (refusal !== undefined) return refusal;
     const choice = {
@@ -285,8 +310,13 @@ export class StreamAgent extends Agent {
     return { next: "outcome", outcome };
   }
 
-  private settingsFor({ dropDir, settings }: Assignment, account: string): AgentSettings {
-    const own = withAccount(this.settings, account, settings.accounts);
+  /** With what the task sets in place of its agent. */
+  private settingsOf({ model, effort, permissions }: Task): AgentSettings {
+    return { ...this.settings, ...compact({ model, effort, permissions }) };
+  }
+
+  private settingsFor({ dropDir, settings, task }: Assignment, account: string): AgentSettings {
+    const own = withAccount(this.settingsOf(task), account, settings.accounts);
     return dropDir === undefined ? own : (this.program.withWritable?.(own, dropDir) ?? own);
   }
 
@@ -334,6 +364,10 @@ export class StreamAgent extends Agent {
   }
 }
 
+function hasOthers({ settings, task }: Assignment): boolean {
+  return agentsOf(matchAgent(task, settings.agents)).length > 1;
+}
+
 function noteSilence(session: SessionDocument, ownStop: OwnStop | undefined): void {
   if (ownStop === "idle") session.silent_runs = (session.silent_runs ?? 0) + 1;
   else delete session.silent_runs;
@@ -351,7 +385,13 @@ function pausedOutcome(stateDir: string, agent: string): AttemptOutcome | undefi
   const paused = new BreakerFile(stateDir, agent).paused();
   if (paused === undefined) return undefined;
   const message = `${pauseText(paused)}; when it is mended: ${resumeText(paused)}`;
-  return { kind: "deferred", message, delayMs: PAUSED_AGAIN_MS, hold: pausedHold(agent) };
+  return {
+    kind: "deferred",
+    message,
+    delayMs: PAUSED_AGAIN_MS,
+    hold: pausedHold(agent),
+    isOfAgent: true,
+  };
 }
 
 function meterOf(

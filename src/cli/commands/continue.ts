@@ -52,6 +52,8 @@ export const command = defineCommand({
       id: newOne,
       created_at: wallSeconds(systemClock),
       agent: session.agent,
+      // Only this one has the session.
+      agents: [session.agent],
       prompt: words.join(" "),
       ...(worktree ?? { cwd: session.cwd }),
       continues: id,

@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { join, resolve } from "node:path";
 import { wallSeconds } from "../../core/clock.ts";
+import { compact } from "../../core/compact.ts";
 import { ErrTaskExists } from "../../core/errors.ts";
 import { inboxName, resultsName } from "../../core/names.ts";
 import type { Settings } from "../../core/settings.ts";
@@ -198,12 +199,9 @@ async function warningsFor(
   ];
 }
 
-function agentWantedBy({ agent, cap, type }: EnqueueContext["options"]) {
-  return {
-    capabilities: cap,
-    ...(agent === undefined ? {} : { agent }),
-    ...(type === undefined ? {} : { type }),
-  };
+function agentWantedBy({ agent, fallback, cap, type }: EnqueueContext["options"]) {
+  const agents = agent === undefined || fallback.length === 0 ? undefined : [agent, ...fallback];
+  return { capabilities: cap, ...compact({ agent, agents, type }) };
 }
 
 /** The state of the task or batch that already has this id. */

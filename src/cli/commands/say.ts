@@ -2,7 +2,9 @@
  * `say`: leaves a message for the coding agent of a task, and reports the state of the message. With --to, the message is mail for
  * agents by their names. A part delivers mail.
  */
+
 import { setTimeout as pause } from "node:timers/promises";
+import { matchChosen } from "../../agents/chosen-agent.ts";
 import {
   MESSAGE_BYTES_MAX,
   MESSAGE_STATES,
@@ -11,7 +13,6 @@ import {
 } from "../../agents/stream/task-messages.ts";
 import { MESSAGE_SENDERS } from "../../app/senders.ts";
 import { ErrInvalidTransition } from "../../core/errors.ts";
-import { matchAgent } from "../../core/matching.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Task } from "../../core/task.ts";
@@ -87,7 +88,7 @@ export const command = defineCommand({
     if (Buffer.byteLength(text) > MESSAGE_BYTES_MAX)
       throw new ErrUsage(`a message has at most ${MESSAGE_BYTES_MAX} bytes`, "name a file in it");
     const place = await openTask(tree, id);
-    const isLive = await takesMessages(place, settings);
+    const isLive = await takesMessages(tree, place, settings);
     const box = new TaskMessages(tree.dir, id, settings.durability === "power");
     const n = box.post(text, "cli", ctx.options.when === "now");
     const wanted = stateOf(ctx.options.wait);
@@ -144,9 +145,13 @@ function adviceFor(tree: StateTree, place: TaskPlace): string {
 }
 
 /** Whether the agent that has the task takes messages while it runs. @throws ErrInvalidTransition when it is no coding agent */
-async function takesMessages({ id, path }: TaskPlace, settings: Settings): Promise<boolean> {
+async function takesMessages(
+  { sessions }: StateTree,
+  { id, path }: TaskPlace,
+  settings: Settings,
+): Promise<boolean> {
   const task = readJsonObject(path) as Task | undefined;
-  const { agent } = matchAgent(task ?? { id }, settings.agents);
+  const { agent } = matchChosen(sessions, { ...task, id }, settings.agents);
   const { loadKind } = await import("../../app/agent-kinds.ts");
   const kind = agent === undefined ? undefined : await loadKind(agent.kind);
   if (agent !== undefined && kind !== undefined) return kind.takesMessages(agent);

@@ -16,10 +16,10 @@ export class FieldCheck {
 
   constructor(private readonly ctx: Pick<EnqueueContext, "out" | "options">) {}
 
-  /** Tells of reserved names once. @throws ErrInvalidTask for other names without effect, unless they are allowed */
+  /** Tells of allowed names once. @throws ErrInvalidTask for names without effect, unless they are allowed */
   check(fields: Readonly<Record<string, unknown>>, place: FieldPlace, where = ""): void {
-    for (const { kind, why } of FIELD_JUDGE.judge(fields, place)) {
-      if (kind !== "reserved" && !this.ctx.options["allow-unknown"])
+    for (const { why } of FIELD_JUDGE.judge(fields, place)) {
+      if (!this.ctx.options["allow-unknown"])
         throw new ErrInvalidTask(`${where}${why} (--allow-unknown passes it)`, {
           phase: "enqueue",
           hint: "it would have no effect; see the fields in docs/tasks.md",

@@ -44,6 +44,13 @@ const TASK_OPTIONS = {
   "max-processes": numberOption("N", "processes that a run may have at a time", { min: 1 }),
   "max-disk": sizeOption("SIZE", "how much a run may write to disks: 500M, 2G"),
   agent: textOption("NAME", "the configured agent that runs it"),
+  fallback: {
+    type: "text",
+    value: "NAME",
+    many: true,
+    help: "an agent that takes it over while --agent is at its limit",
+  },
+  model: textOption("NAME", "in place of the model of its agent"),
   prompt: textOption("TEXT", "what a coding agent is asked; - reads it from stdin"),
   shell: textOption("TEXT", "a command line for /bin/sh, in place of -- CMD"),
   verify: {
@@ -179,6 +186,8 @@ export function fieldsOf(
   put("weight", options.weight);
   put("limits", options.limit);
   put("agent", options.agent);
+  put("agents", agentsFrom(options));
+  put("model", options.model);
   put("prompt", options.prompt);
   put("capabilities", options.cap);
   const exec = options.shell === undefined ? rest : shellOf(options.shell, shellArgs.slice(0, 2));
@@ -204,6 +213,13 @@ export function fieldsOf(
   put("dedup_window_ms", options["dedup-window"]);
   if (options.after.length > 0) put("metadata", { dependencies: options.after });
   return fields;
+}
+
+function agentsFrom({ agent, fallback }: EnqueueContext["options"]): string[] | undefined {
+  if (fallback.length === 0) return undefined;
+  if (agent === undefined)
+    throw new ErrUsage("--fallback needs an agent", "name the first one with --agent");
+  return [agent, ...fallback];
 }
 
 function runLimitsOf(options: EnqueueContext["options"]): RunLimits | undefined {

@@ -3,6 +3,7 @@ import { encodeRecord } from "../../codec/records.ts";
 import type { DecodedTask } from "../../codec/task-codec.ts";
 import type { BatchCounts } from "../../core/batch.ts";
 import { wallSeconds } from "../../core/clock.ts";
+import { compact } from "../../core/compact.ts";
 import type { Skip } from "../../core/dependencies.ts";
 import type { KeptWork } from "../../core/landing.ts";
 import { leaseOf } from "../../core/names.ts";
@@ -19,6 +20,8 @@ export interface FailureFacts {
   code: string;
   kind: FailureKind;
   agentId: string;
+  /** Other agents that had the task before. */
+  agents_before?: string[];
   /** How many runs were started. */
   attempts: number;
   /** Unix seconds; 0 when no run was started. */
@@ -72,6 +75,7 @@ export function newDeadLetter(
     code: facts.code,
     kind: facts.kind,
     agent_id: facts.agentId,
+    ...compact({ agents_before: facts.agents_before }),
     lease: leaseOf(claim.name),
     exit_code: facts.exitCode ?? null,
     signal: facts.signal ?? null,

@@ -15,7 +15,7 @@ const MODES: Readonly<Record<Permissions["mode"], readonly string[]>> = {
 const EDIT_TOOLS = ["Bash"];
 
 export function claudeArgv(settings: AgentSettings, sessionId: string | undefined): string[] {
-  const { program = "claude", model, args = [], mcp = {} } = settings;
+  const { program = "claude", model, effort, args = [], mcp = {} } = settings;
   const { mode, allow = [] } = settings.permissions ?? { mode: "edit" as const };
   const servers = Object.entries(mcp);
   const ofServers = servers.map(([name]) => `mcp__${name}`);
@@ -29,6 +29,7 @@ export function claudeArgv(settings: AgentSettings, sessionId: string | undefine
     "--replay-user-messages",
     ...(sessionId === undefined ? [] : ["--resume", sessionId]),
     ...(model === undefined ? [] : ["--model", model]),
+    ...(effort === undefined ? [] : ["--effort", effort]),
     ...(servers.length === 0 ? [] : [`--mcp-config=${mcpConfig(servers)}`]),
     ...MODES[mode],
     // All tools are one argument, because the program would read the arguments after a list as tools, too. Names may hold commas

@@ -38,6 +38,7 @@ export function execArgv(
     // The folder need not be a repository, because the user has configured it.
     "--skip-git-repo-check",
     ...modelArgs(settings),
+    ...effortArgs(settings),
     ...permissionArgs(settings.permissions),
     ...mcpArgs(settings),
     ...(settings.args ?? []),
@@ -52,6 +53,7 @@ export function appServerArgv(settings: AgentSettings): string[] {
     settings.program ?? "codex",
     "app-server",
     ...(settings.model === undefined ? [] : configArg("model", settings.model)),
+    ...effortArgs(settings),
     ...permissionArgs(settings.permissions),
     ...mcpArgs(settings),
     ...(settings.args ?? []),
@@ -74,6 +76,10 @@ function mcpArgs({ mcp = {} }: AgentSettings): string[] {
 
 function modelArgs({ model }: AgentSettings): string[] {
   return model === undefined ? [] : ["--model", model];
+}
+
+function effortArgs({ effort }: AgentSettings): string[] {
+  return effort === undefined ? [] : configArg("model_reasoning_effort", effort);
 }
 
 function permissionArgs(permissions: Permissions | undefined): string[] {

@@ -4,11 +4,12 @@
  * for its next run. So no limit is exceeded, whichever process claims it then. The names in `processing/` are the truth, so a new
  * supervisor counts the same. Rates are in files of their own, which workers charge.
  */
+import { matchChosen } from "../../agents/chosen-agent.ts";
 import { decodeTask } from "../../codec/task-codec.ts";
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
-import { BATCH_AGENT, matchAgent } from "../../core/matching.ts";
+import { BATCH_AGENT } from "../../core/matching.ts";
 import { foldId, parseName, parsePlainClaim, takesPlaces } from "../../core/names.ts";
 import type { Rate } from "../../core/rate.ts";
 import { type LimitChanges, TaskLimits } from "../../core/task-limits.ts";
@@ -376,13 +377,13 @@ class GroupsPart implements Part, StartLimit, StatusSource, LimitState {
 
   /** Undefined when the file has just left. A file that is no task takes no places. */
   private placeOf(file: string, id: string): Taken | undefined {
-    const { trays, settings } = this.host.env;
+    const { trays, settings, tree } = this.host.env;
     const none: Taken = { id, limited: [], weight: 1 };
     try {
       const { bytes } = trays.storage.read(pathIn(trays.processing, file), TASK_BYTES_MAX);
       if (bytes === undefined) return none;
       const { task } = decodeTask(bytes, id);
-      const agent = matchAgent(task, settings.agents).agent?.name ?? "";
+      const agent = matchChosen(tree.sessions, task, settings.agents).agent?.name ?? "";
       const { group, owns, needs } = limitsOf(task);
       const { weight, limits } = readNeeds(needs);
       return {

@@ -78,6 +78,8 @@ async function reviewTask(
     type: REVIEW_TYPE,
     title: `review: ${title}`,
     agent: reviewer,
+    // None that stands in for it: that could be the author.
+    agents: [reviewer],
     prompt: await reviewText(tree, order, repository, work),
     payload: { task_id, branch, target, base: work.start, commit: work.tip },
     ...(cwd === "" ? {} : { cwd }),

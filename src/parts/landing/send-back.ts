@@ -90,6 +90,7 @@ export async function submitFix(
     id,
     title: `mend: ${order.title}`,
     agent: order.agent,
+    ...(order.other_agents && { agents: [order.agent, ...order.other_agents] }),
     prompt: text,
     ...(order.cwd === "" ? {} : { cwd: order.cwd }),
     worktree: "auto",

@@ -44,7 +44,7 @@ const GROUP_MAX = 256;
 const COMPLAINTS_MAX = 20;
 /** Options that apply to each task of a list. */
 const FITTING: ReadonlySet<string> = new Set(
-  "file agent priority after delay max-attempts timeout max-memory max-cpu max-processes max-disk cap cwd env worktree land target type verify wait".split(
+  "file agent fallback model priority after delay max-attempts timeout max-memory max-cpu max-processes max-disk cap cwd env worktree land target type verify wait".split(
     " ",
   ),
 );
@@ -78,11 +78,9 @@ export const listFile: TaskFile = {
 /** @throws ErrUsage when no configured agent would run the tasks, ErrInvalidConfig */
 async function checkAgent(ctx: EnqueueContext): Promise<void> {
   const { agents } = (await openSettings(ctx)).settings;
-  const { agent, cap } = ctx.options;
-  const match = matchAgent(
-    { ...(agent === undefined ? {} : { agent }), capabilities: cap },
-    agents,
-  );
+  const { agent, fallback, cap } = ctx.options;
+  const wanted = agent === undefined ? {} : { agent, agents: [agent, ...fallback] };
+  const match = matchAgent({ ...wanted, capabilities: cap }, agents);
   if (match.agent !== undefined) return;
   const names = agents.map((one) => one.name);
   const near = agent === undefined ? undefined : suggest(agent, names);

@@ -1,8 +1,10 @@
 /** Says what a run has left on the branch of its task, and writes the order for its landing. */
+import type { Assignment } from "../../agents/agent.ts";
 import { readPrograms } from "../../codec/task-rules.ts";
 import { compact } from "../../core/compact.ts";
 import { ErrGit } from "../../core/errors.ts";
 import { DEFAULT_TARGET, type Diffstat, landFieldsOf, type WorkFacts } from "../../core/landing.ts";
+import { agentsOf, matchAgent } from "../../core/matching.ts";
 import { refuseClash } from "../../git/refs.ts";
 import { atCommonDir, commitOf, openRepository, type Repository } from "../../git/repository.ts";
 import { askGit, gitText } from "../../git/run-git.ts";
@@ -15,7 +17,7 @@ import { branchOf, changedRefOf, refsOf } from "./names.ts";
 
 /** Called before anything starts. @throws ErrGit when work of this task could not land */
 export async function refuseBadLanding(
-  { agent, assignment: { task } }: AssignedAgent,
+  { agent, assignment: { task, settings } }: AssignedAgent,
   dir: string,
 ): Promise<void> {
   const fields = landFieldsOf(task, agent.settings);
@@ -26,7 +28,8 @@ export async function refuseBadLanding(
     throw fault("land: exec has no program", "give it land_command, a program with its arguments");
   if (fields.prove === true && task.verify === undefined)
     throw fault("prove: true has no verify", "give it verify, or a program in prove");
-  if (reviewer === agent.name)
+  const authors = agentsOf(matchAgent(task, settings.agents));
+  if (reviewer === agent.name || authors.some(({ name }) => name === reviewer))
     throw fault(`review_by: ${reviewer} would review its own work`, "name another agent");
   const repository = await openRepository(dir);
   const call = { ...atCommonDir(repository), answers: [1] };
@@ -78,6 +81,7 @@ export async function noteWork(
     refs: refsOf(id),
     changed_ref: changedRefOf(id),
     agent: agent.name,
+    ...othersOf(assignment, agent.name),
     checks: {
       setup,
       env: { ...env, ...assignment.workspace?.env },
@@ -90,6 +94,13 @@ export async function noteWork(
     ...compact({ review_by, protect, verify_from, prove }),
   });
   return { landing: land === "branch" ? "branch" : "pending", ...work };
+}
+
+/** The other agents that may mend the work, when its author cannot. */
+function othersOf({ task, settings }: Assignment, author: string): { other_agents?: string[] } {
+  const names = agentsOf(matchAgent(task, settings.agents)).map(({ name }) => name);
+  const others = names.filter((name) => name !== author);
+  return others.length === 0 ? {} : { other_agents: others };
 }
 
 async function diffstatBetween(

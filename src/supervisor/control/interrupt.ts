@@ -4,11 +4,11 @@
  * does not answer, is stopped. The task's next run then continues its session, and no attempt is used up.
  */
 import { setTimeout as wait } from "node:timers/promises";
+import { matchChosen } from "../../agents/chosen-agent.ts";
 import { TaskMessages } from "../../agents/stream/task-messages.ts";
 import { decodeTask } from "../../codec/task-codec.ts";
 import { ErrInvalidTransition, ErrTaskNotFound } from "../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
-import { matchAgent } from "../../core/matching.ts";
 import { leaseOf } from "../../core/names.ts";
 import { isCoding } from "../../core/settings.ts";
 import type { Claim } from "../../mailbox/claim/claim.ts";
@@ -46,7 +46,7 @@ export const interrupt: CommandHandler = async (context, inHand) => {
 };
 
 /** The claim of the running task. @throws ErrTaskNotFound, ErrInvalidTransition when no run can be interrupted */
-function findRun({ settings, trays }: Environment, id: string): Claim {
+function findRun({ settings, trays, tree }: Environment, id: string): Claim {
   const claim = findClaim(trays, id);
   const details = { id, phase: "interrupt" };
   if (claim === undefined && locate(trays, id) === undefined)
@@ -58,7 +58,7 @@ function findRun({ settings, trays }: Environment, id: string): Claim {
     });
   const { bytes } = trays.storage.read(claim.path, TASK_BYTES_MAX);
   const { task } = decodeTask(bytes ?? Buffer.alloc(0), id, claim.path);
-  const { agent } = matchAgent(task, settings.agents);
+  const { agent } = matchChosen(tree.sessions, task, settings.agents);
   if (agent !== undefined && isCoding(agent)) return claim;
   throw new ErrInvalidTransition(
     `${JSON.stringify(id)} is not a task of a coding agent: only coding agents take a text`,

@@ -97,6 +97,8 @@ export interface GroupSource {
 /** The answers of all parts together about the tasks of a lane. */
 export interface Gates {
   readonly mayStart: (lane: string) => boolean;
+  /** The agent that runs the tasks of this lane now. */
+  agentFor(lane: string): string;
   /** @returns false when no part counts the starts of this lane: then no other start of this round closes it */
   noteStart(lane: string, id: string): boolean;
 }

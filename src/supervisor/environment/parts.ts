@@ -1,7 +1,7 @@
 /** Combines the parts of a supervisor: services ask this class without knowing which parts there are. */
 
 import type { ClosedGate } from "../../core/documents.ts";
-import { closes } from "../../core/gates.ts";
+import { chooseAgent, closedGate, closes, lanesOf } from "../../core/gates.ts";
 import type { DependencyState } from "../../core/unmet.ts";
 import { type Lane, readLane } from "../../core/waiting-task.ts";
 import type {
@@ -19,6 +19,8 @@ import type {
 import { NEVER, type Service, type Tick } from "./service.ts";
 
 const NONE: Unlanded = new Map();
+/** Stands for a gate that its part does not describe. */
+const CLOSED = closedGate("", "", "");
 
 export class Parts implements Service, Gates {
   private readonly list: Part[] = [];
@@ -149,6 +151,10 @@ export class Parts implements Service, Gates {
   closed(lane: string): Closed | undefined {
     if (this.limits.length === 0) return undefined;
     const of = readLane(lane);
+    if (of.fallbacks.length > 0) {
+      const { gate } = this.choose(of);
+      return gate && (() => gate);
+    }
     for (const limit of this.limits) {
       const closed = closedAt(limit, of);
       if (closed !== undefined) return closed;
@@ -156,13 +162,34 @@ export class Parts implements Service, Gates {
     return undefined;
   }
 
+  private choose(lane: Lane): ReturnType<typeof chooseAgent> {
+    const gatesAt = (one: Lane): ClosedGate[] =>
+      this.limits.flatMap((limit) => {
+        const closed = closedAt(limit, one);
+        return closed === undefined ? [] : (closed() ?? CLOSED);
+      });
+    return chooseAgent(lane, gatesAt, Date.now());
+  }
+
+  /** The lane with the agent that runs its tasks now. */
+  private laneNow(lane: string): Lane {
+    const of = readLane(lane);
+    return of.fallbacks.length === 0 ? of : this.choose(of).lane;
+  }
+
+  agentFor(lane: string): string {
+    return this.laneNow(lane).agent;
+  }
+
   /** Why no task of this lane starts as long as this supervisor runs, and what to do; undefined when one may. */
   whyClosed(lane: string): string | undefined {
-    const of = readLane(lane);
-    const gates = this.limits.map((limit) => closedAt(limit, of)?.());
-    const shut = gates.find((gate) => gate?.is_shut === true);
+    const shut = lanesOf(readLane(lane)).map((one) =>
+      this.limits.map((limit) => closedAt(limit, one)?.()).find((gate) => gate?.is_shut === true),
+    );
+    const [first] = shut;
+    if (first === undefined || shut.includes(undefined)) return undefined;
     // The gate of a group, an agent or a limit says itself what to do.
-    return shut === undefined || shut.places === true ? shut?.why : `${shut.why} (${shut.do})`;
+    return first.places === true ? first.why : `${first.why} (${first.do})`;
   }
 
   /** All closed gates. */
@@ -171,7 +198,7 @@ export class Parts implements Service, Gates {
   }
 
   noteStart(lane: string, id: string): boolean {
-    const of = readLane(lane);
+    const of = this.laneNow(lane);
     let isCounted = false;
     for (const limit of this.limits) if (limit.noteStart?.(of, id) === true) isCounted = true;
     return isCounted;

@@ -1,13 +1,14 @@
 /** Recovers tasks for a supervisor, and writes to the journals what the mailbox did. */
 import { join } from "node:path";
+import { matchChosen } from "../../agents/chosen-agent.ts";
 import { decodeRecord } from "../../codec/records.ts";
 import type { BatchCounts } from "../../core/batch.ts";
 import { RECOVER_MS } from "../../core/limits.ts";
-import { matchAgent } from "../../core/matching.ts";
 import { leaseOf, type ProcessingName, runOf } from "../../core/names.ts";
 import { retryPolicyOf } from "../../core/outcome.ts";
-import type { Settings } from "../../core/settings.ts";
+import type { AgentSettings, Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
+import type { Task } from "../../core/task.ts";
 import { judgeOwner, ownerSequence, processOf, workerIdOf } from "../../host/identity.ts";
 import { endTree } from "../../host/process-tree.ts";
 import { statOf } from "../../host/regular-file.ts";
@@ -63,6 +64,8 @@ export function makeTaskRescue(
   children?: ChildFacts,
 ): Recoverer {
   const { tree, trays, settings } = scope;
+  const agentOf = (task: Task | undefined): AgentSettings | undefined =>
+    task && matchChosen(tree.sessions, task, settings.agents).agent;
   return {
     trays,
     newOwner,
@@ -82,12 +85,11 @@ export function makeTaskRescue(
     },
     policyOf: (task) => ({
       maxAttempts: retryPolicyOf(settings, task).maxAttempts,
-      agentId:
-        (task === undefined ? undefined : matchAgent(task, settings.agents).agent?.name) ?? "none",
+      agentId: agentOf(task)?.name ?? "none",
     }),
     traces: {
       dirOf: (name) => join(tree.runs, runOf(name)),
-      isProgram: (task) => matchAgent(task, settings.agents).agent?.kind === "exec",
+      isProgram: (task) => agentOf(task)?.kind === "exec",
       hasStarted: (name) => hasStarted(tree.events, leaseOf(name)),
     },
     onRecovered: (what) => recordRecovered(scope, listener, what),

@@ -6,6 +6,7 @@ import type { Backlog } from "../../core/backlog.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
 import type { StartFilter } from "../../core/gates.ts";
 import { ACCEPTS_PER_TICK_MAX, PREFETCH_MAX } from "../../core/limits.ts";
+import { readAgentId } from "../../core/matching.ts";
 import { formatName, headOf, type ProcessingName, parseName } from "../../core/names.ts";
 import { laneOf, type WaitingTask } from "../../core/waiting-task.ts";
 import { accept, letGo, newSubmission } from "../../mailbox/claim/claim.ts";
@@ -115,6 +116,8 @@ export class Dispatcher {
       if (task === undefined) break;
       if (!this.isFree(task)) continue;
       const lane = laneOf(task);
+      if (task.agentId !== undefined && readAgentId(task.agentId).fallbacks.length > 0)
+        task.chosenAgent = this.gates?.agentFor(lane);
       if (!free.has(lane) && this.gates?.noteStart(lane, task.id) !== true) free.add(lane);
       taken.push(task);
     }
@@ -203,7 +206,7 @@ export class Dispatcher {
   private writeSelected(task: WaitingTask, name: ProcessingName | undefined): void {
     const subject = {
       task_id: task.id,
-      agent_id: task.agentId ?? "",
+      agent_id: task.chosenAgent ?? task.agentId ?? "",
       attempt: task.attempt,
       lease: name === undefined ? "" : headOf(name),
       group: task.told?.group,

@@ -4,7 +4,7 @@ import type { Backlog } from "../../core/backlog.ts";
 import { systemCode } from "../../core/errors.ts";
 import { finishingOf } from "../../core/landing.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
-import { isPlannerWork, matchAgent } from "../../core/matching.ts";
+import { agentIdOf, isPlannerWork, matchAgent } from "../../core/matching.ts";
 import {
   foldId,
   formatName,
@@ -200,7 +200,7 @@ export class ProcessingTray {
       if (systemCode(error) === "ENOENT") return;
       // A task that became unreadable is still offered: the worker that claims it settles it as failed.
     }
-    const { agent } = matchAgent(task ?? {}, settings.agents);
+    const match = matchAgent(task ?? {}, settings.agents);
     // A run after the last regular one needs its own process, also after a restart of the supervisor.
     const isBeyond = name.attempt > retryPolicyOf(settings, task).maxAttempts;
     const finishing = finishingOf(task ?? {});
@@ -214,12 +214,12 @@ export class ProcessingTray {
       // It was chosen before, so it comes before waiting tasks that have not begun.
       createdAt: task?.created_at ?? 0,
       arrivedMs: 0,
-      agentId: agent?.name ?? "none",
+      agentId: agentIdOf(match) ?? "none",
       isSelected: false,
       ...limitsOf(task ?? {}),
       ...(told === undefined ? {} : { told }),
       ...(finishing === undefined ? {} : { finishing }),
-      ...(isPlannerWork(task ?? {}, agent) ? { isPlanner: true } : {}),
+      ...(isPlannerWork(task ?? {}, match.agent) ? { isPlanner: true } : {}),
       ...(runsAlone || isBeyond ? { runsAlone: true } : {}),
     };
     const { backoff_max_ms: backoffMaxMs } = settings.retry;

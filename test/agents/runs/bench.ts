@@ -122,7 +122,9 @@ export function newBench(agents: readonly FakeAgent[], options: BenchOptions = {
   const sessions = join(pool.state, "sessions");
   const sessionPath = (task: string): string | undefined => {
     const name = fs.existsSync(sessions)
-      ? fs.readdirSync(sessions).find((one) => one.startsWith(`${task}@`))
+      ? fs
+          .readdirSync(sessions)
+          .find((one) => one.startsWith(`${task}@`) && one !== `${task}@agents.json`)
       : undefined;
     return name === undefined ? undefined : join(sessions, name);
   };

@@ -20,6 +20,8 @@ export function wakeTask({ id, agent, name, scope, hops }: Wake, cwd: string): T
     id,
     type: WAKE_TYPE,
     agent,
+    // Only this one has the mail.
+    agents: [agent],
     title: `Mail for ${name}`,
     prompt: [
       'There is mail for you: see "Messages for you".',

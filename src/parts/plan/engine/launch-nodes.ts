@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { wallSeconds } from "../../../core/clock.ts";
 import { messageOf, systemCode } from "../../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../../core/limits.ts";
-import { type Match, resolveAgent, resolveOpenAgent } from "../../../core/matching.ts";
+import { agentIdOf, type Match, resolveAgent, resolveOpenAgent } from "../../../core/matching.ts";
 import { parseLease } from "../../../core/names.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import { isNodeTask } from "../../../core/roadmap.ts";
@@ -95,17 +95,21 @@ export class NodeLauncher {
     );
   }
 
-  private agentOf(id: string): AgentSettings | undefined {
+  private matchOf(id: string): Match | undefined {
     const node = this.deps.store.find(id);
-    return node && resolveAgent(node, this.deps.env.settings.agents).agent;
+    return node && resolveAgent(node, this.deps.env.settings.agents);
+  }
+
+  private agentOf(id: string): AgentSettings | undefined {
+    return this.matchOf(id)?.agent;
   }
 
   /** False while the node's agent has to wait: the node would be in progress without running. */
   private mayStart({ id }: RoadmapNode): boolean {
-    const agent = this.agentOf(id);
-    if (agent === undefined) return true;
-    const { name, slots } = agent;
-    if (!this.deps.limits.parts.mayStart(laneOf({ agentId: name }))) return false;
+    const match = this.matchOf(id);
+    if (match?.agent === undefined) return true;
+    const { name, slots } = match.agent;
+    if (!this.deps.limits.parts.mayStart(laneOf({ agentId: agentIdOf(match) }))) return false;
     // Each node of the agent in flight takes a slot, even if its task is not accepted yet.
     const inFlight = (): number =>
       this.deps.active.countBut((one) => this.agentOf(one)?.name !== name);

@@ -1,0 +1,36 @@
+/** Notes which agent runs a task that several agents may run: see `agents/chosen-agent`. */
+import { giveToAgent } from "../../agents/chosen-agent.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Lane } from "../../core/waiting-task.ts";
+import type { Part, StartLimit } from "../../supervisor/environment/part.ts";
+import { NEVER } from "../../supervisor/environment/service.ts";
+import type { MakePart, PartHost } from "../../supervisor/part.ts";
+
+class FallbackPart implements Part, StartLimit {
+  readonly ports = { startLimit: this };
+
+  constructor(private readonly env: PartHost["env"]) {}
+
+  async start(): Promise<void> {}
+  async finish(): Promise<void> {}
+  close(): void {}
+  work(): void {}
+
+  nextMs(): number {
+    return NEVER;
+  }
+
+  noteStart({ agent, fallbacks, gate, hasPlaces }: Lane, id: string): boolean {
+    if (fallbacks.length === 0) return false;
+    const { alerts, tree } = this.env;
+    try {
+      giveToAgent(tree.sessions, id, agent, gate === undefined && !hasPlaces);
+    } catch (error) {
+      // The agent that had it last runs it. If that one is closed, the task comes back.
+      alerts.report("agents", `cannot note the agent of ${id}: ${messageOf(error)}`);
+    }
+    return true;
+  }
+}
+
+export const fallback: MakePart = ({ env }) => new FallbackPart(env);
