@@ -19,6 +19,7 @@ import { BreakerFile, pausedHold } from "../breaker/breaker-file.ts";
 import { pauseText, resumeText } from "../breaker/breaker-rules.ts";
 import { RunBudget } from "../budget/run-budget.ts";
 import { RunMeter } from "../budget/run-meter.ts";
+import { chosenAgent } from "../chosen-agent.ts";
 import { lastWords, makeRunDir, type ProgramEnd, runProgram } from "../program.ts";
 import type { AccountGate } from "./account-gate.ts";
 import { AgentAlerts } from "./agent-alerts.ts";
@@ -364,8 +365,10 @@ export class StreamAgent extends Agent {
   }
 }
 
-function hasOthers({ settings, task }: Assignment): boolean {
-  return agentsOf(matchAgent(task, settings.agents)).length > 1;
+/** Whether another agent may take the work over. The supervisor has chosen one then: it chooses none for a line of a batch. */
+function hasOthers({ settings, stateDir, task }: Assignment): boolean {
+  if (agentsOf(matchAgent(task, settings.agents)).length < 2) return false;
+  return chosenAgent(stateTree(stateDir).sessions, task.id) !== undefined;
 }
 
 function noteSilence(session: SessionDocument, ownStop: OwnStop | undefined): void {

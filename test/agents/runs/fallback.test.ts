@@ -67,24 +67,43 @@ describe("when the first agent is at its limit", () => {
     expect(starts(bench)).toEqual([1, 2, 0]);
   });
 
-  it("ten items all end, each once, also those that come after the limit", async () => {
-    const bench = benchOf({
-      coder: [[{ say: "1" }], [{ say: "2" }], [{ limit: inAnHour() }]],
-      "coder-codex": [[{ say: "ok" }]],
-    });
+  it("ten items all land, each once, also those that come after the limit", async () => {
+    const work = { run: "echo done > $MAILCHUTE_TASK_ID.txt" };
+    const bench = benchOf(
+      {
+        coder: [[work], [work], [work, { limit: inAnHour() }]],
+        "coder-codex": [[work]],
+      },
+      {
+        coder: {
+          fallback: ["coder-codex"],
+          worktree: "auto",
+          land: "merge",
+          verify: ["sh", "-c", "ls t*.txt"],
+        },
+      },
+    );
     const { pool } = bench;
+    const repo = newRepository(join(pool.dir, "repo"));
     const ids = Array.from({ length: 10 }, (_, n) => `t${n}`);
-    for (const id of ids) pool.drop(id, { agents: AGENTS, prompt: id, max_attempts: 1 });
-    expect(await (await pool.start(["--drain", "--workers", "1"])).ended).toMatchObject({
-      exitCode: 0,
-    });
+    for (const id of ids)
+      pool.drop(id, { agent: "coder", prompt: id, max_attempts: 1, cwd: repo.dir });
+    const { ended } = await pool.start(["--drain", "--workers", "1"]);
+    expect(await ended).toMatchObject({ exitCode: 0 });
     const authors = await Promise.all(ids.map(async (id) => (await pool.result(id)).agent_id));
     expect(authors.filter((name) => name === "coder")).toHaveLength(2);
     expect(authors.filter((name) => name === "coder-codex")).toHaveLength(8);
-    const completed = [...bench.costs("coder"), ...bench.costs("coder-codex")].filter(
-      ({ outcome }) => outcome === "completed",
-    );
-    expect(completed.map(({ task_id: id }) => id).sort()).toEqual(ids);
+    const of = (name: string): string[] =>
+      bench
+        .costs(name)
+        .filter(({ outcome }) => outcome === "completed")
+        .map(({ task_id: id }) => id);
+    expect(of("coder")).toEqual(ids.filter((_, n) => authors[n] === "coder"));
+    expect([...of("coder"), ...of("coder-codex")].sort()).toEqual(ids);
+    for (const id of ids)
+      expect(await pool.result(`${id}.land`)).toMatchObject({ output: { landing: "landed" } });
+    const target = "mailchute/integration";
+    expect(repo.git("log", "--format=%s", target).split("\n").sort()).toEqual(["first", ...ids]);
   });
 
   it("a session that has begun waits when the limit is over soon", async () => {
@@ -196,6 +215,39 @@ describe("when the first agent is not at its limit", () => {
     for (const id of ["a", "b", "c"])
       expect(await pool.result(id)).toMatchObject({ agent_id: "coder" });
     expect(starts(bench)).toEqual([3, 0, 0]);
+  });
+});
+
+describe("work that is no plain task", () => {
+  it("a node of the plan is taken over, also one that is launched later", async () => {
+    const said = `<result>${JSON.stringify({ status: "success", summary: "done" })}</result>`;
+    const settings = { phases: ["IMPLEMENT"] };
+    const bench = benchOf(
+      { coder: [[{ say: "half" }, { limit: inAnHour() }]], "coder-codex": [[{ say: said }]] },
+      { coder: { ...settings, fallback: ["coder-codex"] }, "coder-codex": settings },
+    );
+    const { pool } = bench;
+    fs.writeFileSync(
+      join(pool.state, "roadmap.yaml"),
+      "nodes:\n  - {id: one, agent: coder}\n  - {id: two, agent: coder, depends_on: [one]}\n",
+    );
+    await pool.start();
+    expect(await pool.result("one")).toMatchObject({ agent_id: "coder-codex", attempts: 1 });
+    expect(await pool.result("two")).toMatchObject({ agent_id: "coder-codex" });
+    expect(starts(bench)).toEqual([1, 2, 0]);
+  });
+
+  it("a line of a batch stays with its agent, and fails as before", async () => {
+    const bench = benchOf(
+      { coder: [[{ fail: 400 }]], "coder-codex": [[{ say: "not here" }]] },
+      { coder: { fallback: ["coder-codex"] } },
+    );
+    const { pool } = bench;
+    const line = JSON.stringify({ id: "l", agent: "coder", prompt: "go", max_attempts: 1 });
+    fs.writeFileSync(join(pool.inbox, "lines.ndjson"), `${line}\n`);
+    await pool.start();
+    expect(await pool.result("lines")).toMatchObject({ batch: { failures: 1 } });
+    expect(bench.starts("coder-codex")).toEqual([]);
   });
 });
 
