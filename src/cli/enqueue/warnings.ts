@@ -62,7 +62,8 @@ export function warnOfAgent(
   const match = matchAgent(wanted, agents);
   if (match.agent !== undefined) return [];
   const names = agents.map(({ name }) => name);
-  const near = wanted.agent === undefined ? undefined : suggest(wanted.agent, names);
+  const unknown = wanted.agents ?? (wanted.agent === undefined ? [] : [wanted.agent]);
+  const near = suggest(unknown.find((name) => !names.includes(name)) ?? "", names);
   const hint = near === undefined ? "" : `; did you mean ${near}?`;
   return [`${match.reason}, so the task waits until one is${hint}`];
 }
