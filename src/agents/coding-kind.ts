@@ -30,6 +30,13 @@ export interface CodingKind extends AgentMaker {
   newReader(): ReadLine;
   /** Whether such an agent takes messages while it runs. */
   takesMessages(settings: AgentSettings): boolean;
+  /** How a person goes on in a session, on the program's own screen. */
+  readonly byHand?: {
+    /** The arguments after the program. */
+    args(sessionId: string): string[];
+    /** The variable that names the folder in which the program keeps its login and its sessions. */
+    homeVariable: string;
+  };
 }
 
 /** Stands for an agent until the code of its kind is loaded. */

@@ -1,4 +1,7 @@
 /** `show`: prints everything that the state tree knows about one task. */
+import fs from "node:fs";
+import { withAccount } from "../../agents/accounts/account-settings.ts";
+import { sessionOfRun } from "../../agents/stream/session-file.ts";
 import { openIdReaders } from "../../app/id-readers.ts";
 import { bytesText } from "../../core/bytes-text.ts";
 import type { ErrTaskNotFound } from "../../core/errors.ts";
@@ -15,6 +18,7 @@ import {
   tableWithTexts,
   wrap,
 } from "../../text/render.ts";
+import { shellWord } from "../../text/shell-word.ts";
 import { noSuchTask } from "../../view/find-task.ts";
 import { type Knowledge, learnTask } from "../../view/know-task.ts";
 import { changeText, type LandingView } from "../../view/landing.ts";
@@ -24,7 +28,7 @@ import { progressText } from "../../view/task-progress.ts";
 import { describeTask, numberIn } from "../../view/task-rows.ts";
 import { type Context, defineCommand } from "../shell/command-spec.ts";
 import { EXIT } from "../shell/exit-codes.ts";
-import { existingTree } from "../shell/options.ts";
+import { existingTree, openSettings } from "../shell/options.ts";
 
 const RUN_FILES_MAX = 100;
 /** How many lines of one value a terminal shows: a person can read them at a glance. */
@@ -40,11 +44,36 @@ export const command = defineCommand({
     const id = ctx.positionals[0] ?? "";
     const known = await learnTask(tree, id);
     if (known === undefined) throw await explainUnknown(tree, id);
-    if (ctx.json) ctx.out.json(known);
-    else for (const line of renderTask(known, ctx)) ctx.out.line(line);
+    const byHand = await sessionByHand(ctx, known);
+    if (ctx.json) ctx.out.json({ ...known, session_command: byHand ?? null });
+    else for (const line of renderTask(known, ctx, byHand)) ctx.out.line(line);
     return EXIT.ok;
   },
 });
+
+/** The command with which a person goes on in the session of an ended task; undefined when it has none, or its folder is gone. */
+async function sessionByHand(
+  ctx: Parameters<typeof openSettings>[0],
+  { run, record }: Knowledge,
+): Promise<string | undefined> {
+  const session = run === null || record === null ? undefined : sessionOfRun(run);
+  if (session?.session_id == null || !fs.existsSync(session.cwd)) return undefined;
+  const { loadKind } = await import("../../app/agent-kinds.ts");
+  const byHand = (await loadKind(session.kind))?.byHand;
+  // A task is shown also while config.yaml is broken.
+  const { settings } = await openSettings(ctx).catch(() => ({ settings: undefined }));
+  const agent = settings?.agents.find(({ name }) => name === session.agent);
+  if (byHand === undefined || settings === undefined || agent === undefined) return undefined;
+  const { env = {}, program = session.kind } = withAccount(
+    agent,
+    session.account,
+    settings.accounts,
+  );
+  const home = env[byHand.homeVariable];
+  const words = [shellWord(program), ...byHand.args(shellWord(session.session_id))].join(" ");
+  const login = home === undefined ? "" : `${byHand.homeVariable}=${shellWord(home)} `;
+  return `cd ${shellWord(session.cwd)} && ${login}${words}`;
+}
 
 async function explainUnknown(tree: StateTree, id: string): Promise<ErrTaskNotFound> {
   const readers = openIdReaders(tree, undefined);
@@ -58,7 +87,7 @@ async function explainUnknown(tree: StateTree, id: string): Promise<ErrTaskNotFo
 type ShowContext = Pick<Context, "colour" | "columns" | "isTerminal">;
 
 /** The facts as lines. On a terminal, lines are wrapped to its width, and a long value is cut, with a note where to find all of it. */
-export function renderTask(known: Knowledge, ctx: ShowContext): string[] {
+export function renderTask(known: Knowledge, ctx: ShowContext, byHand = ""): string[] {
   const columns = ctx.isTerminal ? ctx.columns : Number.POSITIVE_INFINITY;
   const room = Math.max(20, columns - MARGIN);
   const put = (name: string, [first = "", ...rest]: readonly string[]): string[] => [
@@ -85,6 +114,7 @@ export function renderTask(known: Knowledge, ctx: ShowContext): string[] {
   return [
     ...whole("id", known.id),
     ...rowsOf(known, Date.now()).flatMap(row),
+    ...whole("session", byHand),
     ...whole("file", known.path),
     ...(run === null ? [] : [...whole("run", run), ...runFiles(known.id, run).map(indented)]),
     ...(events.length > 0 ? ["", ...eventLines(events, columns, ctx.colour)] : []),

@@ -23,4 +23,5 @@ export const claude: CodingKind = {
   make: (settings) => new StreamAgent(settings, claudeProgram),
   newReader: () => claudeProgram.newReader(),
   takesMessages: () => true,
+  byHand: { args: (id) => ["--resume", id], homeVariable: "CLAUDE_CONFIG_DIR" },
 };

@@ -49,6 +49,7 @@ export const codex: CodingKind = {
     new StreamAgent(settings, isAppServer(settings) ? appServerProgram : codexProgram),
   newReader: newCodexReader,
   takesMessages: isAppServer,
+  byHand: { args: (id) => ["resume", id], homeVariable: "CODEX_HOME" },
 };
 
 function isAppServer({ mode }: AgentSettings): boolean {

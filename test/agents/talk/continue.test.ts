@@ -7,6 +7,7 @@ import type { SessionDocument } from "../../../src/agents/stream/session-file.ts
 import { costsOf } from "../../../src/core/state-tree.ts";
 import { filesOfDays } from "../../../src/journal/daily.ts";
 import { type Pool, readJson } from "../../support/pool.ts";
+import { programPath } from "../../support/programs.ts";
 import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { newTalkPool, UNTIL_GO } from "./talk-pool.ts";
@@ -52,6 +53,38 @@ it.each(["claude", "codex"])(
     expect(tokens.get(b)).toBe(tokens.get("a"));
   },
 );
+
+it("`show` names the command with which a person goes on in the session of an ended task", async () => {
+  const pool = newTalkPool({ SLOW: [[{ run: UNTIL_GO }]] });
+  const commandOf = async (id: string): Promise<unknown> => {
+    const { stdout } = await pool.run(["show", id, "--json"]);
+    return (JSON.parse(stdout) as { session_command: unknown }).session_command;
+  };
+  await pool.start();
+  const cwd = join(pool.dir, "my work");
+  fs.mkdirSync(cwd);
+  pool.drop("a", { agent: "claude", prompt: "FIRST", cwd });
+  pool.drop("b", { agent: "codex", prompt: "FIRST", cwd });
+  pool.drop("c", { exec: ["true"] });
+  for (const id of ["a", "b", "c"]) await pool.result(id);
+  const ids = ["a", "b"].map((id) => sessionOf(pool, id)?.session_id ?? "");
+  expect(await commandOf("a")).toBe(
+    `cd '${fs.realpathSync(cwd)}' && ${programPath("fake-claude.mjs")} --resume ${ids[0]}`,
+  );
+  expect(await commandOf("b")).toBe(
+    `cd '${fs.realpathSync(cwd)}' && CODEX_HOME=${join(pool.dir, "fake")} ${programPath("fake-codex.mjs")} resume ${ids[1]}`,
+  );
+  expect((await pool.run(["show", "a"])).stdout).toContain(`--resume ${ids[0]}`);
+  expect(await commandOf("c")).toBeNull();
+  // While mailchute has the session, no person may go on in it.
+  pool.drop("d", { agent: "claude", prompt: "SLOW", cwd });
+  await waitFor(() => pool.runs().some((run) => run.includes("/d@")), { what: "its run" });
+  expect(await commandOf("d")).toBeNull();
+  fs.writeFileSync(join(cwd, "go"), "");
+  await pool.result("d");
+  fs.rmSync(cwd, { recursive: true });
+  expect(await commandOf("a")).toBeNull();
+});
 
 it.each(["claude", "codex"])(
   "books each run of %s once, also after retries by hand",
