@@ -8,6 +8,8 @@ import type { LoadedGate, OwnSettings, PluginGate } from "../../plugin.ts";
 
 /** How long a gate may think (ms). */
 const ANSWER_MS_MAX = 50;
+/** The same for the second try, after this process got less of the processor than that: the machine was busy, and not the gate. */
+const BUSY_ANSWER_MS_MAX = 250;
 const DO_MEND = "mend the plugin; its gate is asked again by itself";
 
 /** @param kinds the kinds of agents, by name */
@@ -53,12 +55,29 @@ const CALL = new Script("globalThis[Symbol.for('mailchute.gate')]()");
 function callWithin<T>(call: () => T): T {
   const holder = globalThis as { [HELD]?: () => T };
   holder[HELD] = call;
+  const before = process.cpuUsage();
   try {
     return CALL.runInThisContext({ timeout: ANSWER_MS_MAX }) as T;
   } catch (error) {
-    if ((error as { code?: unknown } | null)?.code !== "ERR_SCRIPT_EXECUTION_TIMEOUT") throw error;
-    throw new Error(`it took longer than ${ANSWER_MS_MAX} ms`);
+    if (!isTimeout(error)) throw error;
+    const { user, system } = process.cpuUsage(before);
+    if (user + system >= ANSWER_MS_MAX * 1000) throw new Error(TOO_LONG);
+    return callAgain<T>();
   } finally {
     delete holder[HELD];
   }
+}
+
+function callAgain<T>(): T {
+  try {
+    return CALL.runInThisContext({ timeout: BUSY_ANSWER_MS_MAX }) as T;
+  } catch (error) {
+    throw isTimeout(error) ? new Error(TOO_LONG) : error;
+  }
+}
+
+const TOO_LONG = `it took longer than ${ANSWER_MS_MAX} ms`;
+
+function isTimeout(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === "ERR_SCRIPT_EXECUTION_TIMEOUT";
 }
