@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { closeGate, openGate } from "../../../src/agents/accounts/gate-rules.ts";
 import { GIT_ENVIRONMENT, newRepository } from "../../support/git-repository.ts";
+import { seededRandom } from "../../support/seeded-random.ts";
 import { takeSome } from "../../support/take-some.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type Bench, type FakeAgent, newBench, type Step } from "./bench.ts";
@@ -216,6 +217,56 @@ describe("when the first agent is not at its limit", () => {
       expect(await pool.result(id)).toMatchObject({ agent_id: "coder" });
     expect(starts(bench)).toEqual([3, 0, 0]);
   });
+});
+
+it("no two agents have a task at once, whatever is killed and closed", async () => {
+  const seed = Number(process.env["MAILCHUTE_SEED"] ?? Math.floor(Math.random() * 1e6));
+  const random = seededRandom(seed);
+  // Each run holds a lock that its death frees.
+  const work = {
+    run: "flock -n $MAILCHUTE_TASK_ID.lock sleep 1 || echo $MAILCHUTE_TASK_ID >> doubled",
+  };
+  const turns = Object.fromEntries(AGENTS.map((name) => [name, [[work, { say: "ok" }]]]));
+  const bench = benchOf(turns);
+  const { pool } = bench;
+  const ids = Array.from({ length: 12 }, (_, n) => `t${n}`);
+  for (const id of ids) pool.drop(id, { agents: AGENTS, prompt: id, max_attempts: 99 });
+  await pool.start();
+  const acts = {
+    killAll: async () => {
+      await pool.killAll();
+      await pool.start();
+    },
+    killWorker: async () => {
+      for (const { pid } of pool.workers()) process.kill(pid, "SIGKILL");
+    },
+    close: async () => closeAccount(bench, random.pick(["coder", ...AGENTS])),
+    open: async () => fs.rmSync(bench.gatePath(random.pick(AGENTS)), { force: true }),
+  };
+  const done: string[] = [];
+  for (let n = 0; n < 16; n++) {
+    const ended = pool.results().length + random.below(2);
+    await waitFor(() => pool.results().length >= Math.min(ended, ids.length), {
+      what: `result ${ended}, seed ${seed}`,
+      timeoutMs: 3000,
+    }).catch(() => {});
+    const act = random.pick(["killAll", "killWorker", "close", "close", "open"] as const);
+    done.push(act);
+    await acts[act]();
+  }
+  for (const name of AGENTS) fs.rmSync(bench.gatePath(name), { force: true });
+  const how = `seed ${seed}: ${done.join(" ")}`;
+  for (const id of ids) {
+    const record = await pool.result(id, 60_000);
+    const last = bench
+      .costs(String(record.agent_id))
+      .filter(({ task_id: of, outcome }) => of === id && outcome === "completed");
+    expect(last, `${id}, ${how}`).not.toEqual([]);
+  }
+  const files = fs.readdirSync(pool.dir);
+  for (const id of ids) expect(files, how).toContain(`${id}.lock`);
+  expect(files, how).not.toContain("doubled");
+  expect(pool.errors(), how).toEqual([]);
 });
 
 describe("work that is no plain task", () => {
