@@ -1,5 +1,6 @@
 /** Makes the agents of a process from their settings, and finds them by name. */
 import { ErrInvalidConfig } from "../core/errors.ts";
+import { LAND_FIELDS } from "../core/landing.ts";
 import { BUILT_IN_EXEC } from "../core/matching.ts";
 import type { AgentSettings } from "../core/settings.ts";
 import type { Agent } from "./agent.ts";
@@ -10,6 +11,8 @@ import { type EnterFunction, ModuleAgent } from "./module-agent.ts";
 
 export class AgentRegistry {
   private readonly agents = new Map<string, Agent>();
+  /** Agents that do the work of another one, by both names. */
+  private readonly standIns = new Map<string, Agent>();
 
   /**
    * @param handlers functions of this process, by the names of their agents
@@ -18,9 +21,9 @@ export class AgentRegistry {
    */
   constructor(
     configured: readonly AgentSettings[],
-    kinds: readonly AgentKindEntry[] = [],
+    private readonly kinds: readonly AgentKindEntry[] = [],
     handlers: ReadonlyMap<string, Handler> = new Map(),
-    enterFunction?: EnterFunction,
+    private readonly enterFunction?: EnterFunction,
   ) {
     this.agents.set(BUILT_IN_EXEC.name, new ExecAgent(BUILT_IN_EXEC));
     for (const settings of configured) {
@@ -35,6 +38,19 @@ export class AgentRegistry {
 
   get(name: string): Agent | undefined {
     return this.agents.get(name);
+  }
+
+  /**
+   * The agent for a task of another one: what that one says about the place, the checks and the landing of work stays.
+   * @throws ErrInvalidConfig as the constructor
+   */
+  standIn(settings: AgentSettings, first: AgentSettings): Agent {
+    const key = JSON.stringify([settings.name, first.name]);
+    const agent =
+      this.standIns.get(key) ??
+      makeAgent(withWorkOf(settings, first), this.kinds, this.enterFunction);
+    this.standIns.set(key, agent);
+    return agent;
   }
 
   /** Prepares every agent for its first run. */
@@ -55,4 +71,22 @@ function makeAgent(
   if (entry === undefined)
     throw new ErrInvalidConfig(`agents: ${name}: the kind ${kind} is not built in`);
   return new LoadedAgent(settings, entry, enterFunction);
+}
+
+/** Settings about the work of an agent. They stay when another agent does it. */
+const OF_WORK: readonly (keyof AgentSettings)[] = [
+  "worktree",
+  "setup",
+  "verify",
+  "expect_files",
+  ...LAND_FIELDS,
+];
+
+function withWorkOf(settings: AgentSettings, first: AgentSettings): AgentSettings {
+  const entriesOf = (agent: AgentSettings, isOfWork: boolean): [string, unknown][] =>
+    Object.entries(agent).filter(([name]) => OF_WORK.some((one) => one === name) === isOfWork);
+  return Object.fromEntries([
+    ...entriesOf(settings, false),
+    ...entriesOf(first, true),
+  ]) as unknown as AgentSettings;
 }

@@ -48,6 +48,9 @@ export interface Reason {
   passes?: StartFilter;
 }
 
+/** What the gates of accounts begin with. */
+export const QUOTA_GATE = "quota-";
+
 /** The dispatcher waits this long for the first whole look at the inbox, so that a small inbox runs in the right order (ms). */
 const FIRST_LOOK_MS = 250;
 
@@ -194,7 +197,7 @@ export function chooseAgent(
     return { lane: one, gate: closed.find((gate) => !isBusy(gate)) ?? closed[0] };
   });
   const own = all.find(({ gate }) => gate !== undefined && gate.gate === lane.gate);
-  if (own?.gate !== undefined && own.gate.until_ms - nowMs <= SESSION_WAIT_MS) return own;
+  if (own?.gate !== undefined && opensSoon(own.gate, nowMs)) return own;
   const first = all.find(({ gate }) => gate === undefined || isBusy(gate));
   return first ?? all[0] ?? { lane, gate: undefined };
 }
@@ -202,6 +205,11 @@ export function chooseAgent(
 /** The lane once for each agent that may run its tasks. */
 export function lanesOf(lane: Lane): Lane[] {
   return [lane, ...lane.fallbacks.map((agent) => ({ ...lane, agent }))];
+}
+
+/** The gate of an account has no time while runs start one by one. */
+function opensSoon({ gate, until_ms: untilMs }: ClosedGate, nowMs: number): boolean {
+  return gate.startsWith(QUOTA_GATE) && untilMs - nowMs <= SESSION_WAIT_MS;
 }
 
 /** It opens when a task ends. */

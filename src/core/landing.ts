@@ -75,20 +75,21 @@ export function branchToBuildOn(task: LandFields, agent: LandFields): string | u
   return land === "merge" && base !== "checkout" ? target : undefined;
 }
 
+export const LAND_FIELDS = [
+  "land",
+  "target",
+  "base",
+  "land_command",
+  "land_into_checkout",
+  "review_by",
+  "protect",
+  "verify_from",
+  "prove",
+] as const satisfies readonly (keyof LandFields)[];
+
 function pick(from: LandFields): LandFields {
-  const names = [
-    "land",
-    "target",
-    "base",
-    "land_command",
-    "land_into_checkout",
-    "review_by",
-    "protect",
-    "verify_from",
-    "prove",
-  ] as const;
   return Object.fromEntries(
-    names.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]])),
+    LAND_FIELDS.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]])),
   );
 }
 

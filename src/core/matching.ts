@@ -34,7 +34,12 @@ export function matchAgent(
   agents: readonly AgentSettings[],
 ): Match {
   const match = matchFirst(task, agents);
-  return match.agent === undefined ? match : withFallbacks(match.agent, task.agents, agents);
+  return match.agent === undefined ? match : withFallbacks(match.agent, namesIn(task), agents);
+}
+
+/** The agents that a task names itself. Its file may not have been checked. */
+function namesIn({ agents }: Pick<Task, "agents">): string[] | undefined {
+  return Array.isArray(agents) ? agents : undefined;
 }
 
 /** @param named the agents that the task names itself, in place of those that stand in for its agent in the settings */
@@ -69,6 +74,14 @@ export function agentIdOf(match: Match): string | undefined {
   return agentsOf(match)
     .map(({ name }) => name)
     .join(AGENT_END);
+}
+
+/** The same text with this agent at its beginning. */
+export function agentFirst(agentId: string | undefined, agent: string): string | undefined {
+  if (agentId === undefined) return undefined;
+  const names = agentId.split(AGENT_END);
+  if (!names.includes(agent)) return agentId;
+  return [agent, ...names.filter((name) => name !== agent)].join(AGENT_END);
 }
 
 /** The names in a text of `agentIdOf`. */
@@ -135,13 +148,14 @@ function resolveFirst(
   );
 }
 
-/** The same, but an agent with 0 slots takes no node. */
+/** The same, but agents with 0 slots take no node. */
 export function resolveOpenAgent(
   node: Parameters<typeof resolveAgent>[0],
   agents: readonly AgentSettings[],
 ): Match {
   const match = resolveAgent(node, agents);
-  return match.agent?.slots === 0 ? unmatched(closedText("agent", match.agent.name)) : match;
+  if (match.agent === undefined || agentsOf(match).some(({ slots }) => slots !== 0)) return match;
+  return unmatched(closedText("agent", match.agent.name));
 }
 
 /** Says why no task of a group, an agent or a limit with 0 slots starts, and what to do. */
@@ -213,9 +227,10 @@ export function explainUnjudged(
 
 /** The agent that `exec` or `agent` names; undefined when neither is given. */
 function namedAgent(
-  { exec, agents: [first] = [], agent: name = first }: Pick<Task, "exec" | "agent" | "agents">,
+  task: Pick<Task, "exec" | "agent" | "agents">,
   agents: readonly AgentSettings[],
 ): Match | undefined {
+  const { exec, agent: name = namesIn(task)?.[0] } = task;
   const isProgram = exec !== undefined;
   if (isProgram && (name === undefined || name === BUILT_IN_EXEC.name))
     return { agent: BUILT_IN_EXEC };

@@ -14,7 +14,7 @@ import type { Telemetry } from "../journal/telemetry.ts";
 import { type Claim, claimReady, readClaim } from "../mailbox/claim/claim.ts";
 import type { ReadyFile } from "./ready-queue.ts";
 import type { Attempt, AttemptTools } from "./runner.ts";
-import { asOfFirst, explainUnlimited } from "./task-defaults.ts";
+import { explainUnlimited } from "./task-defaults.ts";
 
 /** Step "claim": renames the ready file to its lease, and reads it. @returns undefined when it is gone */
 export function claimAttempt(
@@ -91,7 +91,8 @@ export function readAttempt(
   }
   attempt.subject.agent_id = match.agent.name;
   if (match.fallbacks !== undefined) attempt.before = agentsBefore(tools.tree.sessions, task.id);
-  if (match.standsInFor !== undefined) attempt.decoded.task = asOfFirst(task, match.standsInFor);
+  if (match.standsInFor !== undefined)
+    attempt.standIn = tools.agents.standIn(match.agent, match.standsInFor);
   const unlimited = explainUnlimited(tools, task, match.agent);
   if (unlimited !== undefined) attempt.outcome = invalid("ErrInvalidTask", unlimited);
   const limitMs = task.timeout_ms ?? match.agent.timeout_ms ?? tools.settings.timeout_ms;

@@ -144,10 +144,10 @@ async function openDrop(tools: AttemptTools, dir: string): Promise<Drop> {
 
 function assign(
   tools: AttemptTools,
-  { claim, decoded, stop, subject, usage }: Attempt,
+  { claim, decoded, stop, subject, usage, standIn }: Attempt,
   { onProgress, onStuck }: RunHooks,
 ): AssignedAgent | undefined {
-  const agent = tools.agents.get(subject.agent_id);
+  const agent = standIn ?? tools.agents.get(subject.agent_id);
   if (decoded === undefined || agent === undefined) return undefined;
   const assignment: Assignment = {
     task: withChecks(decoded.task, agent.settings),

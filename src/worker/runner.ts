@@ -48,6 +48,8 @@ export interface Attempt {
   isUnbegun?: true;
   /** Only for a task of several agents: those that had it before this one. */
   before?: readonly string[];
+  /** The agent that runs it in the place of its first one. */
+  standIn?: Agent;
   /** Set when its run has left work on a branch of its own. */
   work?: WorkFacts;
   /** Where its work is that its branch lacks. */

@@ -1,7 +1,6 @@
 /** What holds for a run of a task where the task says nothing itself: the checks, limits and worktree of its agent. */
 import type { Assignment } from "../agents/agent.ts";
 import { readPrograms } from "../codec/task-rules.ts";
-import { landFieldsOf } from "../core/landing.ts";
 import { isId } from "../core/names.ts";
 import { nearestLimits } from "../core/run-limits.ts";
 import { type AgentSettings, isFunction } from "../core/settings.ts";
@@ -19,13 +18,6 @@ export function withChecks(task: Task, agent: AgentSettings): Task {
     ...(isAdded ? { verify: readPrograms(verify) } : {}),
     ...(areFilesAdded ? { expect_files: files } : {}),
   };
-}
-
-/** The task with what its first agent says about its place, checks and landing: these stay when another agent takes it over. */
-export function asOfFirst(task: Task, first: AgentSettings): Task {
-  const { worktree = "none", setup = [] } = first;
-  const place = { worktree, setup: readPrograms(setup) };
-  return { ...place, ...withChecks(task, first), ...landFieldsOf(task, first) };
 }
 
 /** Why the limits of this task cannot be enforced; undefined when they can. Limits of the tree apply only to programs. */

@@ -3,7 +3,13 @@ import { describe, expect, it } from "vitest";
 import { checkTask } from "../../src/codec/task-codec.ts";
 import type { ClosedGate } from "../../src/core/documents.ts";
 import { chooseAgent, closedGate, closes, gateAt } from "../../src/core/gates.ts";
-import { agentIdOf, agentsOf, checkExec, matchAgent } from "../../src/core/matching.ts";
+import {
+  agentIdOf,
+  agentsOf,
+  checkExec,
+  matchAgent,
+  resolveOpenAgent,
+} from "../../src/core/matching.ts";
 import {
   type AgentSettings,
   DEFAULT_SETTINGS,
@@ -39,6 +45,11 @@ describe("the agents of a task", () => {
     });
   });
 
+  it("are read from a file that was not checked, too", () => {
+    for (const agents of [5, null, {}, "a"])
+      expect(namesOf({ agents, prompt: "x" }, [])).toEqual([]);
+  });
+
   it("are checked with the task: its first agent is `agent`, no program runs, and none reviews", () => {
     expect(checkTask({ agents: ["a", "b"] }, "t")).toMatchObject({ agent: "a" });
     const refused = (fields: object): string => {
@@ -62,6 +73,17 @@ describe("the agents of a task", () => {
       checkExec({ agent: "a" }, [first, acp], { id: "t" });
     expect(check(agent("a", { fallback: ["z"] }))).toThrow("the word of z, of kind acp");
     expect(check(agent("a", { fallback: ["z"], verify: ["true"] }))).not.toThrow();
+  });
+});
+
+describe("a node of the plan", () => {
+  it("is refused only when none of its agents has slots", () => {
+    const node = { type: "task", agent: "a", capabilities: [] as string[] } as const;
+    const at = (slots: number): boolean => {
+      const agents = ALL.map((one) => ({ ...one, slots: one.name === "c" ? slots : 0 }));
+      return resolveOpenAgent(node, agents).agent !== undefined;
+    };
+    expect([at(1), at(0)]).toEqual([true, false]);
   });
 });
 
@@ -141,6 +163,8 @@ describe("the agent that runs the tasks of a lane now", () => {
     expect(choose([quota("a", 1e12), quota("b", soon)], "quota-b")).toBe("b: b is at its limit");
     expect(choose([quota("a", soon)], "agents")).toBe("b");
     expect(choose([], "quota-a")).toBe("a");
+    const paused = closedGate("paused-a", "a is paused", "resume", { agents: ["a"] });
+    expect(choose([paused], "paused-a")).toBe("b");
   });
 
   it("is told to people by the same rule", () => {

@@ -4,6 +4,7 @@
  * once would hit the limit again at the reset. Pure.
  */
 import { compact } from "../../core/compact.ts";
+import { QUOTA_GATE } from "../../core/gates.ts";
 import {
   having,
   isNumber,
@@ -75,7 +76,7 @@ const CLOCK_MS_MAX = 60_000;
 
 /** The gate in the file names of tasks that wait for this account: see stage "hold" in `names.ts`. */
 export function quotaHold(account: string): string {
-  return `quota-${account}`;
+  return `${QUOTA_GATE}${account}`;
 }
 
 export const openGate = (account: string): GateDocument => gate({ v: 1, account }) as GateDocument;

@@ -292,7 +292,8 @@ function greaterOf<A extends Usage | undefined>(a: A, b: Usage | undefined): A |
   return b !== undefined && (a === undefined || tokensOf(b) > tokensOf(a)) ? b : a;
 }
 
-/** The model that the settings name. The program may report a more exact name later. */
-function modelOf({ settings }: Assignment, { agent }: SessionDocument): string | null {
+/** The model that the task or the settings name. The program may report a more exact name later. */
+function modelOf({ settings, task }: Assignment, { agent }: SessionDocument): string | null {
+  if (task.model !== undefined) return task.model;
   return settings.agents.find((one) => one.name === agent)?.model ?? null;
 }

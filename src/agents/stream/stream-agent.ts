@@ -6,6 +6,7 @@ import fs from "node:fs";
 import { join, sep } from "node:path";
 import type { Writable } from "node:stream";
 import { compact } from "../../core/compact.ts";
+import { QUOTA_GATE } from "../../core/gates.ts";
 import { agentsOf, matchAgent } from "../../core/matching.ts";
 import { type AttemptOutcome, failed, retryPolicyOf } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
@@ -81,7 +82,7 @@ export class StreamAgent extends Agent {
 
   /**
    * A task of several agents does not wait for this one, and a failure that has paused this one is not its own. But a session that has
-   * begun waits at the gate of its agent: see `chooseAgent`.
+   * begun waits at the gate of its account: see `chooseAgent`.
    */
   private forOthers(assignment: Assignment, ended: AttemptOutcome): AttemptOutcome {
     const { stateDir } = assignment;
@@ -90,7 +91,8 @@ export class StreamAgent extends Agent {
     if (outcome.kind !== "deferred" || outcome.isOfAgent !== true) return outcome;
     const session = sessionAt(stateTree(stateDir).sessions, sessionKey(assignment));
     const hasBegun = session?.agent === this.name && session.session_id !== null;
-    return hasBegun && paused === undefined ? outcome : { ...outcome, hold: AGENTS_HOLD };
+    const waits = hasBegun && outcome.hold?.startsWith(QUOTA_GATE) === true;
+    return waits ? outcome : { ...outcome, hold: AGENTS_HOLD };
   }
 
   /** If a message came while the checks ran, the task runs once more. The end of the run has removed the session, so this restores it. */

@@ -119,8 +119,14 @@ class AccountsPart implements Part, StartLimit, StatusSource {
     const untilMs = entry.may || entry.isTurn === true ? 0 : entry.untilMs;
     const when = untilMs > 0 ? `no run before ${isoTime(untilMs)}` : "runs start one by one";
     const reason = entry.may ? entry.gate.reason : entry.why;
+    const others = (name: string): readonly string[] =>
+      this.env.settings.agents.find((one) => one.name === name)?.fallback ?? [];
+    const waiting = agents.filter((name) => others(name).length === 0);
     const who = [
-      ...(agents.length === 0 ? [] : [`tasks of ${agents.join(", ")} wait`]),
+      ...(waiting.length === 0 ? [] : [`tasks of ${waiting.join(", ")} wait`]),
+      ...agents
+        .filter((name) => others(name).length > 0)
+        .map((name) => `tasks of ${name} go to ${others(name).join(", ")}`),
       ...elsewhere,
     ];
     const isReserved = entry.gate.status === "open";

@@ -143,7 +143,7 @@ class GroupsPart implements Part, StartLimit, StatusSource, LimitState {
 
   closed(lane: Lane): Closed | undefined {
     const { group, owns, limits } = lane;
-    if (lane.hasPlaces) return undefined;
+    if (lane.hasPlaces) return this.closedForAgent(lane);
     if (!this.isUsed && owns === undefined && limits.length === 0) return undefined;
     const full = this.faultAt(lane);
     if (full !== undefined) return () => gateOf(...full, this);
@@ -153,7 +153,20 @@ class GroupsPart implements Part, StartLimit, StatusSource, LimitState {
     return rate === undefined ? undefined : () => this.rateGateOf(rate, this.usedUp);
   }
 
+  /** A task in work has its places. But another agent that takes it over needs a free slot, and one without slots runs nothing. */
+  private closedForAgent({ agent: name, fallbacks }: Lane): Closed | undefined {
+    if (fallbacks.length === 0 || !this.agentSlots.has(name)) return undefined;
+    const one: Limited = { kind: "agent", name };
+    const fault = faultOf(one, this);
+    const isOwn = !fallbacks.includes(name);
+    return fault === undefined || (isOwn && fault === "full")
+      ? undefined
+      : () => gateOf(one, fault, this);
+  }
+
   noteStart(lane: Lane, id: string): boolean {
+    if (lane.hasPlaces && lane.fallbacks.includes(lane.agent))
+      this.places.giveToAgent(id, lane.agent);
     if (!this.isUsed || lane.hasPlaces) return false;
     const limited = this.limitedBy(lane);
     this.enter({ id, limited, weight: lane.weight, owns: lane.owns });

@@ -69,6 +69,22 @@ export class Places {
     for (const { key, count, slots } of taken) this.add(key, count, slots);
   }
 
+  /** The task takes a place of this agent, and no more one of another agent. */
+  giveToAgent(id: string, agent: string): void {
+    const key = foldId(id);
+    const taken = this.byId.get(key)?.filter((one) => splitKey(one.key)[0] !== "agent");
+    if (taken === undefined) return;
+    this.leave(id);
+    const slots = this.slotsOf({ kind: "agent", name: agent });
+    const own = { key: keyOf({ kind: "agent", name: agent }), count: 1 };
+    const all = slots === undefined ? taken : [...taken, own];
+    this.byId.set(key, all);
+    for (const { key: of, count } of all) {
+      const [kind, name] = splitKey(of);
+      this.add(of, count, this.slotsOf({ kind, name }) ?? 0);
+    }
+  }
+
   /** @returns false when the task was not entered */
   leave(id: string): boolean {
     const key = foldId(id);

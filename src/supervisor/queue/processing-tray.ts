@@ -4,7 +4,7 @@ import type { Backlog } from "../../core/backlog.ts";
 import { systemCode } from "../../core/errors.ts";
 import { finishingOf } from "../../core/landing.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
-import { agentIdOf, isPlannerWork, matchAgent } from "../../core/matching.ts";
+import { agentFirst, agentIdOf, isPlannerWork, matchAgent } from "../../core/matching.ts";
 import {
   foldId,
   formatName,
@@ -163,6 +163,10 @@ export class ProcessingTray {
     this.queue.backlog.add(
       {
         ...rest,
+        // A task in work stays with its agent while that is open. One that is held may go to any.
+        ...(isHeld || like.chosenAgent === undefined
+          ? {}
+          : { agentId: agentFirst(like.agentId, like.chosenAgent) }),
         id: name.id,
         file,
         tray: "processing",

@@ -130,6 +130,9 @@ describe("when the first agent is at its limit", () => {
     await pool.start();
     pool.drop("task", { agent: "coder", prompt: "go", group: "night" });
     expect(await pool.result("task")).toMatchObject({ output: "cheap", agent_id: "cheap" });
+    const status = (await pool.run(["status"])).stdout.replace(/\s+/g, " ");
+    expect(status).toContain("tasks of coder go to coder-codex, cheap");
+    expect(status).toContain("tasks of coder-codex wait");
     // A task that names only one agent waits for that one.
     pool.drop("own", { agents: ["coder"], prompt: "go" });
     const waited = await pool.run(["wait", "own", "--timeout", "1s"]);
@@ -203,6 +206,19 @@ describe("when the first agent is not at its limit", () => {
     pool.drop("second", { agents: AGENTS, prompt: "go" });
     expect(await pool.result("second")).toMatchObject({ agent_id: "coder-codex" });
     expect(starts(bench)).toEqual([1, 1, 0]);
+  });
+
+  it("one without slots runs nothing, also no retry of another one's task", async () => {
+    const bench = benchOf(
+      { "coder-codex": [[{ fail: 500 }], [{ say: "ok" }]] },
+      { coder: { slots: 0, fallback: ["coder-codex"] }, "coder-codex": { slots: 1 } },
+    );
+    const { pool } = bench;
+    for (const id of ["a", "b"]) pool.drop(id, { agent: "coder", prompt: "go", max_attempts: 3 });
+    await (await pool.start(["--drain", "--workers", "3"])).ended;
+    for (const id of ["a", "b"])
+      expect(await pool.result(id)).toMatchObject({ agent_id: "coder-codex" });
+    expect(starts(bench)).toEqual([0, 3, 0]);
   });
 
   it("a busy one is waited for", async () => {
@@ -340,6 +356,8 @@ describe("work in a worktree", () => {
           land: "merge",
           verify: ["sh", "-c", "test -e half.txt && test -e whole.txt"],
         },
+        // These are for its own tasks.
+        "coder-codex": { target: "elsewhere", review_by: "coder", expect_files: ["none.txt"] },
       },
     );
     const { pool } = bench;

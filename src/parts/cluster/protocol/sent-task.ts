@@ -12,7 +12,7 @@ const STAY = words(`
   id status attempts max_attempts retry_policy last_error claimed_by claimed_at verdict verdict_reason
   created_at updated_at operator epic_id parent_id sequence_number priority capabilities
   not_before group weight limits owns dedup_key dedup_window_ms on_success on_failure on_settled
-  callback_of
+  callback_of agents
 `);
 
 /** Fields that each machine takes: what to do, and how much it may cost. */

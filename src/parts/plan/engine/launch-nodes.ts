@@ -7,7 +7,13 @@ import { join } from "node:path";
 import { wallSeconds } from "../../../core/clock.ts";
 import { messageOf, systemCode } from "../../../core/errors.ts";
 import { TASK_BYTES_MAX } from "../../../core/limits.ts";
-import { agentIdOf, type Match, resolveAgent, resolveOpenAgent } from "../../../core/matching.ts";
+import {
+  agentIdOf,
+  agentsOf,
+  type Match,
+  resolveAgent,
+  resolveOpenAgent,
+} from "../../../core/matching.ts";
 import { parseLease } from "../../../core/names.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import { isNodeTask } from "../../../core/roadmap.ts";
@@ -110,6 +116,8 @@ export class NodeLauncher {
     if (match?.agent === undefined) return true;
     const { name, slots } = match.agent;
     if (!this.deps.limits.parts.mayStart(laneOf({ agentId: agentIdOf(match) }))) return false;
+    // Which agent takes it is chosen when its task starts.
+    if (match.fallbacks !== undefined) return true;
     // Each node of the agent in flight takes a slot, even if its task is not accepted yet.
     const inFlight = (): number =>
       this.deps.active.countBut((one) => this.agentOf(one)?.name !== name);
@@ -118,7 +126,9 @@ export class NodeLauncher {
 
   /** True if the node's agent got 0 slots after the launch: its task waits without end. */
   isStuck(id: string): boolean {
-    return this.deps.limits.isPutOff(id) && this.agentOf(id)?.slots === 0;
+    const match = this.matchOf(id);
+    const isShut = match !== undefined && agentsOf(match).every(({ slots }) => slots === 0);
+    return this.deps.limits.isPutOff(id) && isShut;
   }
 
   launch(allowance: LaunchAllowance): void {
