@@ -1,11 +1,12 @@
 /** Deliberately broken variants of the delivery of mail. A search for faults must catch every one, or it proves nothing. */
 import { TaskMessages } from "../../../src/agents/stream/task-messages.ts";
+import { Documents } from "../../../src/host/document-store.ts";
 import { Delivery } from "../../../src/parts/mail/delivery/delivery.ts";
 import type { MailOffer } from "../../../src/parts/mail/delivery/offers.ts";
 import { Exits } from "../../../src/parts/mail/exits/exits.ts";
 import { type RunNote, runNotes } from "../../../src/parts/mail/exits/run-notes.ts";
 import { readCursor } from "../../../src/parts/mail/store/cursors.ts";
-import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
+import type { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import type { Environment } from "../../../src/supervisor/environment/environment.ts";
 
 interface Self {
@@ -51,9 +52,9 @@ export const BROKEN: Readonly<Record<string, Broken>> = {
     },
   },
   "a failed wake-up is not recorded": {
-    of: MailFolder.prototype,
-    method: "publish",
-    instead: (own, args) => String(args[0]).includes('"failed wake-up"') || own(...args),
+    of: Documents.prototype,
+    method: "create",
+    instead: (own, args) => JSON.stringify(args[1]).includes('"failed wake-up"') || own(...args),
   },
   "a failure counts against the record that is there": {
     of: Delivery.prototype,
