@@ -17,13 +17,13 @@ import { explainBadId } from "../core/names.ts";
 import { OWNED_MAX } from "../core/owned-paths.ts";
 import { NODE_PRIORITIES, PRIORITY_MAX } from "../core/priority.ts";
 import type { Task } from "../core/task.ts";
+import { AGENT_FIELDS } from "./agent-fields.ts";
 import { JsonFault, type JsonObject, parseObject } from "./json.ts";
 import { compileCheck, optional, shorten } from "./schema.ts";
 import { TASK_RULES, type TaskRule } from "./task-rules.ts";
 import { type Static, Type } from "./typebox.ts";
 
 const Text = Type.String();
-const AgentName = Type.String({ minLength: 1, maxLength: 128 });
 const Seconds = Type.Integer({
   minimum: 0,
   maximum: 253402300799,
@@ -191,15 +191,6 @@ const OwnedList = Type.Array(
   },
 );
 
-/** What a coding agent may do without a person: in a task, and in the settings of an agent. */
-export const PermissionsSchema = Type.Object(
-  {
-    mode: Type.Union([Type.Literal("read"), Type.Literal("edit"), Type.Literal("full")]),
-    ...optional({ allow: Type.Array(Type.String({ minLength: 1 }), { maxItems: 1024 }) }),
-  },
-  { additionalProperties: false, description: "what a coding agent may do without a person" },
-);
-
 /** Names of limits: in a task, and in the settings of a group. */
 export const LimitNames = Type.Array(Type.String({ pattern: LIMIT_NAME }), {
   maxItems: TASK_LIMITS_MAX,
@@ -241,20 +232,7 @@ export const TaskSchema = Type.Object(
       additionalProperties: true,
     }),
     exec: Argv,
-    agent: AgentName,
-    agents: Type.Array(AgentName, {
-      minItems: 1,
-      maxItems: 16,
-      uniqueItems: true,
-      description:
-        "several agents instead, the first one first: while one is at its limit, paused or over its budget, the next takes the task over",
-    }),
-    model: Type.String({ minLength: 1, description: "in place of the model of its agent" }),
-    effort: Type.String({
-      minLength: 1,
-      description: "of claude and codex, in place of that of its agent: low, medium, high, …",
-    }),
-    permissions: PermissionsSchema,
+    ...AGENT_FIELDS,
     capabilities: Names,
     prompt: Text,
     payload: Type.Unknown(),

@@ -1,12 +1,12 @@
 /** The JSON Schema of `config.yaml`. Also explains why a value does not fit it. */
 
+import { PermissionsSchema } from "../codec/agent-fields.ts";
 import { optional, shapeOf } from "../codec/schema.ts";
 import {
   CALLBACK_FIELDS,
   CHECK_FIELDS,
   LAND_FIELDS,
   LimitNames,
-  PermissionsSchema,
   Programs,
   RUN_LIMITS,
   RunLimitsSchema,

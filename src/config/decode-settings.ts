@@ -2,14 +2,10 @@
 
 import { explainBadCallback } from "../codec/task-codec.ts";
 import type { TSchema } from "../codec/typebox.ts";
+import { explainBadSettings } from "../core/bad-settings.ts";
 import { CALLBACK_EVENTS, type CallbackFields } from "../core/callback.ts";
 import { ErrInvalidConfig } from "../core/errors.ts";
-import {
-  DEFAULT_SETTINGS,
-  explainBadSettings,
-  type SettingSource,
-  type Settings,
-} from "../core/settings.ts";
+import { DEFAULT_SETTINGS, type SettingSource, type Settings } from "../core/settings.ts";
 import { decodeConfig } from "./config-file.ts";
 import { ConfigSchema, explainBadSetting, isGroup, propertiesOf } from "./config-schema.ts";
 import { ENV_PREFIX, mailboxDirFrom } from "./environment.ts";

@@ -1,7 +1,8 @@
 /** Decides which agent runs a task or a node. Pure. */
+
 import { ErrInvalidTask, type ErrorDetails } from "./errors.ts";
 import type { NodeType, RoadmapNode } from "./roadmap.ts";
-import { type AgentSettings, explainBadNames } from "./settings.ts";
+import { type AgentSettings, isFunction } from "./settings.ts";
 import { suggest } from "./suggest.ts";
 import type { Task } from "./task.ts";
 
@@ -58,6 +59,22 @@ function withFallbacks(
       .filter(({ name }) => names.includes(name))
       .sort((a, b) => names.indexOf(a.name) - names.indexOf(b.name)),
   };
+}
+
+/** Why these agents cannot stand in for each other; undefined when they can. @param names of the agents that may run a task, the first one first */
+export function explainBadNames(
+  names: readonly string[],
+  agents: readonly AgentSettings[],
+): string | undefined {
+  if (names.length < 2) return undefined;
+  for (const [index, name] of names.entries()) {
+    const agent = agents.find((one) => one.name === name);
+    if (agent === undefined) return `${JSON.stringify(name)} is no agent here`;
+    if (agent.kind === "remote" || isFunction(agent))
+      return `${name} is of kind ${agent.kind}, and only programs of this machine take each other's tasks over`;
+    if (names.indexOf(name) < index) return `${name} is named twice`;
+  }
+  return undefined;
 }
 
 /** All agents that may run the task, the first one first. */

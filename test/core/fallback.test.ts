@@ -1,6 +1,7 @@
 /** Which of several agents runs a task: the settings, the task, and the gates that are closed. */
 import { describe, expect, it } from "vitest";
 import { checkTask } from "../../src/codec/task-codec.ts";
+import { explainBadSettings } from "../../src/core/bad-settings.ts";
 import type { ClosedGate } from "../../src/core/documents.ts";
 import { chooseAgent, closedGate, closes, gateAt } from "../../src/core/gates.ts";
 import {
@@ -10,11 +11,7 @@ import {
   matchAgent,
   resolveOpenAgent,
 } from "../../src/core/matching.ts";
-import {
-  type AgentSettings,
-  DEFAULT_SETTINGS,
-  explainBadSettings,
-} from "../../src/core/settings.ts";
+import { type AgentSettings, DEFAULT_SETTINGS } from "../../src/core/settings.ts";
 import { type Lane, laneOf, readLane } from "../../src/core/waiting-task.ts";
 
 const agent = (name: string, more: Partial<AgentSettings> = {}): AgentSettings => ({

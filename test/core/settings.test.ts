@@ -1,12 +1,8 @@
 /** The built-in settings are sound, and relations between settings are checked. */
 import { describe, expect, it } from "vitest";
+import { explainBadSettings } from "../../src/core/bad-settings.ts";
 import { WORKERS_MAX } from "../../src/core/limits.ts";
-import {
-  type AgentSettings,
-  DEFAULT_SETTINGS,
-  explainBadSettings,
-  type Settings,
-} from "../../src/core/settings.ts";
+import { type AgentSettings, DEFAULT_SETTINGS, type Settings } from "../../src/core/settings.ts";
 
 const withAgents = (...agents: AgentSettings[]): Settings => ({ ...DEFAULT_SETTINGS, agents });
 

@@ -6,8 +6,6 @@ import fs from "node:fs";
 import { join, sep } from "node:path";
 import type { Writable } from "node:stream";
 import { compact } from "../../core/compact.ts";
-import { QUOTA_GATE } from "../../core/gates.ts";
-import { agentsOf, matchAgent } from "../../core/matching.ts";
 import { type AttemptOutcome, failed, retryPolicyOf } from "../../core/outcome.ts";
 import type { AgentSettings } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
@@ -16,11 +14,8 @@ import { appendRegularText, statOf } from "../../host/regular-file.ts";
 import { accountsOf, withAccount } from "../accounts/account-settings.ts";
 import { Agent, type Assignment, StopSignal, timeoutOf, workDirOf } from "../agent.ts";
 import { keepsBackground } from "../background.ts";
-import { BreakerFile, pausedHold } from "../breaker/breaker-file.ts";
-import { pauseText, resumeText } from "../breaker/breaker-rules.ts";
 import { RunBudget } from "../budget/run-budget.ts";
 import { RunMeter } from "../budget/run-meter.ts";
-import { chosenAgent } from "../chosen-agent.ts";
 import { lastWords, makeRunDir, type ProgramEnd, runProgram } from "../program.ts";
 import type { AccountGate } from "./account-gate.ts";
 import { AgentAlerts } from "./agent-alerts.ts";
@@ -28,19 +23,14 @@ import type { AgentProgram } from "./agent-program.ts";
 import { enterAccount } from "./choose-account.ts";
 import { beginWith } from "./continued.ts";
 import type { Fact } from "./facts.ts";
+import { forOthers, pausedOutcome } from "./for-others.ts";
 import { MessageFeed } from "./message-feed.ts";
 import { firstWords } from "./packet.ts";
 import { judgeRun, type RunFacts, type RunVerdict } from "./run-outcome.ts";
 import { RunRecorder } from "./run-recorder.ts";
 import { applyFact, type RunState } from "./run-state.ts";
 import { countFailure } from "./same-failure.ts";
-import {
-  newSession,
-  type SessionDocument,
-  SessionFile,
-  sessionAt,
-  sessionOfRun,
-} from "./session-file.ts";
+import { newSession, type SessionDocument, SessionFile, sessionOfRun } from "./session-file.ts";
 import { SessionProof } from "./session-proof.ts";
 import { SideTail } from "./side-tail.ts";
 import { type OwnStop, StreamWatch } from "./stream-watch.ts";
@@ -48,12 +38,6 @@ import { TaskMessages } from "./task-messages.ts";
 
 /** Longest run when neither the task nor the agent nor the settings have a limit (ms). */
 const WALL_MS = 4 * 60 * 60_000;
-
-/** Work that cannot wait at a gate, such as a line of a batch, tries again after this time (ms). */
-const PAUSED_AGAIN_MS = 60_000;
-
-/** The gate in the names of tasks that wait until one of their agents may run them: see stage "hold" in `names.ts`. It is never closed. */
-const AGENTS_HOLD = "agents";
 
 /** Its work is done, but a message is unread. So the task runs once more, which uses up no attempt. */
 const GO_ON: AttemptOutcome = { kind: "released", message: "a message for it has come" };
@@ -77,22 +61,7 @@ export class StreamAgent extends Agent {
     await assignment.briefing?.flush();
     await this.alerts.note(assignment.stateDir, assignment.task.id, outcome);
     reportLastWords(assignment, outcome);
-    return hasOthers(assignment) ? this.forOthers(assignment, outcome) : outcome;
-  }
-
-  /**
-   * A task of several agents does not wait for this one, and a failure that has paused this one is not its own. But a session that has
-   * begun waits at the gate of its account: see `chooseAgent`.
-   */
-  private forOthers(assignment: Assignment, ended: AttemptOutcome): AttemptOutcome {
-    const { stateDir } = assignment;
-    const paused = ended.kind === "failed" ? pausedOutcome(stateDir, this.name) : undefined;
-    const outcome = paused ?? ended;
-    if (outcome.kind !== "deferred" || outcome.isOfAgent !== true) return outcome;
-    const session = sessionAt(stateTree(stateDir).sessions, sessionKey(assignment));
-    const hasBegun = session?.agent === this.name && session.session_id !== null;
-    const waits = hasBegun && outcome.hold?.startsWith(QUOTA_GATE) === true;
-    return waits ? outcome : { ...outcome, hold: AGENTS_HOLD };
+    return forOthers(assignment, this.name, sessionKey(assignment), outcome);
   }
 
   /** If a message came while the checks ran, the task runs once more. The end of the run has removed the session, so this restores it. */
@@ -367,12 +336,6 @@ export class StreamAgent extends Agent {
   }
 }
 
-/** Whether another agent may take the work over. The supervisor has chosen one then: it chooses none for a line of a batch. */
-function hasOthers({ settings, stateDir, task }: Assignment): boolean {
-  if (agentsOf(matchAgent(task, settings.agents)).length < 2) return false;
-  return chosenAgent(stateTree(stateDir).sessions, task.id) !== undefined;
-}
-
 function noteSilence(session: SessionDocument, ownStop: OwnStop | undefined): void {
   if (ownStop === "idle") session.silent_runs = (session.silent_runs ?? 0) + 1;
   else delete session.silent_runs;
@@ -382,20 +345,6 @@ function limitReached(text: string): Fact {
   return {
     fact: "turn_ended",
     end: { fault: "limit", text, answers: undefined, denied: [] },
-  };
-}
-
-/** The task of a paused agent waits, without a worker, until a person lets the agent go on. */
-function pausedOutcome(stateDir: string, agent: string): AttemptOutcome | undefined {
-  const paused = new BreakerFile(stateDir, agent).paused();
-  if (paused === undefined) return undefined;
-  const message = `${pauseText(paused)}; when it is mended: ${resumeText(paused)}`;
-  return {
-    kind: "deferred",
-    message,
-    delayMs: PAUSED_AGAIN_MS,
-    hold: pausedHold(agent),
-    isOfAgent: true,
   };
 }
 
