@@ -3,6 +3,7 @@
  * with limits end; those of a plain `exec` stay, because people start daemons so, and the record counts them.
  */
 import { BUILT_IN_EXEC } from "../core/matching.ts";
+import { ProcessChildren } from "../host/process-children.ts";
 import { endTree, findTree, leaseIn } from "../host/process-tree.ts";
 import { parentOf } from "../host/processes/proc-table.ts";
 import { readProc } from "../host/read-proc.ts";
@@ -26,7 +27,11 @@ export function keepsBackground(
  * becomes a child of one above us: of the first process, or of one that asked for orphans. Whatever left its run is below such a child.
  */
 export class Orphans {
-  private above: number[] = [];
+  /**
+   * All processes above us, our parent first. When one of them ends, what was below it moves to another of them, so the list stays
+   * complete. Undefined: not known yet.
+   */
+  private above: readonly ProcessChildren[] | undefined;
   /** The children of the processes above us at the last look, each with its lease. Only new ones are looked at. */
   private known = new Map<number, string | undefined>();
 
@@ -44,8 +49,9 @@ export class Orphans {
   }
 
   private look(lease: string): boolean | undefined {
-    const children = this.childrenAbove();
-    if (children === undefined) return undefined;
+    this.above ??= openParents();
+    if (this.above === undefined || this.above.length === 0) return undefined;
+    const children = this.above.flatMap((parent) => parent.read());
     const now = new Map<number, string | undefined>();
     let isUnsure = false;
     let isFound = false;
@@ -63,25 +69,29 @@ export class Orphans {
     this.known = now;
     return isFound || (isUnsure ? undefined : false);
   }
-
-  /** @returns undefined when the first process above us does not show its children */
-  private childrenAbove(): number[] | undefined {
-    // Our parent may have ended, and so may one above it.
-    if (this.above[0] !== process.ppid) this.above = parentsOf(process.pid);
-    const lists = this.above.map((pid) => readProc(`/proc/${pid}/task/${pid}/children`));
-    const isStale = lists.some((list) => list === undefined);
-    if (isStale) this.above = [];
-    if (lists.length === 0 || lists.at(-1) === undefined) return undefined;
-    return lists.flatMap((list) => list?.toString().split(" ").slice(0, -1).map(Number) ?? []);
-  }
 }
 
-/** Our parent first. */
-function parentsOf(pid: number): number[] {
-  const found: number[] = [];
-  for (let at = parentOf(pid) ?? 0; at > 0 && found.length < PARENTS_MAX; at = parentOf(at) ?? 0)
-    found.push(at);
-  return found;
+/** @returns undefined when one of them ended while we looked @throws the system's error when no descriptors are left */
+function openParents(): ProcessChildren[] | undefined {
+  const found: ProcessChildren[] = [];
+  try {
+    let at = parentOf(process.pid);
+    for (; at !== undefined && at > 0 && found.length < PARENTS_MAX; at = parentOf(at)) {
+      const children = ProcessChildren.open(at);
+      if (children === undefined) break;
+      found.push(children);
+    }
+    if (at === 0) return found;
+  } catch (error) {
+    closeAll(found);
+    throw error;
+  }
+  closeAll(found);
+  return undefined;
+}
+
+function closeAll(lists: readonly ProcessChildren[]): void {
+  for (const list of lists) list.close();
 }
 
 const orphans = new Orphans();

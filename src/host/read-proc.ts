@@ -24,7 +24,8 @@ export function readProcLink(path: string): string | undefined {
   return askProc(() => fs.readlinkSync(path));
 }
 
-function askProc<T>(ask: () => T): T | undefined {
+/** @returns undefined when what it asks for is not there @throws like `readProc` */
+export function askProc<T>(ask: () => T): T | undefined {
   if (hostKind() !== "proc") return undefined;
   try {
     return ask();

@@ -48,8 +48,13 @@ function isHindered({ outcome }: ProgramEnd): boolean {
   return outcome?.kind === "deferred" && outcome.isHindered === true;
 }
 
+/** Without checks and questions the own outcome of a run that reports success counts. */
+export function isToBeChecked(assignment: Assignment, prose: ProseQuestion | undefined): boolean {
+  return isVerified(assignment.task) || prose !== undefined || assignment.lastCheck !== undefined;
+}
+
 /**
- * What becomes of a run that reports success. Without checks and questions its own outcome counts.
+ * What becomes of a run that reports success, and is to be checked.
  * @param prose set for a run that may end with a question in prose
  */
 export async function checkRun(
@@ -63,7 +68,6 @@ export async function checkRun(
 ): Promise<AttemptOutcome> {
   const { agent, assignment } = assigned;
   const isChecked = isVerified(assignment.task);
-  if (!isChecked && prose === undefined && assignment.lastCheck === undefined) return outcome;
   const idle = isChecked ? judgeIdle(agent.settings, assignment, outcome.output) : undefined;
   if (idle !== undefined) return idle;
   const limitMs = timeoutOf(assignment, agent.settings);

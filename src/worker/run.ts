@@ -16,7 +16,7 @@ import { dropDirOf } from "../core/state-tree.ts";
 import { isOwnFileGone } from "../host/own-file-gone.ts";
 import type { Claim } from "../mailbox/claim/claim.ts";
 import { pathIn } from "../mailbox/files/trays.ts";
-import { checkRun, lastCheckPath, markStart } from "./check.ts";
+import { checkRun, isToBeChecked, lastCheckPath, markStart } from "./check.ts";
 import type { Drop } from "./drop.ts";
 import { ProseQuestion, stillAsks } from "./prose-question.ts";
 import type { AssignedAgent, Attempt, AttemptTools, RunHooks, Runner } from "./runner.ts";
@@ -70,11 +70,11 @@ async function runAssigned(
   assigned: AssignedAgent | undefined,
 ): Promise<AttemptOutcome> {
   const runner = isPlain(attempt) ? undefined : runners.find((one) => one.fits(attempt));
-  let isOpen = assigned !== undefined && !WITHOUT_PROGRAM.has(assigned.agent.settings.kind);
-  const close = async (): Promise<void> => {
-    if (!isOpen || assigned === undefined) return;
-    isOpen = false;
-    await closeBackground(assigned.agent, assigned.assignment);
+  // Who has no program waits for none: each step that is awaited costs a plain task something.
+  let open = WITHOUT_PROGRAM.has(assigned?.agent.settings.kind ?? "module") ? undefined : assigned;
+  const close = async ({ agent, assignment }: AssignedAgent): Promise<void> => {
+    open = undefined;
+    await closeBackground(agent, assignment);
   };
   const run = async (): Promise<AttemptOutcome> => {
     try {
@@ -83,12 +83,13 @@ async function runAssigned(
       return invalid("ErrInvalidTask", "nothing here runs tasks of its kind");
     } finally {
       // Before its worktree is finished.
-      await close();
+      if (open !== undefined) await close(open);
     }
   };
   let drop: Drop | undefined;
   try {
-    drop = await prepare(tools, assigned);
+    const dropDir = assigned?.assignment.dropDir;
+    if (dropDir !== undefined) drop = await prepare(tools, assigned, dropDir);
   } catch (error) {
     if (isOwnFileGone(error)) throw error;
     // The disk is full, say. That is not the fault of the task.
@@ -99,8 +100,8 @@ async function runAssigned(
       assigned !== undefined && wantsWorktree(assigned.assignment.task, assigned.agent.settings);
     return isApart ? await runInWorkspace(tools, attempt, assigned, run) : await run();
   } finally {
-    await close();
-    await drop?.close();
+    if (open !== undefined) await close(open);
+    if (drop !== undefined) await drop.close();
   }
 }
 
@@ -111,14 +112,12 @@ function isPlain({ decoded }: Attempt): boolean {
   return type === undefined && metadata === undefined && group === undefined;
 }
 
-/** Gives a run of an agent its briefing and its drop folder. @throws a system error */
+/** Gives a run of an agent its briefing and its drop folder. Without the folder it could not send anything, and gets no briefing. @throws a system error */
 async function prepare(
   tools: AttemptTools,
   assigned: AssignedAgent | undefined,
-): Promise<Drop | undefined> {
-  const dropDir = assigned?.assignment.dropDir;
-  // Without the drop folder the run could not send anything, so it gets no briefing.
-  if (dropDir === undefined) return undefined;
+  dropDir: string,
+): Promise<Drop> {
   await brief(tools, assigned);
   return openDrop(tools, dropDir);
 }
@@ -182,9 +181,9 @@ function lastCheckOf(
   { name }: Claim,
   { lease, mayHaveWaited }: { lease: string; mayHaveWaited: boolean },
 ): Pick<Assignment, "lastCheck"> {
-  const mayHaveRun = name.attempt > 1 || mayHaveWaited;
+  if (name.attempt === 1 && !mayHaveWaited) return {};
   const path = lastCheckPath(tree.sessions, name.id, lease);
-  return mayHaveRun && fs.existsSync(path) ? { lastCheck: path } : {};
+  return fs.existsSync(path) ? { lastCheck: path } : {};
 }
 
 /** Runs the attempt in its own worktree. */
@@ -235,6 +234,7 @@ async function runPlain(
     : undefined;
   const outcome = await agent.run(assignment);
   if (outcome.kind !== "completed") return outcome;
+  if (!isToBeChecked(assignment, prose)) return outcome;
   const { startedMonotonicMs: startedMs } = attempt;
   return checkRun(assigned, outcome, { startedMs, clock: tools.trays.clock, prose });
 }

@@ -5,7 +5,8 @@
 import { join } from "node:path";
 import { isText, oneOf, orElse, orNull, type Shape, shape } from "../../core/shape.ts";
 import { Documents } from "../../host/document-store.ts";
-import { readDocument, removeDocument, replaceDocument } from "../../host/documents.ts";
+import { readDocument, removeDocument } from "../../host/documents.ts";
+import { replaceDocument } from "../../host/replace-document.ts";
 import type { Usage } from "./facts.ts";
 import { isUsage, NO_USAGE } from "./run-state.ts";
 import type { Offer } from "./task-messages.ts";
