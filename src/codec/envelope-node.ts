@@ -18,7 +18,7 @@ import {
   type NodeInput,
   type NodeStatus,
 } from "../core/roadmap.ts";
-import { FIELD_JUDGE } from "../core/task-fields.ts";
+import { fieldJudge } from "../core/task-fields.ts";
 import { isNothing, type LenientValues, list, member } from "./lenient-values.ts";
 
 /** Reads a node that a run wants to add to the plan, from `next.addNodes`. */
@@ -69,7 +69,7 @@ export function readNode(
   });
   // A misspelt field could make the node run too early.
   for (const name of Object.keys(object)) {
-    const notice = read.has(name) ? undefined : FIELD_JUDGE.judgeName(name, "node");
+    const notice = read.has(name) ? undefined : fieldJudge().judgeName(name, "node");
     if (notice?.kind === "misspelt") values.bad(at(name), notice.why);
   }
   return node;

@@ -120,7 +120,13 @@ task                schedule
 roadmap             schedule
 `;
 
-export const TASK_FIELDS: FieldTable = readTable(TABLE);
+let fields: FieldTable | undefined;
+
+/** The table, read when it is first needed: every command loads this file, and few need it. */
+export function taskFields(): FieldTable {
+  fields ??= readTable(TABLE);
+  return fields;
+}
 
 function readTable(text: string): FieldTable {
   return new Map(text.trim().split("\n").map(readRow));
@@ -141,7 +147,7 @@ function readRow(line: string): [name: string, row: FieldRow] {
 }
 
 /** The names that mean something in a place. */
-export function fieldsIn(place: FieldPlace, table = TASK_FIELDS): string[] {
+export function fieldsIn(place: FieldPlace, table = taskFields()): string[] {
   return [...table].flatMap(([name, row]) => (row.in.includes(place) ? [name] : []));
 }
 
@@ -179,7 +185,7 @@ export class FieldJudge {
   /** The bare form of each field. */
   private readonly bare = new Map<string, string>();
 
-  constructor(private readonly table: FieldTable = TASK_FIELDS) {
+  constructor(private readonly table: FieldTable = taskFields()) {
     for (const [name, { notCalled }] of table) {
       this.bare.set(name, bare(name));
       for (const word of notCalled) this.meant.set(bare(word), name);
@@ -268,15 +274,20 @@ export class FieldJudge {
   }
 }
 
-/** One judge for each process: it remembers the names. */
-export const FIELD_JUDGE = new FieldJudge();
+let judge: FieldJudge | undefined;
+
+/** The one judge of this process: it remembers the names. */
+export function fieldJudge(): FieldJudge {
+  judge ??= new FieldJudge();
+  return judge;
+}
 
 /** The fields of lines that have no effect, each once. @param text whole lines; those that hold no object are skipped */
 export function fieldsOfBatch(text: string): FieldNotice[] {
   const found = new Map<string, FieldNotice>();
   for (const line of text.split("\n")) {
     const fields = line.trim() === "" ? undefined : parseObject(line);
-    for (const one of fields === undefined ? [] : FIELD_JUDGE.judge(fields, "line"))
+    for (const one of fields === undefined ? [] : fieldJudge().judge(fields, "line"))
       found.set(one.why, one);
   }
   return [...found.values()];

@@ -2,8 +2,8 @@
 import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { ErrGit } from "../core/errors.ts";
-import { replaceText } from "../host/documents.ts";
 import { tryReadText, tryStatOf, writeNew } from "../host/regular-file.ts";
+import { replaceText } from "../host/replace-document.ts";
 import { parseSettings, settingsText } from "./obeyed-settings.ts";
 import { atCommonDir, findGitDir, type Repository } from "./repository.ts";
 import { askGit, gitList } from "./run-git.ts";

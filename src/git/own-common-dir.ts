@@ -5,9 +5,9 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { systemCode } from "../core/errors.ts";
-import { replaceText } from "../host/documents.ts";
 import { makeDirs } from "../host/make-dirs.ts";
 import { tryReadText } from "../host/regular-file.ts";
+import { replaceText } from "../host/replace-document.ts";
 
 /** All that worktrees share, except settings, hooks and `info/attributes`. */
 const LINKED = [

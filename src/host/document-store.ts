@@ -6,16 +6,11 @@ import fs from "node:fs";
 import { join, sep } from "node:path";
 import { systemCode } from "../core/errors.ts";
 import type { Shape } from "../core/shape.ts";
-import {
-  createText,
-  loadDocument,
-  type ReplaceOptions,
-  readDocument,
-  replaceDocument,
-} from "./documents.ts";
+import { createText, loadDocument, type ReplaceOptions, readDocument } from "./documents.ts";
 import { underLock } from "./file-lock.ts";
 import { listDir, listDirForSure } from "./list-dir.ts";
 import { makeDirs } from "./make-dirs.ts";
+import { replaceDocument } from "./replace-document.ts";
 import { setAside } from "./set-aside.ts";
 
 type Entry<T> = [name: string, document: T];

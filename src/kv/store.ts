@@ -17,10 +17,10 @@ import {
 import { KV_DOCUMENT_BYTES_MAX } from "../core/limits.ts";
 import { parseLease } from "../core/names.ts";
 import { RUN_SCOPE } from "../core/roadmap.ts";
-import { replaceDocument } from "../host/documents.ts";
 import { lockFile } from "../host/file-lock.ts";
 import { makeDirs } from "../host/make-dirs.ts";
 import { exactStatOf, readRegularText } from "../host/regular-file.ts";
+import { replaceDocument } from "../host/replace-document.ts";
 import { setAside } from "../host/set-aside.ts";
 import { type Entries, entriesOf, entryOf, explainBadValue, isSame } from "./entries.ts";
 import { KvHistory } from "./history.ts";

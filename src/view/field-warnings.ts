@@ -1,6 +1,6 @@
 /** Which fields of a task have no effect, from its file or its record. Reads only. */
 import type { StateTree } from "../core/state-tree.ts";
-import { FIELD_JUDGE, fieldsOfBatch } from "../core/task-fields.ts";
+import { fieldJudge, fieldsOfBatch } from "../core/task-fields.ts";
 import { BATCH_HEAD_BYTES, readHead } from "../host/regular-file.ts";
 import { keptBatchOf } from "../mailbox/submit/duplicates.ts";
 import { type TaskPlace, traysOf } from "./find-task.ts";
@@ -11,7 +11,10 @@ export function fieldWarnings(
   place: TaskPlace | undefined,
   task: Record<string, unknown> | undefined,
 ): string[] {
-  if (task !== undefined) return FIELD_JUDGE.judge(task, "task").map(({ why }) => why);
+  if (task !== undefined)
+    return fieldJudge()
+      .judge(task, "task")
+      .map(({ why }) => why);
   if (place === undefined) return [];
   const isRecord = place.state === "done" || place.state === "failed";
   const path = isRecord ? keptBatchOf(traysOf(tree), place.id, place.path) : place.path;

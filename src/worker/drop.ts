@@ -16,12 +16,12 @@ import { ErrInvalidTask, MailchuteError, messageOf, systemCode } from "../core/e
 import { TASK_BYTES_MAX } from "../core/limits.ts";
 import { isId, runOfLease } from "../core/names.ts";
 import { RUN_DIR_DEPTH, type StateTree } from "../core/state-tree.ts";
-import { replaceDocument } from "../host/documents.ts";
 import { underLock } from "../host/file-lock.ts";
 import { judgeOwner, parseOwner } from "../host/identity.ts";
 import { listDir } from "../host/list-dir.ts";
 import { makeDirs } from "../host/make-dirs.ts";
 import { readRegular } from "../host/regular-file.ts";
+import { replaceDocument } from "../host/replace-document.ts";
 import { systemClock } from "../host/system-clock.ts";
 import { Alerts } from "../journal/alerts.ts";
 import { submit } from "../mailbox/submit/submit.ts";

@@ -2,7 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { fieldsIn, TASK_FIELDS } from "../../src/core/task-fields.ts";
+import { fieldsIn, taskFields } from "../../src/core/task-fields.ts";
 import { newPool, type Pool } from "../support/pool.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { newCli } from "./run-cli.ts";
@@ -10,7 +10,7 @@ import { newCli } from "./run-cli.ts";
 /** One misspelling of each field and each word that is not accepted, each in a task of its own. */
 function wrongTasks(place: "task" | "line"): { name: string; meant: string }[] {
   return fieldsIn(place).flatMap((meant) => {
-    const { notCalled = [] } = TASK_FIELDS.get(meant) ?? {};
+    const { notCalled = [] } = taskFields().get(meant) ?? {};
     return [`${meant.slice(0, 1)}x${meant.slice(1)}`, ...notCalled].map((name) => ({
       name,
       meant,

@@ -20,7 +20,7 @@ import {
   type FieldTable,
   fieldsIn,
   fieldsOfBatch,
-  TASK_FIELDS,
+  taskFields,
 } from "../../src/core/task-fields.ts";
 import { parseRoadmap } from "../../src/parts/plan/read/document.ts";
 import { readSchedule } from "../../src/parts/schedules/schedule.ts";
@@ -160,7 +160,7 @@ function differences(table: FieldTable, schemas: typeof SCHEMAS = SCHEMAS): stri
 
 describe("each field of the table", () => {
   it("is read where it may stand, and refused by name elsewhere", () => {
-    expect(differences(TASK_FIELDS)).toEqual([]);
+    expect(differences(taskFields())).toEqual([]);
   });
 
   it("says where it may stand", () => {
@@ -178,7 +178,7 @@ describe("each field of the table", () => {
     const text = fs.readFileSync(new URL("../../docs/tasks.md", import.meta.url), "utf8");
     const listed = [...text.matchAll(/^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$/gm)];
     const table = listed.map(([, name, words = ""]) => [name, words.replaceAll("`", "")]);
-    const wanted = [...TASK_FIELDS].filter(
+    const wanted = [...taskFields()].filter(
       ([, row]) => row.notCalled.length > 0 && !row.in.includes("schedule"),
     );
     expect(table).toEqual(wanted.map(([name, row]) => [name, row.notCalled.join(", ")]));
@@ -195,7 +195,7 @@ describe("each field of the table", () => {
   });
 
   it("has an option of `enqueue`, if that can set it", () => {
-    const flags = new Set([...TASK_FIELDS.values()].flatMap(({ flag = [] }) => flag));
+    const flags = new Set([...taskFields().values()].flatMap(({ flag = [] }) => flag));
     // These set parts of a field, or belong to the command.
     const others = ["shell", "vars", "inherit-env", "max-cpu", "max-processes", "max-disk"];
     const own = "file each null batch like edit allow-unknown dry-run wait".split(" ");
@@ -240,7 +240,7 @@ describe("a misspelt field", () => {
     for (const place of [...PLACES, "metadata"] as const)
       for (const field of fieldsIn(place))
         for (const name of misspellings(field)) {
-          const isField = TASK_FIELDS.get(name)?.in.includes(place) === true || name === "";
+          const isField = taskFields().get(name)?.in.includes(place) === true || name === "";
           if (isField) continue;
           if (judge.judgeName(name, place) === undefined) found.push(`${place}: ${name}`);
         }
@@ -252,8 +252,8 @@ describe("a misspelt field", () => {
   });
 
   it("of a table without a field in one place would pass, and this test sees it", () => {
-    const row = TASK_FIELDS.get("max_attempts");
-    const broken = new Map(TASK_FIELDS).set("max_attempts", {
+    const row = taskFields().get("max_attempts");
+    const broken = new Map(taskFields()).set("max_attempts", {
       notCalled: [],
       in: (row?.in ?? []).filter((place) => place !== "node"),
     });
@@ -261,11 +261,11 @@ describe("a misspelt field", () => {
     expect(differences(broken)).toContain("node: max_attempts is new");
     const { node = [], ...others } = SCHEMAS;
     const less = { ...others, node: node.filter((name) => name !== "timeout_ms") };
-    expect(differences(TASK_FIELDS, less)).toEqual(["node: timeout_ms has no schema"]);
+    expect(differences(taskFields(), less)).toEqual(["node: timeout_ms has no schema"]);
   });
 
   it("is noticed by each reader, and so are the words that are not accepted", () => {
-    for (const [name, { notCalled, in: places }] of TASK_FIELDS)
+    for (const [name, { notCalled, in: places }] of taskFields())
       for (const place of PLACES)
         for (const word of places.includes(place) ? [...notCalled, `${name}x`] : [])
           expect(

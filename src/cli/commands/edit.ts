@@ -4,7 +4,7 @@ import { decodeTask } from "../../codec/task-codec.ts";
 import { ErrInvalidTransition, MailchuteError, messageOf } from "../../core/errors.ts";
 import { PRIORITY_MAX } from "../../core/priority.ts";
 import { isNodeTask } from "../../core/roadmap.ts";
-import { FIELD_JUDGE } from "../../core/task-fields.ts";
+import { fieldJudge } from "../../core/task-fields.ts";
 import { editingSequence } from "../../host/identity.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import {
@@ -138,8 +138,12 @@ async function change(
   const { task } = decodeTask(bytes, id);
   const was = digestOf(before);
   const { task: old } = decodeTask(before, id);
-  const known = new Set(FIELD_JUDGE.judge(old, "task").map(({ why }) => why));
-  for (const { why } of FIELD_JUDGE.judge(task, "task"))
+  const known = new Set(
+    fieldJudge()
+      .judge(old, "task")
+      .map(({ why }) => why),
+  );
+  for (const { why } of fieldJudge().judge(task, "task"))
     if (!known.has(why)) ctx.out.note(`warning: ${safe(why)}`);
   if (isNodeTask(old, id))
     throw new ErrInvalidTransition(`${id} is a node of the plan`, {

@@ -5,8 +5,9 @@ import { SCHEMAS, type SchemaName, schemaDocument } from "../../config/schemas.t
 import { ErrIo, messageOf } from "../../core/errors.ts";
 import { CODING_AGENTS } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
-import { createText, replaceDocument } from "../../host/documents.ts";
+import { createText } from "../../host/documents.ts";
 import { findProgram } from "../../host/find-program.ts";
+import { replaceDocument } from "../../host/replace-document.ts";
 import { makeStateDir, openTrays } from "../../mailbox/files/trays.ts";
 import { checkFormat, noteFormat } from "../../mailbox/files/tree-format.ts";
 import { safe } from "../../text/render.ts";

@@ -2,7 +2,7 @@
 import { ErrInvalidTask } from "../../core/errors.ts";
 import { parseObject } from "../../core/json-object.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
-import { FIELD_JUDGE, type FieldPlace } from "../../core/task-fields.ts";
+import { type FieldPlace, fieldJudge } from "../../core/task-fields.ts";
 import { safe } from "../../text/render.ts";
 import type { EnqueueContext } from "./task-options.ts";
 
@@ -18,7 +18,7 @@ export class FieldCheck {
 
   /** Tells of allowed names once. @throws ErrInvalidTask for names without effect, unless they are allowed */
   check(fields: Readonly<Record<string, unknown>>, place: FieldPlace, where = ""): void {
-    for (const { why } of FIELD_JUDGE.judge(fields, place)) {
+    for (const { why } of fieldJudge().judge(fields, place)) {
       if (!this.ctx.options["allow-unknown"])
         throw new ErrInvalidTask(`${where}${why} (--allow-unknown passes it)`, {
           phase: "enqueue",

@@ -1,7 +1,7 @@
 /** Reads a command's arguments by its option table. A value stays text, as it was typed, until its type is known. */
 import { parseArgs } from "node:util";
 import { suggest } from "../../core/suggest.ts";
-import { FIELD_JUDGE, TASK_FIELDS } from "../../core/task-fields.ts";
+import { fieldJudge, taskFields } from "../../core/task-fields.ts";
 import { ErrUsage, type OptionSpec, type OptionTable } from "./command-spec.ts";
 
 export interface ParsedArguments {
@@ -193,8 +193,8 @@ function unknownOption(
 /** The option that sets the task field of this name, or the one that is meant by it. */
 function flagOf(typed: string, table: OptionTable): string | undefined {
   const name = typed.replaceAll("-", "_");
-  const field = TASK_FIELDS.has(name) ? name : FIELD_JUDGE.judgeName(name, "task")?.meant;
-  const flag = TASK_FIELDS.get(field ?? "")?.flag;
+  const field = taskFields().has(name) ? name : fieldJudge().judgeName(name, "task")?.meant;
+  const flag = taskFields().get(field ?? "")?.flag;
   return flag !== undefined && Object.hasOwn(table, flag) ? flag : undefined;
 }
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { BatchProgress } from "../../core/batch.ts";
 import { messageOf } from "../../core/errors.ts";
 import { RUN_DIR_DEPTH } from "../../core/state-tree.ts";
-import { replaceDocument } from "../../host/documents.ts";
+import { replaceDocument } from "../../host/replace-document.ts";
 import { say } from "../../host/say.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
 import type { BatchResults } from "../../mailbox/settle/batch-results.ts";

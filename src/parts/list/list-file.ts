@@ -4,8 +4,8 @@ import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { ErrInvalidList, ErrIo, isSystemError, messageOf, systemCode } from "../../core/errors.ts";
-import { replaceText } from "../../host/documents.ts";
 import { lookInto, statOf } from "../../host/regular-file.ts";
+import { replaceText } from "../../host/replace-document.ts";
 
 const LIST_BYTES_MAX = 1024 * 1024;
 /** A file whose last write is younger than this may be incomplete (ms). */

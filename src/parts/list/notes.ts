@@ -18,10 +18,10 @@ import {
   shape,
 } from "../../core/shape.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { replaceText } from "../../host/documents.ts";
 import { underLock } from "../../host/file-lock.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import { readRegularText } from "../../host/regular-file.ts";
+import { replaceText } from "../../host/replace-document.ts";
 
 /** All times are unix seconds. */
 const isNote = having({

@@ -1,5 +1,6 @@
 /** Keeps the counts of a state tree in `metrics.json`. The journal also holds the events of earlier runs and of other workers. */
-import { readDocument, replaceDocument } from "../../host/documents.ts";
+import { readDocument } from "../../host/documents.ts";
+import { replaceDocument } from "../../host/replace-document.ts";
 import type { EventLine } from "../../journal/event-line.ts";
 import type { JournalPlace } from "../../journal/read-on.ts";
 import { EventCounts, type MetricsDocument } from "../../view/metrics/event-counts.ts";

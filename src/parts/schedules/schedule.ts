@@ -9,7 +9,7 @@ import { ErrInvalidConfig, messageOf } from "../../core/errors.ts";
 import { isObject } from "../../core/json-object.ts";
 import { isId } from "../../core/names.ts";
 import { suggest } from "../../core/suggest.ts";
-import { FIELD_JUDGE, fieldsIn } from "../../core/task-fields.ts";
+import { fieldJudge, fieldsIn } from "../../core/task-fields.ts";
 import { firingId } from "./firing.ts";
 import { findNever, instantOf, isZone, type Rhythm } from "./times.ts";
 
@@ -109,7 +109,9 @@ export function readSchedule(
     jitterMs: read.duration("jitter") ?? 0,
     isOfPlan,
     task,
-    warnings: FIELD_JUDGE.judge(task, "task").map(({ why }) => `task: ${why}`),
+    warnings: fieldJudge()
+      .judge(task, "task")
+      .map(({ why }) => `task: ${why}`),
     timesDigest: createHash("sha256").update(JSON.stringify(rhythm)).digest("hex").slice(0, 16),
   };
 }
@@ -200,7 +202,7 @@ function fieldsOf(values: unknown, fail: Fail): Record<string, unknown> {
   const { $schema: _, ...own } = values;
   const unknown = Object.keys(own).find((field) => !FIELDS.includes(field));
   if (unknown !== undefined) {
-    const notice = FIELD_JUDGE.judgeName(unknown, "schedule");
+    const notice = fieldJudge().judgeName(unknown, "schedule");
     const isOfTask = fieldsIn("task").includes(unknown);
     const near = notice?.meant ?? suggest(unknown, FIELDS);
     const hint =

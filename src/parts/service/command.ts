@@ -5,10 +5,10 @@ import { type Context, defineCommand, ErrUsage, textOption } from "../../cli/she
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings, shortPath } from "../../cli/shell/options.ts";
 import { ErrIo, ErrSupervisorRunning, MailchuteError } from "../../core/errors.ts";
-import { replaceText } from "../../host/documents.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import { pathInPackage } from "../../host/package.ts";
 import { NAMED, readRegularText, statOf } from "../../host/regular-file.ts";
+import { replaceText } from "../../host/replace-document.ts";
 import { safe } from "../../text/render.ts";
 import { isAttended, readSupervisor } from "../../view/supervisor.ts";
 import { Systemd } from "./systemd.ts";

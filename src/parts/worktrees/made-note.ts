@@ -7,7 +7,8 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { isText, oneOf, recordOf, type Shape, shape } from "../../core/shape.ts";
 import type { WatchedSettings } from "../../git/settings-watch.ts";
-import { readDocument, replaceDocument } from "../../host/documents.ts";
+import { readDocument } from "../../host/documents.ts";
+import { replaceDocument } from "../../host/replace-document.ts";
 
 export interface MadeNote {
   v: 1;

@@ -2,7 +2,8 @@
 import fs from "node:fs";
 import type { LastWord, Subject } from "../../core/command.ts";
 import { type ControlDocument, controlOf } from "../../core/saved-documents.ts";
-import { loadDocument, replaceDocument } from "../../host/documents.ts";
+import { loadDocument } from "../../host/documents.ts";
+import { replaceDocument } from "../../host/replace-document.ts";
 import { setAside } from "../../host/set-aside.ts";
 
 export class ControlFile {

@@ -1,7 +1,7 @@
 /** Remembers which dropped tasks have fields that have no effect, for `status`. Names only some tasks. */
 import type { Trouble } from "../../core/documents.ts";
 import type { Task } from "../../core/task.ts";
-import { FIELD_JUDGE, type FieldNotice, fieldsOfBatch } from "../../core/task-fields.ts";
+import { type FieldNotice, fieldJudge, fieldsOfBatch } from "../../core/task-fields.ts";
 import { BATCH_HEAD_BYTES, readHead } from "../../host/regular-file.ts";
 import type { Alerts } from "../../journal/alerts.ts";
 
@@ -29,7 +29,7 @@ export class FieldNotes {
   ) {}
 
   noteTask(id: string, task: Task): void {
-    const found = FIELD_JUDGE.judge(task, "task");
+    const found = fieldJudge().judge(task, "task");
     if (found.length > 0) this.note(id, found);
   }
 

@@ -5,9 +5,10 @@ import { ErrInvalidTransition, ErrTaskExists, ErrTaskNotFound } from "../../../c
 import { isObject } from "../../../core/json-object.ts";
 import { isId, parseName } from "../../../core/names.ts";
 import { landingFileOf, landingsDir, stateTree } from "../../../core/state-tree.ts";
-import { loadDocument, removeDocument, replaceDocument } from "../../../host/documents.ts";
+import { loadDocument, removeDocument } from "../../../host/documents.ts";
 import { listDir } from "../../../host/list-dir.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
+import { replaceDocument } from "../../../host/replace-document.ts";
 import { enqueueCommand } from "../../../mailbox/commands/command-queue.ts";
 import { createAnew, unlinkIfThere } from "../../../mailbox/files/steps.ts";
 import type { Trays } from "../../../mailbox/files/trays.ts";

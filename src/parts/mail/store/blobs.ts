@@ -1,7 +1,7 @@
 /** Keeps texts that are too long for a line in `blobs/<sha256>`. The hash of the content is the name, so equal texts are kept once. */
 import { createHash } from "node:crypto";
-import { replaceText } from "../../../host/documents.ts";
 import { readRegularText } from "../../../host/regular-file.ts";
+import { replaceText } from "../../../host/replace-document.ts";
 import type { MailFolder } from "./mail-folder.ts";
 
 /** A longer text is kept in a file (bytes). A text of this size and the other fields fit into a line. */

@@ -4,8 +4,8 @@
  */
 import { systemCode } from "../../../core/errors.ts";
 import { parseObject } from "../../../core/json-object.ts";
-import { replaceText } from "../../../host/documents.ts";
 import { appendRegularText, readRegularText, statOf } from "../../../host/regular-file.ts";
+import { replaceText } from "../../../host/replace-document.ts";
 import { folderOf } from "../scope/scope.ts";
 import type { MailFolder } from "./mail-folder.ts";
 

@@ -7,7 +7,8 @@ import fs from "node:fs";
 import { isObject } from "../../../core/json-object.ts";
 import { foldId } from "../../../core/names.ts";
 import { goodOf, having, type Is, isText, listOf, optional, shape } from "../../../core/shape.ts";
-import { readDocument, replaceDocument } from "../../../host/documents.ts";
+import { readDocument } from "../../../host/documents.ts";
+import { replaceDocument } from "../../../host/replace-document.ts";
 import { idOf, type RoadmapEdit } from "../edit/edit.ts";
 
 /** Edits that are made together or not at all. */

@@ -4,7 +4,7 @@ import type { TaskBudget } from "../../../core/budget.ts";
 import { JSON_DEPTH_MAX, JSON_MEMBERS_MAX, MAX_ATTEMPTS_MAX } from "../../../core/limits.ts";
 import { isDeeperThan, isWiderThan } from "../../../core/nesting.ts";
 import type { NodeDependency, NodeInput } from "../../../core/roadmap.ts";
-import { FIELD_JUDGE } from "../../../core/task-fields.ts";
+import { fieldJudge } from "../../../core/task-fields.ts";
 import type { Entry, ItemValues } from "./item-values.ts";
 import { isEmpty, offsetOf, textOf } from "./yaml-text.ts";
 
@@ -112,7 +112,7 @@ export function readMaxAttempts(values: ItemValues): number | undefined {
       const entry = { key: policy.key, value, at };
       return values.integer("retry_policy.max_attempts", 1, MAX_ATTEMPTS_MAX, entry);
     }
-    const notice = FIELD_JUDGE.judgeName(name, "retry_policy");
+    const notice = fieldJudge().judgeName(name, "retry_policy");
     const hint = `did you mean "${notice?.meant}"?`;
     if (notice !== undefined) values.unknownKey(keyAt, "a retry_policy", name, hint);
   }

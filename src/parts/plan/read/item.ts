@@ -14,7 +14,7 @@ import {
   type RoadmapNode,
 } from "../../../core/roadmap.ts";
 import { suggest } from "../../../core/suggest.ts";
-import { FIELD_JUDGE, fieldsIn } from "../../../core/task-fields.ts";
+import { fieldJudge, fieldsIn } from "../../../core/task-fields.ts";
 import { taskOfNode } from "../rules/node-task.ts";
 import {
   type ItemMarks,
@@ -148,7 +148,7 @@ function checkKey(
     source.fault("unknown_key", at, `${key} cannot stand in this item`, hint);
     return;
   }
-  const notice = FIELD_JUDGE.judgeName(key, "node");
+  const notice = fieldJudge().judgeName(key, "node");
   const isBeside = notice?.meant !== undefined && own.has(notice.meant);
   if (notice !== undefined && (notice.kind !== "misspelt" || isBeside)) {
     source.warn(at, notice.why, `take it out of ${id}`);

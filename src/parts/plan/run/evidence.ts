@@ -6,8 +6,9 @@ import { isObject } from "../../../core/json-object.ts";
 import { parseLease } from "../../../core/names.ts";
 import type { NodeStatus, RoadmapNode } from "../../../core/roadmap.ts";
 import type { ErrorRecord, ResultRecord } from "../../../core/task.ts";
-import { readDocument, replaceText } from "../../../host/documents.ts";
+import { readDocument } from "../../../host/documents.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
+import { replaceText } from "../../../host/replace-document.ts";
 import { keepEarlier } from "./phase-log.ts";
 
 export interface EvidenceFacts {

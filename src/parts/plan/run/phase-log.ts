@@ -8,8 +8,9 @@ import type { Envelope } from "../../../core/envelope.ts";
 import { systemCode } from "../../../core/errors.ts";
 import { isObject } from "../../../core/json-object.ts";
 import type { Phase } from "../../../core/phases.ts";
-import { readDocument, replaceText } from "../../../host/documents.ts";
+import { readDocument } from "../../../host/documents.ts";
 import { makeDirs } from "../../../host/make-dirs.ts";
+import { replaceText } from "../../../host/replace-document.ts";
 
 export interface PhaseRecord {
   phase: Phase;
