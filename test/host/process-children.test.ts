@@ -32,6 +32,7 @@ onProc("all children are listed, also more than one read of the system holds", a
   const { pid, children } = await withChildren(1100);
   expect(children.join(" ").length).toBeGreaterThan(4096);
   const list = open(pid);
+  await waitFor(() => list.read().length === children.length, { what: "the end of mv" });
   expect(list.read()).toEqual(children);
   // The same descriptor shows what has changed since.
   const [first = 0] = children;
@@ -43,7 +44,7 @@ onProc("all children are listed, also more than one read of the system holds", a
 onProc("a process that has ended has no children, and one that never was has no list", async () => {
   const { shell, pid } = await withChildren(1);
   const list = open(pid);
-  expect(list.read()).toHaveLength(1);
+  await waitFor(() => list.read().length === 1, { what: "the end of mv" });
   const ended = new Promise((resolve) => shell.once("exit", resolve));
   process.kill(pid, "SIGKILL");
   await ended;
