@@ -31,10 +31,10 @@ export const command = defineCommand({
   usage: "ID TEXT | TEXT --to NAME",
   args: { min: 1, max: Number.POSITIVE_INFINITY },
   details: [
-    "A running claude, or codex with `mode: app-server`, gets the message at once and reads it between two steps, and a program of kind acp after its turn. Other coding agents, and tasks that wait, get it with their next run. An agent does not end its work well before it has read all messages: the task runs once more when it has to. That also holds for what comes while verify runs. What comes after that, while the task settles, stays unread.",
-    "With --to, or with one TEXT that mentions agents as @NAME, the message is mail for agents by their names, whether they run or not. It prints `recorded` once the message is on disk.",
-    "With --wait mail is waited for until all to whom it goes have it: offered means that it was given to a run, seen that its model provably has it, or that --ack did. --when now ends the turn of a claude, of a codex with `mode: app-server`, or of a program of kind acp; other agents get it with their next run (`interrupt` stops the run that is on).",
-    "For a task it prints how far the message has come: recorded (it is on disk and will not be lost), offered (it was given to the program), read (the model has it). With --wait it waits until then; exit code 1: the task ended before that, 124: the time was over. Exit code 3: there is no such task, 4: it has ended, or it is no task of a coding agent.",
+    "Leaves a message for an agent, whether it runs or not: for the agent of the task ID; or by name, with --to or where the one TEXT mentions @NAME. A message by name is mail (`messages` shows it).",
+    "Each message is recorded (on disk, and never lost), then offered (given to the program), then read (its model provably has it, or a person used `mail --ack`). The command prints how far it is; --wait STATE waits until then.",
+    "A running claude, codex with `mode: app-server`, or program of kind acp gets it at its next step or after its turn; all others with their next run. No agent ends its work well before it has read all messages of its task: it runs once more if it has to.",
+    "Exit code 1: the task ended before that; 3: there is no such task; 4: it has ended, or its agent is no coding agent; 124: the time was over.",
   ],
   examples: [
     'say build "the tests are in tests/unit" --wait read',
@@ -46,28 +46,25 @@ export const command = defineCommand({
       type: "text",
       value: "NAME",
       many: true,
-      help: "mail: an agent as NAME, BRANCH:NAME or PROJECT:BRANCH:NAME, or human",
+      help: "an agent as NAME, BRANCH:NAME or PROJECT:BRANCH:NAME, or human",
     },
-    scope: textOption(
-      "PROJECT:BRANCH",
-      "mail: the scope of the names (default: as for `messages`)",
-    ),
-    from: textOption("NAME", "mail: who says it (default: human, in a run its agent)"),
-    id: textOption("ID", "mail: with the same id it is recorded once"),
-    thread: textOption("ID", "mail: the message that began the conversation"),
-    "reply-to": textOption("ID", "mail: the message that this answers"),
-    "needs-human": { type: "flag", help: "mail: a person has to see it" },
+    scope: textOption("PROJECT:BRANCH", "where the names are (default: as for `messages`)"),
+    from: textOption("NAME", "who says it (default: human, in a run its agent)"),
+    id: textOption("ID", "with the same id it is recorded once"),
+    thread: textOption("ID", "the message that began the conversation"),
+    "reply-to": textOption("ID", "the message that this answers"),
+    "needs-human": { type: "flag", help: "a person has to see it" },
     when: {
       type: "text",
       value: "TIME",
       choices: ["now", "next", "idle"],
-      help: "an agent that runs gets it now (its turn ends), at its next step (default), or when idle, after its run",
+      help: "an agent that runs gets it now (its turn ends), at its next step (default), or by name also when idle, after its run",
     },
     wait: {
       type: "text",
       value: "STATE",
       choices: [...MESSAGE_STATES, "seen"],
-      help: "until it is recorded (default), offered or seen; read is the same as seen",
+      help: "until it is recorded (default), offered or read",
     },
     timeout: durationOption("TIME", "wait no longer than this: 30, 500ms, 5m"),
   },
@@ -80,6 +77,7 @@ export const command = defineCommand({
         "--when idle is for mail: a task is over when its agent is idle",
         "write to the agent by its name: --to NAME",
       );
+    refuseNamesOptions(ctx.options);
     const tree = existingTree(ctx);
     const { settings } = await openSettings(ctx);
     const [id = "", ...words] = ctx.positionals;
@@ -104,6 +102,19 @@ export const command = defineCommand({
     return isOver ? EXIT.failed : EXIT.waitTimedOut;
   },
 });
+
+/** Options of messages by name. */
+const BY_NAME = ["scope", "from", "id", "thread", "reply-to", "needs-human"] as const;
+
+/** @throws ErrUsage: they would have no effect */
+function refuseNamesOptions(options: SayContext["options"]): void {
+  const given = BY_NAME.find((name) => (options[name] ?? false) !== false);
+  if (given !== undefined)
+    throw new ErrUsage(
+      `--${given} is for a message by name, and this one goes to a task`,
+      "write to the agent by its name: --to NAME",
+    );
+}
 
 function stateOf(wanted: string | undefined): MessageState {
   return wanted === "seen"

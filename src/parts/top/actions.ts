@@ -75,7 +75,7 @@ export class Actions {
         }
         case "cancel": {
           const args = (node: string) => (deed.isFinal ? { node, final: true } : { node });
-          const what = `${deed.isFinal ? "cancel" : "put back"} ${named(deed.ids)}`;
+          const what = `${deed.isFinal ? "cancel" : "requeue"} ${named(deed.ids)}`;
           return await this.send(
             what,
             deed.ids.map((node) => ({ command: "cancel", args: args(node) })),

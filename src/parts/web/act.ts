@@ -77,7 +77,7 @@ function textOf(verb: string, document: Record<string, unknown>): string {
   const { result, sent, refused, retried, id } = document;
   const count = (list: unknown): number => (Array.isArray(list) ? list.length : 0);
   if (retried !== undefined || sent !== undefined) {
-    const what = retried === undefined ? "taken up" : "put back";
+    const what = retried === undefined ? "taken up" : "retried";
     const more = count(refused) === 0 ? "" : `, ${count(refused)} refused`;
     return `${counted(count(retried ?? sent), "task")} ${what}${more}`;
   }

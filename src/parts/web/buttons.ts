@@ -27,10 +27,10 @@ export function actsOnTask(id: string, state: TaskState, after = ""): Act[] {
     ask: end,
   };
   if (!isRun) return [cancel];
-  const back = `Stop ${what} and put the task back? It uses up no attempt.`;
+  const back = `Stop ${what} and requeue the task? It uses up no attempt.`;
   const requeue: Act = {
-    text: "Put back…",
-    what: `put back ${name}`,
+    text: "Requeue…",
+    what: `requeue ${name}`,
     verb: "requeue",
     ids: [id],
     ask: back,
@@ -81,7 +81,7 @@ function numberOf({ count, is_exact: isExact }: Count): string {
 /** @param slots the slots of all worker processes together */
 export function actsOnPool({ paused }: Pick<ControlDocument, "paused">, slots: number): Act[] {
   const workers = (number: number): Act => ({
-    text: number > slots ? "One slot more" : "One slot less",
+    text: number > slots ? "Add a slot" : "Remove a slot",
     what: `set slots to ${number}`,
     verb: "workers",
     number,

@@ -39,7 +39,7 @@ const say = (agent: string, ...more: string[]): string[] => [
 ];
 
 describe("an agent at work", () => {
-  it("gets it at its next step: it is offered in the tool call, and seen after it", async () => {
+  it("gets it at its next step: it is offered in the tool call, and read after it", async () => {
     const { pool, folder } = await startWork("claude");
     const offered = await pool.run(say("claude", "--wait", "offered", "--when", "next"));
     expect(offered).toMatchObject({ code: 0, stdout: expect.stringMatching(/: offered\n$/) });
@@ -52,7 +52,7 @@ describe("an agent at work", () => {
     await waitFor(() => idsOf(folder).includes("last"), { what: "the last message" });
     letGo(pool);
     expect(await seen.ended).toMatchObject({ exitCode: 0 });
-    expect(seen.stdout()).toMatch(/: seen\n$/);
+    expect(seen.stdout()).toMatch(/: read\n$/);
     expect(await pool.result("a")).toMatchObject({ attempts: 1 });
   });
 
@@ -60,7 +60,7 @@ describe("an agent at work", () => {
     const { pool, cursorOf } = await startWork("claude");
     await pool.run(say("claude", "--wait", "offered"));
     const seen = await pool.run(say("claude", "--when", "now", "--wait", "seen"));
-    expect(seen).toMatchObject({ code: 0, stdout: expect.stringMatching(/: seen\n$/) });
+    expect(seen).toMatchObject({ code: 0, stdout: expect.stringMatching(/: read\n$/) });
     expect(await pool.result("a", SLOW_MS)).toMatchObject({ output: "ok", attempts: 1 });
     await waitFor(() => cursorOf("claude") === 2, { what: "both to count as read" });
     expect(streamsOf(pool)).toHaveLength(1);
@@ -107,11 +107,11 @@ describe("an agent at work", () => {
   });
 });
 
-it("an agent that sleeps is woken, and then it is seen", async () => {
+it("an agent that sleeps is woken, and then it is read", async () => {
   const { pool } = newMailPool();
   await pool.start();
   const seen = await pool.run(say("claude", "--wait", "seen"));
-  expect(seen).toMatchObject({ code: 0, stdout: expect.stringMatching(/: seen\n$/) });
+  expect(seen).toMatchObject({ code: 0, stdout: expect.stringMatching(/: read\n$/) });
 });
 
 it("what cannot come further is told with its reason, and the wait ends at its time", async () => {
@@ -137,7 +137,7 @@ it("what cannot come further is told with its reason, and the wait ends at its t
   expect(read.code).toBe(0);
   await pool.run(["mail", "--ack", "--scope", "unknown:main"]);
   const seen = await pool.run(`${first} --wait seen`.split(" "));
-  expect(seen).toMatchObject({ code: 0, stdout: "message m1 to unknown:main:human: seen\n" });
+  expect(seen).toMatchObject({ code: 0, stdout: "message m1 to unknown:main:human: read\n" });
 });
 
 it("a run interrupts no other agent", async () => {

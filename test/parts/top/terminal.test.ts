@@ -308,7 +308,7 @@ describe.skipIf(!hasTmux)("top in a terminal", () => {
     await waitFor(
       () => {
         terminal.press("b");
-        return terminal.screen().includes("put back aa-log: written, taken up");
+        return terminal.screen().includes("requeue aa-log: written, taken up");
       },
       { what: "its return" },
     );

@@ -40,7 +40,7 @@ it("retry puts a failed task back, and says why it cannot be put back twice", as
   const web = await openWeb(pool.state);
   expect(await press(web, "/tasks/bad", "Retry")).toEqual({
     status: 200,
-    value: { said: "1 task put back" },
+    value: { said: "1 task retried" },
   });
   expect(fs.existsSync(join(pool.inbox, "bad.json"))).toBe(true);
   const again = await web.act({ verb: "retry", ids: ["bad"] });
@@ -75,9 +75,9 @@ it("a running task is put back, and cancelled", async () => {
   pool.drop("slow", { exec: ["sleep", "600"] });
   const web = await openWeb(pool.state);
   const runs = async (): Promise<boolean> =>
-    actsOn(await web.page("/tasks/slow")).some((one) => one.text === "Put back…");
+    actsOn(await web.page("/tasks/slow")).some((one) => one.text === "Requeue…");
   await waitFor(runs, { what: "its run" });
-  expect((await press(web, "/tasks/slow", "Put back…")).status).toBe(200);
+  expect((await press(web, "/tasks/slow", "Requeue…")).status).toBe(200);
   await waitFor(runs, { what: "its next run" });
   expect((await press(web, "/tasks/slow", "Cancel…")).status).toBe(200);
   expect(await pool.error("slow")).toMatchObject({ kind: "cancelled" });

@@ -45,7 +45,8 @@ export const sayTo: MessageSender = async (ctx) => {
       ? "left for the worker of this run"
       : isOld
         ? "was recorded before"
-        : state;
+        : // The word of `say ID`. JSON keeps its own.
+          state.replace("seen", "read");
     ctx.out.line(`message ${id} to ${to.join(", ")}: ${shown}`);
     const absent = sent.to.filter((address) => !isThere(store, scope, address));
     if (absent.length > 0)

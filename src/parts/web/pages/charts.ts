@@ -89,16 +89,16 @@ function timesChart(
   return chartOf(series, {
     title,
     shapes: [
-      { is: "line", look: "other", d: pathOf(p95, max), tip: "95 of 100 below" },
-      { is: "line", look: "good", d: pathOf(p50, max), tip: "half below" },
+      { is: "line", look: "other", d: pathOf(p95, max), tip: "p95" },
+      { is: "line", look: "good", d: pathOf(p50, max), tip: "p50" },
     ],
     top: p95.some((ms) => ms !== null) ? duration(max) : "",
     legend: [
-      { text: "half of them below", look: "good" },
-      { text: "95 of 100 below", look: "other" },
+      { text: "p50", look: "good" },
+      { text: "p95", look: "other" },
     ],
     table: {
-      columns: ["from", "half below", "95 of 100 below", "longest"],
+      columns: ["from", "p50", "p95", "longest"],
       rows: rowsOf(series, (point) => {
         const times = timesOf(point);
         return [text(times?.p50 ?? null), text(times?.p95 ?? null), text(times?.max ?? null)];

@@ -40,7 +40,7 @@ export function overviewPage(overview: Overview, more: { charts: Block[]; disk: 
       {
         kind: "table",
         title: "Running",
-        columns: ["task", "run", "for", "agent", "cost", "how far"],
+        columns: ["task", "run", "for", "agent", "cost", "progress"],
         rows: overview.running.map(runningCells),
         none: "nothing runs",
       },

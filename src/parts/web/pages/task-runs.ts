@@ -17,8 +17,8 @@ const ENDS: Readonly<Record<string, string>> = {
   completed: "done",
   failed: "failed",
   retry_scheduled: "failed, to be tried again",
-  released: "put back",
-  held: "put back: it waits at a gate",
+  released: "requeued",
+  held: "requeued: it waits at a gate",
   reclaimed: "taken back from its worker",
   fenced: "another worker had it",
 };
@@ -94,7 +94,7 @@ function chartOf(runs: readonly TaskRun[], nowMs: number): Chart {
   }
   return {
     kind: "chart",
-    title: "From its drop to its end",
+    title: "Timeline",
     size: [width, HEIGHT],
     shapes,
     top: "",
@@ -103,7 +103,7 @@ function chartOf(runs: readonly TaskRun[], nowMs: number): Chart {
     legend: [
       { text: "runs or is done", look: "good" },
       { text: "failed", look: "bad" },
-      { text: "put back", look: "warn" },
+      { text: "requeued", look: "warn" },
       { text: "waits (long waits are shortened)", look: "soft" },
     ],
     table: null,

@@ -64,7 +64,7 @@ it("the pool is paused and goes on", async () => {
   await tab.getByRole("button", { name: "Resume" }).click();
   await said(tab, "resume");
   await tab.getByRole("button", { name: "Pause" }).waitFor();
-  await tab.getByRole("button", { name: "One slot more" }).click();
+  await tab.getByRole("button", { name: "Add a slot" }).click();
   await said(tab, "set slots to 3");
   await tab.getByText("0 of 3 busy").waitFor();
 });

@@ -88,7 +88,7 @@ it("a button asks before something is lost: no is the default, and one tab tells
   await go(tab, web, "/tasks/one");
   const other = await profile.newTab();
   await go(other, web, "/tasks/one");
-  await button(tab, "Put back…").waitFor();
+  await button(tab, "Requeue…").waitFor();
   await button(tab, "Cancel…").click();
   await shows(tab, "End the run of one after ");
   await tab.keyboard.press("Enter");

@@ -182,6 +182,6 @@ describe.skipIf(!canMount())("a read-only disk", () => {
     disk.setWritable();
     await until(tab, "!document.querySelector('#blocks').innerText.includes('is read-only')");
     await button(tab, "Retry").click();
-    await said(tab, "retry bad", "1 task put back");
+    await said(tab, "retry bad", "1 task retried");
   });
 });

@@ -34,7 +34,7 @@ it("slots are taken away one by one, until there is none", async () => {
   await said(tab, "set slots to 0", "workers: 0$");
   await tab.getByText("0 of 0 busy").waitFor();
   expect(await button(tab, "One slot less").count()).toBe(0);
-  await button(tab, "One slot more").click();
+  await button(tab, "Add a slot").click();
   await tab.getByText("0 of 1 busy").waitFor();
 });
 
@@ -47,18 +47,18 @@ it("a run is put back after a yes, and runs again without having used up an atte
   });
   const tab = await opened(await openWeb(pool.state), "/tasks/long");
   await tab.locator("dd").getByText("running").first().waitFor();
-  await button(tab, "Put back…").click();
+  await button(tab, "Requeue…").click();
   await tab
-    .getByText(/^Stop the run of long after .* and put the task back\? It uses up no attempt\.$/)
+    .getByText(/^Stop the run of long after .* and requeue the task\? It uses up no attempt\.$/)
     .waitFor();
   await button(tab, "No").click();
   await tab.getByRole("dialog").waitFor({ state: "detached" });
   await tab.locator("dd").getByText("running").first().waitFor();
   // A program that had not begun would begin twice.
   await waitFor(() => fs.existsSync(twice), { what: "the program" });
-  await button(tab, "Put back…").click();
-  await button(tab, "Yes, put back long").click();
-  await said(tab, "put back long");
+  await button(tab, "Requeue…").click();
+  await button(tab, "Yes, requeue long").click();
+  await said(tab, "requeue long");
   await tab.locator("dd").getByText("done").first().waitFor();
   expect((await pool.result("long")).attempts).toBe(1);
 });
@@ -80,7 +80,7 @@ it("all tasks of a cause are put back from the overview", async () => {
   const pool = await failed(3);
   const tab = await opened(await openWeb(pool.state), "/");
   await button(tab, "Retry").click();
-  await said(tab, "retry 3 tasks", "3 tasks put back$");
+  await said(tab, "retry 3 tasks", "3 tasks retried$");
   await tab.getByText("nothing has failed").waitFor();
   expect(filesIn(pool.inbox)).toHaveLength(3);
 });
