@@ -1,5 +1,6 @@
 /** The supervisor, together with all its parts. */
 import { accounts } from "../parts/accounts/part.ts";
+import { attach } from "../parts/attach/part.ts";
 import { breaker } from "../parts/breaker/part.ts";
 import { cluster } from "../parts/cluster/part.ts";
 import { fallback } from "../parts/fallback/part.ts";
@@ -28,6 +29,7 @@ import { loadPlugins } from "./plugins.ts";
 export const PARTS: readonly MakePart[] = [
   plan,
   accounts,
+  attach,
   breaker,
   fallback,
   cluster,

@@ -15,6 +15,7 @@ const UNKNOWN: Readonly<Record<string, readonly string[]>> = {
   retry: ["nope"],
   edit: ["nope --priority 3"],
   urgent: ["nope"],
+  attach: ["nope"],
   continue: ["nope text"],
   say: ["nope text"],
   interrupt: ["nope", "nope text"],

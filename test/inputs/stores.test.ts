@@ -8,6 +8,7 @@ import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 import { GateFile } from "../../src/agents/accounts/gate-file.ts";
 import { openGate } from "../../src/agents/accounts/gate-rules.ts";
+import { attachedIn } from "../../src/agents/attached.ts";
 import { BreakerFile, pausedAgents } from "../../src/agents/breaker/breaker-file.ts";
 import { planOf } from "../../src/agents/budget/plan-of.ts";
 import { RunningCosts } from "../../src/agents/budget/running-costs.ts";
@@ -59,6 +60,7 @@ const STORES: readonly [path: string, read: Read, none: unknown][] = [
     (dir) => readDocument(join(dir, "workers/w-1-1.json"), workerOf),
     undefined,
   ],
+  ["attached/a.json", (dir) => attachedIn(dir).read("a"), undefined],
   [
     "breakers/a.json",
     (dir) => [new BreakerFile(dir, "a").paused(), pausedAgents(dir)],

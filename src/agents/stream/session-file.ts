@@ -3,7 +3,16 @@
  * before anything depends on it. A crash loses at most the last state, and then a run begins a new session.
  */
 import { join } from "node:path";
-import { isText, oneOf, orElse, orNull, type Shape, shape } from "../../core/shape.ts";
+import {
+  having,
+  type Is,
+  isText,
+  oneOf,
+  orElse,
+  orNull,
+  type Shape,
+  shape,
+} from "../../core/shape.ts";
 import { Documents } from "../../host/document-store.ts";
 import { readDocument, removeDocument } from "../../host/documents.ts";
 import { replaceDocument } from "../../host/replace-document.ts";
@@ -45,7 +54,7 @@ export interface SessionDocument {
   updated_at: number;
 }
 
-const session = shape({
+const MEMBERS = {
   v: oneOf(1),
   task_id: isText,
   agent: isText,
@@ -55,7 +64,10 @@ const session = shape({
   cwd: isText,
   booked: orElse(isUsage, NO_USAGE),
   hand_off: orElse(isText, ""),
-}) as Shape<SessionDocument>;
+};
+const session = shape(MEMBERS) as Shape<SessionDocument>;
+/** Whether a value inside another document is a session. */
+export const isSession = having(MEMBERS) as Is<SessionDocument>;
 /** @param dir `sessions/` */
 const sessionsIn = (dir: string): Documents<SessionDocument> =>
   new Documents(dir, "", session, { depth: 1 });

@@ -20,6 +20,7 @@ import { lastWords, makeRunDir, type ProgramEnd, runProgram } from "../program.t
 import type { AccountGate } from "./account-gate.ts";
 import { AgentAlerts } from "./agent-alerts.ts";
 import type { AgentProgram } from "./agent-program.ts";
+import { runBesidePerson } from "./beside-person.ts";
 import { enterAccount } from "./choose-account.ts";
 import { beginWith } from "./continued.ts";
 import type { Fact } from "./facts.ts";
@@ -56,7 +57,11 @@ export class StreamAgent extends Agent {
     this.alerts = new AgentAlerts(settings);
   }
 
-  override async run(assignment: Assignment): Promise<AttemptOutcome> {
+  override run(assignment: Assignment): Promise<AttemptOutcome> {
+    return runBesidePerson(assignment, sessionKey(assignment), () => this.runAlone(assignment));
+  }
+
+  private async runAlone(assignment: Assignment): Promise<AttemptOutcome> {
     const outcome = await this.runInSession(assignment);
     await assignment.briefing?.flush();
     await this.alerts.note(assignment.stateDir, assignment.task.id, outcome);

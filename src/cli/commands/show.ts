@@ -1,6 +1,5 @@
 /** `show`: prints everything that the state tree knows about one task. */
-import fs from "node:fs";
-import { withAccount } from "../../agents/accounts/account-settings.ts";
+import { byHandIn } from "../../agents/by-hand.ts";
 import { sessionOfRun } from "../../agents/stream/session-file.ts";
 import { openIdReaders } from "../../app/id-readers.ts";
 import { bytesText } from "../../core/bytes-text.ts";
@@ -57,22 +56,16 @@ async function sessionByHand(
   { run, record }: Knowledge,
 ): Promise<string | undefined> {
   const session = run === null || record === null ? undefined : sessionOfRun(run);
-  if (session?.session_id == null || !fs.existsSync(session.cwd)) return undefined;
+  if (session === undefined) return undefined;
   const { loadKind } = await import("../../app/agent-kinds.ts");
-  const byHand = (await loadKind(session.kind))?.byHand;
   // A task is shown also while config.yaml is broken.
-  const { settings } = await openSettings(ctx).catch(() => ({ settings: undefined }));
-  const agent = settings?.agents.find(({ name }) => name === session.agent);
-  if (byHand === undefined || settings === undefined || agent === undefined) return undefined;
-  const { env = {}, program = session.kind } = withAccount(
-    agent,
-    session.account,
-    settings.accounts,
-  );
-  const home = env[byHand.homeVariable];
-  const words = [shellWord(program), ...byHand.args(shellWord(session.session_id))].join(" ");
-  const login = home === undefined ? "" : `${byHand.homeVariable}=${shellWord(home)} `;
-  return `cd ${shellWord(session.cwd)} && ${login}${words}`;
+  const opened = await openSettings(ctx).catch(() => undefined);
+  const kind = await loadKind(session.kind);
+  const byHand = opened && byHandIn(session, kind, opened.settings);
+  if (byHand === undefined) return undefined;
+  const words = [byHand.program, ...byHand.args].map(shellWord).join(" ");
+  const login = byHand.home === undefined ? "" : `${byHand.home[0]}=${shellWord(byHand.home[1])} `;
+  return `cd ${shellWord(byHand.cwd)} && ${login}${words}`;
 }
 
 async function explainUnknown(tree: StateTree, id: string): Promise<ErrTaskNotFound> {

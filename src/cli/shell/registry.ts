@@ -86,6 +86,12 @@ export const REGISTRY: Record<string, RegistryEntry> = {
     summary: "tell a coding agent something, also while it runs",
     load: () => import("../commands/say.ts"),
   },
+  attach: {
+    group: "Tasks",
+    insteadInRun: ASK,
+    summary: "take over a task's session on the agent's own screen, and give it back",
+    load: () => import("../commands/attach.ts"),
+  },
   continue: {
     group: "Tasks",
     insteadInRun: ASK,
