@@ -375,8 +375,8 @@ export function keyTaker(name: string, id: string): Program {
         if (holdKey(trays, { id, key: "k", windowMs: 0 }) === undefined)
           accept(trays, newSubmission(trays.clock, id, 1));
       } catch (error) {
-        // Another one has died while it freed the key: the task waits.
-        if (!(error instanceof Error && error.message.includes("is giving"))) throw error;
+        // Another one stands still, or has died, while it frees the key: the task waits.
+        if (systemCode(error) !== "EAGAIN") throw error;
       }
       return memory;
     },

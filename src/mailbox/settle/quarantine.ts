@@ -15,7 +15,7 @@ import { type Claim, newMarker } from "../claim/claim.ts";
 import { randomToken } from "../files/random.ts";
 import { linked, moved, unlinkIfThere } from "../files/steps.ts";
 import { type Trays, withTrays } from "../files/trays.ts";
-import { findWaiting, liveIds } from "../find/locate.ts";
+import { findWaiting, isBeingRetried, liveIds } from "../find/locate.ts";
 import { hasSettled, isRefusal, readRecord } from "../find/settled-record.ts";
 
 export interface Refusal {
@@ -127,7 +127,8 @@ export async function finishQuarantine(
     ]);
   const ours = trays.storage.look(staged)?.ino;
   let filedAs = unique;
-  let isUniqueOurs = false;
+  // The record that this call has published.
+  let published: string | undefined;
   // If the staged reason and the marker are both gone, another process has finished. If only the reason is gone, the link below
   // fails and recovery starts again.
   const isFiled =
@@ -136,19 +137,21 @@ export async function finishQuarantine(
       : [uniqueRecord, plainRecord].some((path) => trays.storage.look(path)?.ino === ours);
   if (!isFiled) {
     // A refused file does not get the plain record name when another task has, or had, this id.
-    if (!isIdTaken && linked(trays, staged, plainRecord)) filedAs = marker.id;
-    else isUniqueOurs = linked(trays, staged, uniqueRecord);
+    if (!isIdTaken && linked(trays, staged, plainRecord)) published = plainRecord;
+    else if (linked(trays, staged, uniqueRecord)) published = uniqueRecord;
+    if (published === plainRecord) filedAs = marker.id;
   } else if (ours !== undefined && trays.storage.look(plainRecord)?.ino === ours) {
     filedAs = marker.id;
   }
   const keptName = inboxName({ ...marker, id: unique });
   const kept = join(trays.failed, keptName);
   const isKept = moved(trays, join(trays.processing, file), kept);
-  // While this process was stopped, another one finished. Our record must go if the file was retried since then, or if the other
-  // process also had to write the reason anew: then its record has the plain name.
-  if (isUniqueOurs && !isKept) {
-    const isTwice = isAbout(trays, plainRecord, keptName);
-    if (isTwice || trays.storage.look(kept) === undefined) unlinkIfThere(trays, uniqueRecord);
+  // While this process was stopped, another one finished. Our record must go if the file was retried since then, or just is (a retry takes the record first),
+  // or if the other process also had to write the reason anew: then its record has the plain name.
+  if (published !== undefined && !isKept) {
+    const isTwice = published === uniqueRecord && isAbout(trays, plainRecord, keptName);
+    const isRetried = trays.storage.look(kept) === undefined || isBeingRetried(trays, marker.id);
+    if (isTwice || isRetried) unlinkIfThere(trays, published);
     if (isTwice) filedAs = marker.id;
   }
   unlinkIfThere(trays, staged);

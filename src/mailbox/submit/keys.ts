@@ -60,7 +60,8 @@ export function holdKey(trays: Trays, task: KeyedTask): string | undefined {
     if (note !== undefined) free(trays, path, note);
     else if (linkNote(trays, path, task.id)) return undefined;
   }
-  throw new Error("other processes keep taking its dedup_key for other tasks");
+  const why = "EAGAIN: other processes keep giving its dedup_key to other tasks";
+  throw Object.assign(new Error(why), { code: "EAGAIN" });
 }
 
 /** Removes the second names of notes whose process died while it freed a key. Call it while no other process frees a key. */
