@@ -5,6 +5,7 @@ import { type AttemptOutcome, failed } from "../core/outcome.ts";
 import type { RunUsage } from "../core/run-usage.ts";
 import type { AgentSettings, Settings } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
+import type { PersonWatch } from "./attached.ts";
 import type { Briefing } from "./briefing.ts";
 import type { CostRecord } from "./cost-records.ts";
 import type { RunLimiter } from "./run-limiter.ts";
@@ -97,6 +98,10 @@ export interface Assignment {
   briefing?: Briefing;
   /** The file that says how the check of the last run failed: see `worker/check.ts`. */
   lastCheck?: string;
+  /** Set for a task that a person may take over. */
+  person?: PersonWatch;
+  /** A person has done the work: its files may be older than the run. */
+  isByHand?: true;
   /** What is left of the attempt's time limit (ms) after an earlier part of the attempt. Left out: all of it. */
   timeLeftMs?: number;
 }

@@ -1,13 +1,13 @@
 /**
  * A person who has taken a task over: `attached/<id>.json`. While the document says so, no run of the task begins, and one that has begun
- * ends and waits. `attach` writes it before it looks whether the task runs, and a run looks at it after it has its lease, so one of the
- * two always sees the other. Only a supervisor judges whether the person's process has died.
+ * ends and waits. `attach` writes it before it looks whether the task runs, and a worker looks at it after it has the lease, so one of
+ * the two always sees the other. Only a supervisor judges whether the person's process has died.
  */
 import { createHash } from "node:crypto";
 import type { ClosedGate } from "../core/documents.ts";
 import { messageOf } from "../core/errors.ts";
-import { closedGate } from "../core/gates.ts";
-import type { AttemptOutcome } from "../core/outcome.ts";
+import { ATTACHED_GATE, closedGate } from "../core/gates.ts";
+import type { Deferred } from "../core/outcome.ts";
 import { isCount, isText, type Of, oneOf, optional, shape } from "../core/shape.ts";
 import { Documents } from "../host/document-store.ts";
 import { judgeOwner, parseOwner, type Verdict } from "../host/identity.ts";
@@ -25,21 +25,29 @@ const attached = shape({
   owner: isText,
   /** Since when it says so (epoch ms). */
   since_ms: isCount,
+  /** The submission of the task. A task that was put back for the person gets it with its next claim. */
+  submission: optional(isText),
   /** The session of an ended task that was put back for the person: its next run goes on in it. */
   session: optional(isSession),
 });
 export type Attached = Of<typeof attached>;
 
-/** How long a task waits that cannot be held, such as a line of a batch (ms). */
+/** How long a task waits when it is unknown whether a person has it (ms). */
 const AGAIN_MS = 60_000;
 
 export function attachedIn(stateDir: string): Documents<Attached> {
   return new Documents(stateDir, "attached", attached);
 }
 
+/** Whether nobody has changed the document since. */
+export function isSame(now: Attached | undefined, then: Attached): boolean {
+  return now?.state === then.state && now.owner === then.owner && now.since_ms === then.since_ms;
+}
+
 /** The gate in the names of tasks that wait for their person: see stage "hold" in `names.ts`. */
 function attachedHold(id: string): string {
-  return `attached-${createHash("sha256").update(id, "utf8").digest("hex").slice(0, 16)}`;
+  const hash = createHash("sha256").update(id, "utf8").digest("hex");
+  return `${ATTACHED_GATE}${hash.slice(0, 16)}`;
 }
 
 /** The lease that the person's program has in its environment. */
@@ -52,9 +60,8 @@ export function judgePerson({ owner }: Attached, stateDir: string): Verdict {
   const verdict = judgeOwner(owner);
   if (verdict !== "dead") return verdict;
   try {
-    return findTree(leaseOfPerson(owner), undefined, undefined, stateDir).length > 0
-      ? "alive"
-      : "dead";
+    const pids = findTree(leaseOfPerson(owner), undefined, undefined, stateDir);
+    return pids.length > 0 ? "alive" : "dead";
   } catch {
     // No descriptors are left.
     return "unknown";
@@ -68,35 +75,51 @@ export function gateOfPerson({
   owner,
   since_ms: sinceMs,
 }: Attached): ClosedGate | undefined {
-  if (state !== "here" && state !== "kept") return undefined;
   const since = `since ${new Date(sinceMs).toISOString()}`;
-  const pid = parseOwner(owner)?.pid;
-  const why =
-    state === "here"
-      ? `a person works on it (attach, pid ${pid}) ${since}`
-      : `a person keeps it ${since}`;
-  const todo =
-    state === "here"
-      ? "wait until the person leaves it"
-      : `mailchute attach ${id}, or give it back: mailchute attach ${id} --done or --go-on`;
-  return closedGate(attachedHold(id), why, todo);
+  if (state === "here") {
+    const why = `a person works on it (attach, pid ${parseOwner(owner)?.pid}) ${since}`;
+    const todo = `wait until the person leaves it; if that was on a machine that is gone: mailchute attach ${id} --keep`;
+    return closedGate(attachedHold(id), why, todo);
+  }
+  if (state !== "kept") return undefined;
+  const todo = `mailchute attach ${id}, or give it back: mailchute attach ${id} --done or --go-on`;
+  return closedGate(attachedHold(id), `a person keeps it ${since}`, todo);
 }
 
-/** What a run finds when it begins. */
-export type Taken = { outcome: AttemptOutcome } | { document: Attached } | undefined;
+/** What a worker knows of the person at a task that it has claimed. */
+export interface PersonWatch {
+  /** What the person has said; undefined when there is no person. */
+  readonly document: Attached | undefined;
+  /** Why a run must end; undefined while no person wants the task. */
+  wanted(): Deferred | undefined;
+}
 
-/** @returns the outcome of a run that must not go on; else the document, if there is one */
-export function takenOver(stateDir: string, id: string): Taken {
+/**
+ * Call this after the claim, before anything is made for the run.
+ * @param submission of the claim
+ * @returns why the run must not begin
+ */
+export async function lookForPerson(
+  stateDir: string,
+  id: string,
+  submission: string,
+): Promise<PersonWatch | Deferred> {
+  const documents = attachedIn(stateDir);
+  const isOurs = (document: Attached | undefined): document is Attached =>
+    document !== undefined && (document.submission ?? submission) === submission;
+  const wanted = (): Deferred | undefined => {
+    const document = documents.read(id);
+    const gate = isOurs(document) ? gateOfPerson(document) : undefined;
+    return gate && { kind: "deferred", message: gate.why, delayMs: 0, hold: gate.gate };
+  };
   let document: Attached | undefined;
   try {
-    document = attachedIn(stateDir).load(id);
+    document = documents.load(id);
+    if (document !== undefined && document.submission === undefined)
+      document = await documents.update(id, (now) => now && { submission, ...now });
   } catch (error) {
     const message = `cannot tell whether a person has it: ${messageOf(error)}`;
-    return { outcome: { kind: "deferred", message, delayMs: AGAIN_MS, hold: attachedHold(id) } };
+    return { kind: "deferred", message, delayMs: AGAIN_MS };
   }
-  if (document === undefined) return undefined;
-  const gate = gateOfPerson(document);
-  if (gate === undefined) return { document };
-  const { gate: hold, why: message } = gate;
-  return { outcome: { kind: "deferred", message, delayMs: AGAIN_MS, hold } };
+  return wanted() ?? { document: isOurs(document) ? document : undefined, wanted };
 }

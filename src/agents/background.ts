@@ -71,17 +71,24 @@ export class Orphans {
   }
 }
 
+/** The process that gets the orphans of its system, or of its container. */
+const FIRST = 1;
+
 /** @returns undefined when one of them ended while we looked @throws the system's error when no descriptors are left */
 function openParents(): ProcessChildren[] | undefined {
   const found: ProcessChildren[] = [];
+  const open = (pid: number): boolean => {
+    const children = ProcessChildren.open(pid);
+    if (children !== undefined) found.push(children);
+    return children !== undefined;
+  };
   try {
+    let last = 0;
     let at = parentOf(process.pid);
-    for (; at !== undefined && at > 0 && found.length < PARENTS_MAX; at = parentOf(at)) {
-      const children = ProcessChildren.open(at);
-      if (children === undefined) break;
-      found.push(children);
-    }
-    if (at === 0) return found;
+    for (; at !== undefined && at > 0 && found.length < PARENTS_MAX && open(at); at = parentOf(at))
+      last = at;
+    // What enters a container from outside (`docker exec`) has no parent in it.
+    if (at === 0 && (last === FIRST || open(FIRST))) return found;
   } catch (error) {
     closeAll(found);
     throw error;

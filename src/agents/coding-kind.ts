@@ -32,10 +32,10 @@ export interface CodingKind extends AgentMaker {
   takesMessages(settings: AgentSettings): boolean;
   /** How a person goes on in a session, on the program's own screen. */
   readonly byHand?: {
-    /** The arguments after the program. */
-    args(sessionId: string): string[];
+    /** Undefined when it is not known for this program: its agent then needs `screen`. */
+    argv(settings: AgentSettings, sessionId: string): string[] | undefined;
     /** The variable that names the folder in which the program keeps its login and its sessions. */
-    homeVariable: string;
+    homeVariable?: string;
   };
 }
 

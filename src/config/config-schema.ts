@@ -38,7 +38,7 @@ const Ms = (minimum: number, description: string) => Count(minimum, TIMER_MS_MAX
 const Bytes = (minimum: number, description: string) =>
   Count(minimum, Number.MAX_SAFE_INTEGER, description);
 const Days = (description: string) => Type.Number({ minimum: 0, maximum: 36_500, description });
-const StartFilter = (words: readonly string[], options: SchemaOptions = {}) =>
+const OneOf = (words: readonly string[], options: SchemaOptions = {}) =>
   Type.Union(
     words.map((word) => Type.Literal(word)),
     options,
@@ -89,8 +89,12 @@ const AgentSchema = Type.Object(
         minItems: 1,
         description: "of an acp agent: its program and arguments",
       }),
+      screen: Type.Array(Type.String({ minLength: 1 }), {
+        minItems: 1,
+        description: "what attach opens, with {session} in place of the id",
+      }),
       auth_method: { ...Text, description: "of an acp agent: how it logs in" },
-      trust: StartFilter(["end_turn"], {
+      trust: OneOf(["end_turn"], {
         description: "of an acp agent: its word is enough, and its tasks need no checks",
       }),
       module: Text,
@@ -106,7 +110,7 @@ const AgentSchema = Type.Object(
       }),
       model: Text,
       effort: { ...Text, description: "of claude and codex: low, medium, high, …" },
-      mode: StartFilter(["exec", "app-server"], {
+      mode: OneOf(["exec", "app-server"], {
         description:
           "of a codex: one `codex exec` a run (default), or one `codex app-server`, which takes messages while it runs",
       }),
@@ -152,19 +156,19 @@ const AgentSchema = Type.Object(
         "a coding agent that is silent for so long, with no tool running, is stopped",
       ),
       background_ms: Ms(1000, "how long it may wait for a background task after its work"),
-      worktree: StartFilter(["auto", "none"], {
+      worktree: OneOf(["auto", "none"], {
         description: "auto: its tasks run in git worktrees of their own; default: none",
       }),
       setup: Programs("programs that make a new worktree ready, each of which must exit with 0"),
       ...CHECK_FIELDS,
       ...LAND_FIELDS,
-      phases: Type.Array(StartFilter(PHASES), {
+      phases: Type.Array(OneOf(PHASES), {
         minItems: 1,
         uniqueItems: true,
         description:
           "phases of its work on nodes of the plan, in order; default: by the node's type",
       }),
-      result: StartFilter(["required", "optional"], {
+      result: OneOf(["required", "optional"], {
         description:
           "whether a program's run of a node must end with a <result>; default: required",
       }),
@@ -235,12 +239,12 @@ const NotifySchema = Type.Object(
     ...optional({
       command: Type.Array(Text, { minItems: 1, description: "a program and its arguments" }),
       url: Text,
-      format: StartFilter(NOTIFY_FORMATS, {
+      format: OneOf(NOTIFY_FORMATS, {
         description: "what is posted to the url; default: webhook",
       }),
       secret_env: { ...Text, description: "the variable with the secret that signs a webhook" },
       token_env: { ...Text, description: "the variable with a token for the url" },
-      on: Type.Array(StartFilter(NOTIFY_TOPICS), {
+      on: Type.Array(OneOf(NOTIFY_TOPICS), {
         minItems: 1,
         uniqueItems: true,
         description: "of what; default: all but drained and morning",
@@ -260,7 +264,7 @@ export const ConfigSchema = Settings(
   {
     workers: Count(0, WORKERS_MAX, "slots over all worker processes"),
     processes: Count(1, 64, "worker processes"),
-    durability: StartFilter(["power", "process"], {
+    durability: OneOf(["power", "process"], {
       description: "what acknowledged work survives: a power cut, or the death of any process",
     }),
     retention: Settings({

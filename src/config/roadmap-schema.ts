@@ -14,7 +14,7 @@ const Word = (description: string) =>
 const Id = Type.Union([Type.String({ minLength: 1, maxLength: ID_CHARS_MAX }), Type.Number()], {
   description: "unique in the file, ignoring case",
 });
-const StartFilter = (words: readonly string[], options: SchemaOptions = {}) =>
+const OneOf = (words: readonly string[], options: SchemaOptions = {}) =>
   Type.Union(
     words.map((word) => Type.Literal(word)),
     options,
@@ -32,7 +32,7 @@ const Dependency = Type.Union([
     optional({
       id: Word("an id"),
       node: Word("an id"),
-      required_status: StartFilter(["done", "terminal"], {
+      required_status: OneOf(["done", "terminal"], {
         description: "terminal: done or failed",
       }),
     }),
@@ -59,7 +59,7 @@ const Attempts = Type.Integer({
 
 const FIELDS = {
   title: Word("what people read"),
-  status: StartFilter(["pending", ...NODE_STATUSES], {
+  status: OneOf(["pending", ...NODE_STATUSES], {
     description: "default: pending, which is open",
   }),
   epic: Word("for filters"),
@@ -111,18 +111,18 @@ const Item = (description: string, members: TProperties) =>
   Type.Object({ id: Id, ...orEmpty({ ...FIELDS, ...members }) }, { description });
 
 const NOT_CONTAINERS = NODE_TYPES.filter((type) => type !== "epic" && type !== "milestone");
-const Task = Item("a node that runs", { type: StartFilter(NOT_CONTAINERS), budget: Budget });
+const Task = Item("a node that runs", { type: OneOf(NOT_CONTAINERS), budget: Budget });
 const Milestone = Item("it holds tasks, and never runs", {
-  type: StartFilter(["milestone"]),
+  type: OneOf(["milestone"]),
   tasks: Type.Array(Task),
 });
 const Epic = Item("it holds milestones and tasks, and never runs", {
-  type: StartFilter(["epic"]),
+  type: OneOf(["epic"]),
   milestones: Type.Array(Milestone),
   tasks: Type.Array(Task),
 });
 const Node = Item("a node; parent says where it belongs", {
-  type: StartFilter(NODE_TYPES),
+  type: OneOf(NODE_TYPES),
   parent: Word("the plan, epic or milestone that it belongs to"),
   budget: Budget,
 });

@@ -17,12 +17,12 @@ const Duration = (description: string) =>
   );
 const Instant = (description: string) =>
   Type.String({ description: `${description}, such as 2026-12-24T18:00:00` });
-const StartFilter = (words: readonly string[], description: string) =>
+const OneOf = (words: readonly string[], description: string) =>
   Type.Union(
     words.map((word) => Type.Literal(word)),
     { description },
   );
-const Reset = StartFilter(["all", "failed"], "which nodes are opened");
+const Reset = OneOf(["all", "failed"], "which nodes are opened");
 
 const FIELDS = {
   cron: Type.String({ description: "five fields, or six with the seconds first" }),
@@ -31,14 +31,14 @@ const FIELDS = {
   timezone: Type.String({ description: "an IANA name; default: that of this machine" }),
   start: Instant("no time before this one"),
   end: Instant("no time after this one"),
-  missed: StartFilter(
+  missed: OneOf(
     ["one", "all", "none"],
     "what becomes of times at which no supervisor ran; default: one",
   ),
   missed_max: Type.Integer({ minimum: 1, maximum: 1000, description: "with all: at most so many" }),
   missed_within: Duration("with all: none that is older"),
   grace: Duration("a time that is at most so late is not missed"),
-  overlap: StartFilter(
+  overlap: OneOf(
     ["skip", "wait", "replace", "allow"],
     "what becomes of a time when the task of an earlier one has not ended; default: skip",
   ),

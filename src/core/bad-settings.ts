@@ -112,6 +112,10 @@ export function explainBadAgent(agent: AgentSettings, hasPlugins: boolean): stri
     return `${name} is of kind ${kind}, and only claude and codex have an effort: remove it`;
   if (agent.mcp !== undefined && !isCoding(agent))
     return `${name} is of kind ${kind}, and only coding agents start the servers of mcp: remove it`;
+  if (agent.screen !== undefined && !isCoding(agent))
+    return `${name} is of kind ${kind}, and only coding agents have a screen: remove it`;
+  if (agent.screen?.some((word) => word.includes("{session}")) === false)
+    return `${name}: no word of its screen has {session}, such as screen: [opencode, --session, "{session}"]`;
   if (mode !== undefined && kind !== "codex")
     return `${name} is of kind ${kind}, and only kind codex has a mode: remove mode, or permissions: {mode: …} was meant`;
   return undefined;

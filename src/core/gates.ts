@@ -50,6 +50,8 @@ export interface Reason {
 
 /** What the gates of accounts begin with. */
 export const QUOTA_GATE = "quota-";
+/** What the gates of tasks begin with that a person has taken over. */
+export const ATTACHED_GATE = "attached-";
 
 /** The dispatcher waits this long for the first whole look at the inbox, so that a small inbox runs in the right order (ms). */
 const FIRST_LOOK_MS = 250;

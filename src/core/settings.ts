@@ -41,6 +41,8 @@ export interface AgentSettings extends LandFields {
   command?: string[];
   /** How an `acp` agent logs in: one of the methods that its program offers. */
   auth_method?: string;
+  /** What `attach` opens, with `{session}` in the place of the session's id. When left out, the kind knows. */
+  screen?: string[];
   /** `end_turn`: the word of an `acp` agent is enough, and its tasks need no checks. */
   trust?: "end_turn";
   /** Module of a `module` agent: path, relative to `config.yaml`. */

@@ -69,6 +69,10 @@ async function runAssigned(
   hooks: RunHooks,
   assigned: AssignedAgent | undefined,
 ): Promise<AttemptOutcome> {
+  if (assigned !== undefined && mayBeWithPerson(attempt, assigned)) {
+    const taken = await lookForPersonAt(tools, attempt, assigned);
+    if (taken !== undefined) return taken;
+  }
   const runner = isPlain(attempt) ? undefined : runners.find((one) => one.fits(attempt));
   // Who has no program waits for none: each step that is awaited costs a plain task something.
   let open = WITHOUT_PROGRAM.has(assigned?.agent.settings.kind ?? "module") ? undefined : assigned;
@@ -103,6 +107,24 @@ async function runAssigned(
     if (open !== undefined) await close(open);
     if (drop !== undefined) await drop.close();
   }
+}
+
+/** Only the task of a coding agent can be with a person, and then none of its agents may begin. */
+function mayBeWithPerson({ before, claim }: Attempt, { agent }: AssignedAgent): boolean {
+  return claim.name.isBatch !== true && (before !== undefined || isCoding(agent.settings));
+}
+
+/** @returns why the run must not begin */
+async function lookForPersonAt(
+  { tree }: AttemptTools,
+  { claim: { name } }: Attempt,
+  { assignment }: AssignedAgent,
+): Promise<AttemptOutcome | undefined> {
+  const { lookForPerson } = await import("../agents/attached.ts");
+  const found = await lookForPerson(tree.dir, name.id, name.submission);
+  if ("kind" in found) return found;
+  assignment.person = found;
+  return undefined;
 }
 
 /** A plain task is one call of its agent. See `Runner.fits`. */

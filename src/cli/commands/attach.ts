@@ -2,11 +2,13 @@
 import { spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Attached, attachedIn, judgePerson, leaseOfPerson } from "../../agents/attached.ts";
-import { type ByHand, byHandIn } from "../../agents/by-hand.ts";
+import { type ByHand, byHandIn, screenOf } from "../../agents/by-hand.ts";
 import { matchChosen } from "../../agents/chosen-agent.ts";
+import { lastName, readContinued } from "../../agents/stream/continued.ts";
 import { type SessionDocument, sessionAt } from "../../agents/stream/session-file.ts";
 import { compact } from "../../core/compact.ts";
 import { ErrInvalidTransition, ErrIo, messageOf } from "../../core/errors.ts";
+import { ATTACHED_GATE } from "../../core/gates.ts";
 import { isNodeTask } from "../../core/roadmap.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
@@ -55,19 +57,21 @@ export const command = defineCommand({
     const answer = answerIn(ctx.options);
     const { tree, trays, loaded } = await openMailbox(ctx);
     const [id = ""] = ctx.positionals;
-    const desk = new Desk(tree, id);
-    if (answer !== undefined && answer !== "keep" && desk.isKept) {
-      await desk.leave(answer);
-      return tell(ctx, id, answer);
-    }
+    const desk = new Desk(tree, id, answer !== undefined);
+    if (answer !== undefined && (await desk.giveBack(answer))) return tell(ctx, id, answer);
     const screen = await takeOver(ctx, desk, trays, loaded.settings);
+    let exitCode: number | null;
     try {
-      await show(screen, ctx.env, tree.dir, desk.owner);
+      exitCode = await show(screen, ctx.env, tree.dir, desk.owner);
     } catch (error) {
       await desk.giveUp();
       throw error;
     }
-    const chosen = answer ?? (await ask());
+    // A screen that could not open the session must not end the task.
+    const isAnswered = answer !== undefined && (exitCode === 0 || answer === "keep");
+    if (answer !== undefined && !isAnswered)
+      ctx.out.note(`${screen.program} ended with ${exitCode ?? "a signal"}`);
+    const chosen = isAnswered ? answer : await ask();
     await desk.leave(chosen);
     return tell(ctx, id, chosen);
   },
@@ -87,54 +91,95 @@ function tell(ctx: Pick<Context, "json" | "out">, id: string, answer: Answer): n
   return EXIT.ok;
 }
 
+const STATES = { done: "done", keep: "kept", "go on": "back" } as const;
+
 /** The document that says that this process has the task. */
 class Desk {
   readonly owner = ownerPrefix(thisProcess());
   private readonly documents;
+  /** What it says when nothing comes of this. */
+  private before: Attached | undefined;
 
+  /** @param isSure a person has said what follows, so a process that cannot be judged from here does not count */
   constructor(
     readonly tree: StateTree,
     readonly id: string,
+    private readonly isSure: boolean,
   ) {
     this.documents = attachedIn(tree.dir);
   }
 
-  get isKept(): boolean {
-    return this.documents.read(this.id)?.state === "kept";
+  /** The session of a failed task that was put back for this person. */
+  get session(): SessionDocument | undefined {
+    return this.documents.read(this.id)?.session;
   }
 
-  /** @param session of an ended task that is put back @throws ErrInvalidTransition when another attach has it */
-  async enter(session: SessionDocument | undefined): Promise<void> {
-    const { id, owner, tree } = this;
-    await this.documents.update(id, (before): Attached => {
-      if (before?.state === "here" && judgePerson(before, tree.dir) !== "dead")
+  /** @throws ErrInvalidTransition when another attach is in the session */
+  async enter(submission: string | undefined): Promise<void> {
+    const { documents, id, owner } = this;
+    await documents.update(id, (now): Attached => {
+      if (now?.state === "here" && !this.isLeft(now))
         throw refusal(id, "another attach is in its session");
+      this.before = now?.state === "here" ? this.after(now, "go on") : now;
+      // What is left of an earlier task of this id is not its session.
+      const isOfEarlier =
+        submission !== undefined && (now?.submission ?? submission) !== submission;
+      const session = isOfEarlier ? undefined : now?.session;
       const here = { v: 1, id, state: "here", owner, since_ms: Date.now() } as const;
-      return { ...here, ...compact({ session: session ?? before?.session }) };
+      return { ...here, ...compact({ submission: submission ?? now?.submission, session }) };
     });
   }
 
-  async leave(answer: Answer): Promise<void> {
-    const state = ({ done: "done", keep: "kept", "go on": "back" } as const)[answer];
-    await this.documents.update(this.id, (before) => {
-      // Without one the task was given back already.
-      if (before === undefined) return before;
-      // Its session is where the next run looks.
-      if (state === "back" && before.session === undefined) return undefined;
-      return { ...before, state, since_ms: Date.now() };
+  /** From here on the task that was put back waits for its person, whatever comes. */
+  async putBack(session: SessionDocument, retryIt: () => Promise<unknown>): Promise<void> {
+    await this.change((now) => {
+      const { submission: _ofEarlier, ...here } = now;
+      return { ...here, session };
     });
-  }
-
-  /** Nothing has begun. */
-  async giveUp(): Promise<void> {
-    await this.documents.update(this.id, (before) =>
-      before?.state === "here" && before.owner === this.owner ? undefined : before,
+    await retryIt();
+    this.before = this.after(
+      { v: 1, id: this.id, state: "kept", owner: this.owner, since_ms: Date.now(), session },
+      "keep",
     );
   }
 
-  /** The session of a failed task that was put back for this person. */
-  get kept(): SessionDocument | undefined {
-    return this.documents.read(this.id)?.session;
+  async leave(answer: Answer): Promise<void> {
+    await this.change((now) => this.after(now, answer));
+  }
+
+  /** As if the person had not come. */
+  async giveUp(): Promise<void> {
+    await this.change(() => this.before);
+  }
+
+  /** @returns false when nobody keeps the task: a screen opens first */
+  async giveBack(answer: Answer): Promise<boolean> {
+    let isKept = false;
+    await this.documents.update(this.id, (now) => {
+      isKept =
+        now?.state === "kept" ? answer !== "keep" : now?.state === "here" && this.isLeft(now);
+      return now !== undefined && isKept ? this.after(now, answer) : now;
+    });
+    return isKept;
+  }
+
+  private isLeft(now: Attached): boolean {
+    const verdict = judgePerson(now, this.tree.dir);
+    return verdict === "dead" || (verdict === "unknown" && this.isSure);
+  }
+
+  /** @returns what the document says then; undefined: it is not needed any more */
+  private after(now: Attached, answer: Answer): Attached | undefined {
+    // Without a session of its own the next run looks where it always looks.
+    if (answer === "go on" && now.session === undefined) return undefined;
+    return { ...now, state: STATES[answer], since_ms: Date.now() };
+  }
+
+  /** Changes the document while it is ours. */
+  private async change(to: (now: Attached) => Attached | undefined): Promise<void> {
+    await this.documents.update(this.id, (now) =>
+      now?.state === "here" && now.owner === this.owner ? to(now) : now,
+    );
   }
 }
 
@@ -164,20 +209,33 @@ async function takeOver(
   if (isNodeTask(task, id))
     throw refusal(id, "it is a node of the plan, and each of its phases has a session of its own");
   const failed = place.state === "failed" ? await sessionToOpen(tree, place, settings) : undefined;
-  const isOpen = failed !== undefined || desk.kept !== undefined;
+  const isOpen = failed !== undefined || desk.session !== undefined;
   if (!isOpen && !(await hasBegun(tree, place, task, settings))) throw withoutSession(id);
-  await desk.enter(failed?.session);
+  await desk.enter(place.name?.submission);
   try {
-    if (failed !== undefined) await retry(trays, id);
+    if (failed !== undefined) {
+      refuseTaken(tree, id, failed.session);
+      await desk.putBack(failed.session, () => retry(trays, id));
+    }
     await untilNoRun(ctx, tree, id);
     const now = await findTask(tree, id);
     if (now === undefined || now.state === "done" || now.state === "failed")
       throw refusal(id, `it has ended by itself: ${now?.state ?? "its record is gone"}`);
-    return (failed ?? (await sessionToOpen(tree, now, settings, desk.kept))).screen;
+    if (now.state === "held" && now.name?.token.startsWith(ATTACHED_GATE) === false)
+      ctx.out.note(`it waits for something else, too: mailchute why ${id}`);
+    return (failed ?? (await sessionToOpen(tree, now, settings, desk.session))).screen;
   } catch (error) {
     await desk.giveUp();
     throw error;
   }
+}
+
+/** @throws ErrInvalidTransition when another task goes on in the session */
+function refuseTaken(tree: StateTree, id: string, { session_id: session }: SessionDocument): void {
+  const last = session === null ? undefined : lastName(tree.dir, session);
+  const other = last === undefined ? undefined : readContinued(tree.dir, last)?.task_id;
+  if (other !== undefined && other !== id)
+    throw refusal(id, `its session has gone on in the task ${other}`, `mailchute attach ${other}`);
 }
 
 /** Whether the task is with an agent whose program has a screen. */
@@ -190,7 +248,7 @@ async function hasBegun(
   if (state === "waiting") return false;
   const { agent } = matchChosen(tree.sessions, { ...task, id }, agents);
   const { loadKind } = await import("../../app/agent-kinds.ts");
-  return agent !== undefined && (await loadKind(agent.kind))?.byHand !== undefined;
+  return agent !== undefined && screenOf(agent, await loadKind(agent.kind), "") !== undefined;
 }
 
 function withoutSession(id: string): ErrInvalidTransition {
@@ -218,7 +276,7 @@ async function sessionToOpen(
   const why =
     session.session_id === null
       ? "its session has not begun"
-      : `its session cannot be opened: the folder ${session.cwd} or the agent ${session.agent} is gone, or its program has no screen of its own`;
+      : `its session cannot be opened: the folder ${session.cwd} or the agent ${session.agent} is gone, or mailchute does not know its screen (agents[].screen)`;
   throw refusal(id, why);
 }
 
@@ -226,7 +284,8 @@ async function untilNoRun(ctx: Context, tree: StateTree, id: string): Promise<vo
   const fromMs = performance.now();
   for (let isTold = false; ; ) {
     const state = (await findTask(tree, id))?.state;
-    if (state !== "ready" && state !== "running" && state !== "settling") return;
+    // A worker that claims it from now on sees that a person has it.
+    if (state !== "running" && state !== "settling") return;
     if (!isTold && performance.now() - fromMs > TELL_MS) {
       isTold = true;
       ctx.out.note(`waiting until its run has ended (it is ${state})`);
@@ -235,27 +294,27 @@ async function untilNoRun(ctx: Context, tree: StateTree, id: string): Promise<vo
   }
 }
 
-/** Resolves when the person has left the program. @throws ErrIo when it does not start */
+/** @returns the exit code of the program, when the person has left it; null after a signal @throws ErrIo when it does not start */
 async function show(
   { program, args, cwd, env: more }: ByHand,
   env: NodeJS.ProcessEnv,
   stateDir: string,
   owner: string,
-): Promise<void> {
+): Promise<number | null> {
   const own = { [LEASE_VARIABLE]: leaseOfPerson(owner), [STATE_VARIABLE]: stateDir };
   // Ctrl-C is for the program on the screen.
   const ignore = (): void => {};
   for (const signal of ["SIGINT", "SIGQUIT"] as const) process.on(signal, ignore);
   try {
     const child = spawn(program, args, { cwd, stdio: "inherit", env: { ...env, ...more, ...own } });
-    await new Promise<void>((resolve, reject) => {
+    return await new Promise<number | null>((resolve, reject) => {
       child.once("error", reject);
-      child.once("exit", () => resolve());
+      child.once("exit", resolve);
     });
   } catch (error) {
     throw new ErrIo(`cannot open ${program}: ${messageOf(error)}`, {
       phase: "attach",
-      hint: "the task goes on",
+      hint: "name in `screen` of its agent what to open; `mailchute why ID` says where the task is",
       cause: error,
     });
   } finally {

@@ -1,4 +1,5 @@
 /** Agents of kind `acp`: any program that speaks the Agent Client Protocol on its standard input and output. */
+import { basename } from "node:path";
 import type { Assignment } from "../../agents/agent.ts";
 import type { CodingKind } from "../../agents/coding-kind.ts";
 import type { AgentProgram } from "../../agents/stream/agent-program.ts";
@@ -38,4 +39,8 @@ export const acp: CodingKind = {
   make: (settings) => new AcpAgent(settings, acpProgram),
   newReader: newAcpReader,
   takesMessages: () => true,
+  byHand: {
+    argv: ({ command: [program = ""] = [] }, id) =>
+      basename(program) === "opencode" ? [program, "--session", id] : undefined,
+  },
 };

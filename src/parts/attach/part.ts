@@ -2,9 +2,17 @@
  * Keeps the tasks that a person has taken over from starting, as long as the person is there or keeps them (`agents/attached.ts`). When
  * the process of the person has died, the task goes on.
  */
-import { type Attached, attachedIn, gateOfPerson, judgePerson } from "../../agents/attached.ts";
+import {
+  type Attached,
+  attachedIn,
+  gateOfPerson,
+  isSame,
+  judgePerson,
+} from "../../agents/attached.ts";
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
+import type { Documents } from "../../host/document-store.ts";
+import { listDirForSure } from "../../host/list-dir.ts";
 import type { Part, StartLimit, StatusSource } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
@@ -47,38 +55,62 @@ class AttachPart implements Part, StartLimit, StatusSource {
 
   private look(): void {
     const { alerts, tree } = this.env;
+    const documents = attachedIn(tree.dir);
+    const found: Attached[] = [];
     try {
-      const documents = attachedIn(tree.dir);
-      const found = documents.loadAll().map(([, document]) => document);
-      this.hasAny = found.length > 0;
-      const over = found.filter((one) => this.isOver(one));
-      for (const { id } of over) documents.remove(id);
-      this.tell(found.filter((one) => !over.includes(one)));
+      for (const file of listDirForSure(documents.dir)) {
+        if (!file.endsWith(".json")) continue;
+        try {
+          const document = documents.load(file.slice(0, -".json".length));
+          if (document !== undefined) found.push(document);
+        } catch (error) {
+          // The others go on. Until it can be read, its task tries again from time to time.
+          alerts.report("attached", `cannot read attached/${file}: ${messageOf(error)}`);
+        }
+      }
     } catch (error) {
       alerts.report("attached", `cannot use attached/: ${messageOf(error)}`);
+      return;
+    }
+    this.hasAny = found.length > 0;
+    for (const document of found) if (this.isOver(document)) void this.end(documents, document);
+    this.tell(found);
+  }
+
+  /** A session that only the document knows stays until the next run has it. */
+  private async end(documents: Documents<Attached>, document: Attached): Promise<void> {
+    const { id, session, state } = document;
+    try {
+      const after = await documents.update(id, (now) => {
+        if (now === undefined || !isSame(now, document)) return now;
+        return state === "here" && session !== undefined ? { ...now, state: "back" } : undefined;
+      });
+      if (state === "here" && after?.state !== "here")
+        this.env.alerts.notice(`the person at ${id} is gone without an answer: the task goes on`);
+    } catch (error) {
+      this.env.alerts.report("attached", `cannot change attached/: ${messageOf(error)}`);
     }
   }
 
   /** One look may miss a task that is being moved, or a program that is just starting. */
   private isOver(document: Attached): boolean {
-    const { id, state } = document;
+    const { id } = document;
     const looks = this.seemsOver(document) ? (this.looks.get(id) ?? 0) + 1 : 0;
     if (looks > 0 && looks < LOOKS) this.looks.set(id, looks);
     else this.looks.delete(id);
-    if (looks < LOOKS) return false;
-    if (state === "here")
-      this.env.alerts.notice(`the person at ${id} is gone without an answer: the task goes on`);
-    return true;
+    return looks >= LOOKS;
   }
 
   private seemsOver(document: Attached): boolean {
-    const { id, session, state } = document;
+    const { id, session, state, submission } = document;
     const { tree } = this.env;
     if (state === "here") return judgePerson(document, tree.dir) === "dead";
     // The session is where the next run finds it.
     if (state === "back" && session === undefined) return true;
     const place = lookForTask(tree, id);
-    return place === undefined || place.state === "done" || place.state === "failed";
+    if (place === undefined || place.state === "done" || place.state === "failed") return true;
+    // The id has another task now.
+    return submission !== undefined && (place.name?.submission ?? submission) !== submission;
   }
 
   private tell(documents: readonly Attached[]): void {

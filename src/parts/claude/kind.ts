@@ -23,5 +23,8 @@ export const claude: CodingKind = {
   make: (settings) => new StreamAgent(settings, claudeProgram),
   newReader: () => claudeProgram.newReader(),
   takesMessages: () => true,
-  byHand: { args: (id) => ["--resume", id], homeVariable: "CLAUDE_CONFIG_DIR" },
+  byHand: {
+    argv: ({ program = "claude" }, id) => [program, "--resume", id],
+    homeVariable: "CLAUDE_CONFIG_DIR",
+  },
 };

@@ -49,7 +49,10 @@ export const codex: CodingKind = {
     new StreamAgent(settings, isAppServer(settings) ? appServerProgram : codexProgram),
   newReader: newCodexReader,
   takesMessages: isAppServer,
-  byHand: { args: (id) => ["resume", id], homeVariable: "CODEX_HOME" },
+  byHand: {
+    argv: ({ program = "codex" }, id) => [program, "resume", id],
+    homeVariable: "CODEX_HOME",
+  },
 };
 
 function isAppServer({ mode }: AgentSettings): boolean {

@@ -155,8 +155,10 @@ describe("a task that runs", () => {
     // The next supervisor knows it, too.
     await desk.pool.stop();
     await desk.pool.start();
-    const why = await desk.pool.run(["why", "task"]);
-    expect(why.stdout).toContain("a person keeps it since");
+    const why = async (): Promise<string> => (await desk.pool.run(["why", "task"])).stdout;
+    await waitFor(async () => (await why()).includes("a person keeps it since"), {
+      what: "why it waits",
+    });
     expect((await stateOf(desk.pool))["state"]).toBe("held");
     expect(await desk.pool.run(["attach", "task", "--go-on"])).toMatchObject({ code: 0 });
     expect(await desk.pool.result("task")).toMatchObject({ output: "whole", attempts: 1 });
@@ -182,6 +184,162 @@ it("a failed task is put back, and its agent goes on in the session in which the
   expect(await desk.pool.result("task")).toMatchObject({ output: "now", attempts: 1 });
   const [, resumed] = desk.bench.resumed("coder");
   expect(screen.endsWith(`--resume ${resumed}`)).toBe(true);
+});
+
+describe("a task that has failed", () => {
+  const FAILING = { verify: ["test", "-e", "made"], max_attempts: 1 };
+  const RESUMED = [[{ say: "I tried" }], [{ run: "touch made" }, { say: "now" }]];
+
+  it("goes on in its session when attach is killed together with its screen", async () => {
+    const desk = newDesk(RESUMED);
+    await desk.pool.start();
+    desk.pool.drop("task", { agent: "coder", prompt: "do it", ...FAILING });
+    await desk.pool.error("task");
+    const attach = desk.pool.spawn(["attach", "task"]);
+    const screen = await desk.opened();
+    attach.child.kill("SIGKILL");
+    process.kill(screen, "SIGKILL");
+    expect(await desk.pool.result("task")).toMatchObject({ output: "now" });
+    const [, resumed] = desk.bench.resumed("coder");
+    expect(desk.screens()[0]?.endsWith(`--resume ${resumed}`)).toBe(true);
+  });
+
+  it("is kept when its screen cannot be opened, and done counts for no later retry", async () => {
+    const desk = newDesk(RESUMED, { screen: ["no-such-program", "{session}"] });
+    const { pool } = desk;
+    await pool.start();
+    pool.drop("task", { agent: "coder", prompt: "do it", ...FAILING });
+    await pool.error("task");
+    const failed = await pool.run(["attach", "task", "--go-on"]);
+    expect(failed).toMatchObject({ code: 74, stdout: "" });
+    expect(failed.stderr).toContain("cannot open no-such-program");
+    await waitFor(async () => (await stateOf(pool))["state"] === "held", { what: "the hold" });
+    expect(desk.bench.starts("coder")).toHaveLength(1);
+    expect(await pool.run(["attach", "task", "--done"])).toMatchObject({ code: 0 });
+    expect(await pool.error("task")).toMatchObject({ kind: "verify" });
+    // The document of the earlier submission is still there for an instant.
+    expect(await pool.run(["retry", "task"])).toMatchObject({ code: 0 });
+    expect(await pool.result("task")).toMatchObject({ output: "now" });
+    expect(desk.bench.starts("coder")).toHaveLength(2);
+  });
+
+  it("is not opened in a session that has gone on in another task", async () => {
+    const desk = newDesk([[{ say: "I tried" }], HANG]);
+    const { pool } = desk;
+    await pool.start();
+    pool.drop("task", { agent: "coder", prompt: "do it", ...FAILING });
+    await pool.error("task");
+    await pool.run(["continue", "task", "again", "--id", "next"]);
+    const refused = await pool.run(["attach", "task"]);
+    expect(refused).toMatchObject({ code: 4 });
+    expect(refused.stderr).toContain("has gone on in the task next");
+    expect((await stateOf(pool))["state"]).toBe("failed");
+  });
+});
+
+describe("what the person says", () => {
+  it("is not enough while the agent has a message to read", async () => {
+    const desk = newDesk([HANG, [{ say: "I have read it" }]]);
+    await startHanging(desk);
+    const attach = desk.pool.spawn(["attach", "task", "--done"]);
+    await desk.opened();
+    expect(await desk.pool.run(["say", "task", "look at X"])).toMatchObject({ code: 0 });
+    desk.leave();
+    expect(await attach.ended).toMatchObject({ exitCode: 0 });
+    expect(await desk.pool.result("task")).toMatchObject({ output: "I have read it" });
+    expect(desk.bench.messages("coder").at(-1)).toContain("look at X");
+  });
+
+  it("is not done when the screen fails: the task is kept", async () => {
+    const desk = newDesk([HANG, [{ say: "whole" }]], {
+      screen: ["sh", "-c", "exit 3", "{session}"],
+    });
+    await startHanging(desk);
+    const attach = await desk.pool.run(["attach", "task", "--done"]);
+    expect(attach).toMatchObject({ code: 0, stdout: "task: kept: it waits for you\n" });
+    expect(attach.stderr).toContain("sh ended with 3");
+    expect(await desk.pool.run(["attach", "task", "--go-on"])).toMatchObject({ code: 0 });
+    expect(await desk.pool.result("task")).toMatchObject({ output: "whole" });
+  });
+
+  it("does not make files old that were made before the task was put back", async () => {
+    const desk = newDesk([[{ say: "I tried" }], [{ say: "not again" }]]);
+    const { pool } = desk;
+    await pool.start();
+    const task = { agent: "coder", prompt: "do it", expect_files: ["made"], max_attempts: 1 };
+    pool.drop("task", task);
+    await pool.error("task");
+    fs.writeFileSync(join(pool.dir, "made"), "");
+    const attach = pool.spawn(["attach", "task", "--done"]);
+    await desk.opened();
+    desk.leave();
+    expect(await attach.ended).toMatchObject({ exitCode: 0 });
+    expect(await pool.result("task")).toMatchObject({ status: "completed" });
+    expect(desk.bench.starts("coder")).toHaveLength(1);
+  });
+
+  it("is about the task, and not about a line of a batch with its name", async () => {
+    const desk = newDesk([HANG, [{ say: "whole" }]]);
+    const { pool } = desk;
+    await startHanging(desk);
+    const attach = pool.spawn(["attach", "task", "--keep"]);
+    await desk.opened();
+    desk.leave();
+    expect(await attach.ended).toMatchObject({ exitCode: 0 });
+    fs.writeFileSync(
+      join(pool.inbox, "lines.ndjson"),
+      '{"id":"task","agent":"coder","prompt":"a line"}\n',
+    );
+    await pool.result("lines");
+    expect(desk.bench.messages("coder").at(-1)).toContain("a line");
+    expect((await stateOf(pool))["state"]).toBe("held");
+  });
+});
+
+it("no other agent of the task begins while a person has it", async () => {
+  const bench = newBench(
+    [{ name: "coder", kind: "claude", turns: [HANG, [{ say: "whole" }]], settings: {} }],
+    { programs: { coder: PROGRAM } },
+  );
+  const { pool } = bench;
+  const config = join(pool.state, "config.yaml");
+  const script = "{name: script, kind: exec, program: touch, args: [beside]}";
+  fs.writeFileSync(
+    config,
+    fs.readFileSync(config, "utf8").replace("agents: [", `agents: [${script},`),
+  );
+  await pool.start();
+  pool.drop("task", { agents: ["coder", "script"], prompt: "do it", max_attempts: 1 });
+  await waitFor(() => bench.session("task")?.session_id != null, { what: "its session" });
+  const attach = pool.spawn(["attach", "task", "--go-on"]);
+  const folder = join(pool.dir, "fakes", "coder");
+  await waitFor(() => fs.existsSync(join(folder, "screen.pid")), { what: "the screen" });
+  // Its first agent is closed while the person is there.
+  await pool.run(["pause", "--agent", "coder"]);
+  pool.drop("other", { exec: ["sleep", "1"] });
+  await pool.result("other");
+  expect(fs.existsSync(join(pool.dir, "beside"))).toBe(false);
+  await pool.run(["resume", "--agent", "coder"]);
+  fs.writeFileSync(join(folder, "leave"), "");
+  expect(await attach.ended).toMatchObject({ exitCode: 0 });
+  expect(await pool.result("task")).toMatchObject({ output: "whole", agent_id: "coder" });
+});
+
+it("a program of kind acp has the screen that its agent names", async () => {
+  const screen = ["sh", "-c", 'echo "$PWD $1" > screen', "sh", "{session}"];
+  const bench = newBench([
+    { name: "coder", kind: "acp", turns: [HANG, [{ say: "whole" }]], settings: { screen } },
+  ]);
+  const { pool } = bench;
+  await pool.start();
+  pool.drop("task", { agent: "coder", prompt: "do it", max_attempts: 1 });
+  await waitFor(() => bench.session("task")?.session_id != null, { what: "its session" });
+  const session = bench.session("task")?.session_id;
+  expect(await pool.run(["attach", "task", "--go-on"])).toMatchObject({ code: 0 });
+  expect(fs.readFileSync(join(pool.dir, "screen"), "utf8")).toBe(
+    `${fs.realpathSync(pool.dir)} ${session}\n`,
+  );
+  expect(await pool.result("task")).toMatchObject({ output: "whole", attempts: 1 });
 });
 
 describe("when something is killed", () => {
