@@ -39,7 +39,7 @@ export function attachedIn(stateDir: string): Documents<Attached> {
   return new Documents(stateDir, "attached", attached);
 }
 
-/** Whether nobody has changed the document since. */
+/** Whether the document says the same as then. */
 export function isSame(now: Attached | undefined, then: Attached): boolean {
   return now?.state === then.state && now.owner === then.owner && now.since_ms === then.since_ms;
 }

@@ -15,7 +15,7 @@ export interface ByHand {
   home: readonly [name: string, path: string] | undefined;
 }
 
-/** The command line of the program's own screen; undefined when nobody has said what it is. */
+/** The command line of the program's own screen; undefined when neither the agent nor its kind says what it is. */
 export function screenOf(
   agent: AgentSettings,
   kind: CodingKind | undefined,

@@ -260,6 +260,7 @@ export class TaskTable {
 
   // ── the heap ────────────────────────────────────────────────────────────────────────────────────────────────────
 
+  /** The order of `compareTasks`. */
   private isBefore(a: Row, b: Row): boolean {
     const priority = (this.priorities[b] ?? 0) - (this.priorities[a] ?? 0);
     if (priority !== 0) return priority < 0;

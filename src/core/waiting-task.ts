@@ -253,7 +253,10 @@ export function waitingBatch({ mtimeMs, ctimeMs, ...place }: WaitingFile): Waiti
   };
 }
 
-/** Orders tasks for selection: what finishes other work first, then by priority, then created_at, then arrival, then sequence_number, then id. */
+/**
+ * Orders tasks for selection: what finishes other work first, then by priority, then created_at, then arrival, then sequence_number, then
+ * id. `TaskTable.isBefore` has the same order for the numbers of a row.
+ */
 export function compareTasks(a: WaitingTask, b: WaitingTask): number {
   return (
     (b.finishing ?? 0) - (a.finishing ?? 0) ||

@@ -64,7 +64,7 @@ export interface Wanted {
   lookedAtMax: number;
 }
 
-export interface StartFilter {
+export interface ChosenFiles {
   files: ChosenFile[];
   /** Where the next choice begins; undefined when there is none. */
   next: string | undefined;
@@ -83,7 +83,7 @@ export function* chooseFiles(
   tree: StateTree,
   state: TrayState,
   { limit, after, idPrefix = "", lookedAtMax, isLatestFirst }: Wanted,
-): Generator<void, StartFilter> {
+): Generator<void, ChosenFiles> {
   const tray = isLatestFirst === true ? { ...TRAYS[state], direction: -1 as const } : TRAYS[state];
   const dir = join(tree.mailbox, tray.name);
   const ids = new Map<string, string>();

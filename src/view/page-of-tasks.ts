@@ -1,7 +1,7 @@
 /** Reads a page of the tasks in one state. The cost is bounded however many tasks there are: only the files of its rows are read. */
 import { setImmediate as othersTurn } from "node:timers/promises";
 import type { StateTree } from "../core/state-tree.ts";
-import { chooseFiles, type StartFilter, type Wanted } from "./choose-files.ts";
+import { type ChosenFiles, chooseFiles, type Wanted } from "./choose-files.ts";
 import { processingPlaces, type TaskState } from "./find-task.ts";
 import { placeRow, settledRow, type TaskRow, waitingRow } from "./task-rows.ts";
 
@@ -16,7 +16,7 @@ export interface PageQuery extends Omit<Wanted, "lookedAtMax"> {
 }
 
 /** `isAll` is false for a tray with more tasks than were looked at: some may be on no page. */
-export interface Page extends Omit<StartFilter, "files"> {
+export interface Page extends Omit<ChosenFiles, "files"> {
   rows: TaskRow[];
 }
 

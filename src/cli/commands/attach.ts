@@ -152,7 +152,7 @@ class Desk {
     await this.change(() => this.before);
   }
 
-  /** @returns false when nobody keeps the task: a screen opens first */
+  /** @returns false when the task is not kept: a screen opens first */
   async giveBack(answer: Answer): Promise<boolean> {
     let isKept = false;
     await this.documents.update(this.id, (now) => {

@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { dirname, sep } from "node:path";
 import { accountsOf, reserveOf, withAccount } from "../../agents/accounts/account-settings.ts";
 import { accountsDir, GateFile } from "../../agents/accounts/gate-file.ts";
-import type { Ability, ProgramProbe } from "../../agents/probe/bench.ts";
+import type { Ability } from "../../agents/probe/bench.ts";
 import { Bench } from "../../agents/probe/bench.ts";
 import {
   askVersion,
@@ -104,7 +104,8 @@ async function tryHandshake(
 /** @returns what the program can do, or why that is not known */
 async function tryOut({ kind }: AgentProgramFile, path: string): Promise<Ability[] | string> {
   try {
-    const probe = PROBES.find((one) => one.kind === kind) as ProgramProbe;
+    const probe = PROBES.find((one) => one.kind === kind);
+    if (probe === undefined) return "nothing here can try it out";
     return await Bench.with(
       probe,
       path,

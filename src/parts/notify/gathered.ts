@@ -21,17 +21,17 @@ export interface Message {
   counts: Partial<Record<NotifyTopic, number>>;
 }
 
+/** Topics that need a person most come first. */
 const WORDS: Readonly<Record<NotifyTopic, (count: number) => string>> = {
-  failed: (count) => `${count} failed`,
   question: (count) => `${count} ${count === 1 ? "question" : "questions"}`,
   budget: (count) => `${count} ${count === 1 ? "budget" : "budgets"}`,
-  quota: () => "quota",
+  failed: (count) => `${count} failed`,
   stuck: (count) => `${count} ${count === 1 ? "problem" : "problems"}`,
+  quota: () => "quota",
   drained: () => "all work is done",
   morning: () => "report",
 };
-/** Topics that need a person most come first. */
-const ORDER = ["question", "budget", "failed", "stuck", "quota", "drained", "morning"] as const;
+const ORDER = Object.keys(WORDS) as NotifyTopic[];
 
 /** The command that helps with a topic. */
 const NEXT: Partial<Record<NotifyTopic, string>> = {
