@@ -23,6 +23,8 @@ const attached = shape({
    */
   state: oneOf("here", "kept", "done", "back"),
   owner: isText,
+  /** The program on the screen, once it has started; it may outlive the process that started it. */
+  screen: optional(isText),
   /** Since when it says so (epoch ms). */
   since_ms: isCount,
   /** The submission of the task. A task that was put back for the person gets it with its next claim. */
@@ -55,11 +57,13 @@ export function leaseOfPerson(owner: string): string {
   return `attach-${owner}`;
 }
 
-/** Whether the person's process, or the program that it started, still runs. */
-export function judgePerson({ owner }: Attached, stateDir: string): Verdict {
+/** Whether the person's process, or the program on the screen, still runs. What the program has left behind does not count. */
+export function judgePerson({ owner, screen }: Attached, stateDir: string): Verdict {
   const verdict = judgeOwner(owner);
   if (verdict !== "dead") return verdict;
+  if (screen !== undefined) return judgeOwner(screen);
   try {
+    // It died before it could note the program.
     const pids = findTree(leaseOfPerson(owner), undefined, undefined, stateDir);
     return pids.length > 0 ? "alive" : "dead";
   } catch {
@@ -105,21 +109,32 @@ export async function lookForPerson(
   submission: string,
 ): Promise<PersonWatch | Deferred> {
   const documents = attachedIn(stateDir);
-  const isOurs = (document: Attached | undefined): document is Attached =>
-    document !== undefined && (document.submission ?? submission) === submission;
   const wanted = (): Deferred | undefined => {
     const document = documents.read(id);
-    const gate = isOurs(document) ? gateOfPerson(document) : undefined;
+    const gate = document && gateOfPerson(document);
     return gate && { kind: "deferred", message: gate.why, delayMs: 0, hold: gate.gate };
   };
   let document: Attached | undefined;
   try {
     document = documents.load(id);
-    if (document !== undefined && document.submission === undefined)
-      document = await documents.update(id, (now) => now && { submission, ...now });
+    if (document !== undefined && document.submission !== submission)
+      document = await documents.update(id, (now) => now && asOf(now, submission));
   } catch (error) {
     const message = `cannot tell whether a person has it: ${messageOf(error)}`;
     return { kind: "deferred", message, delayMs: AGAIN_MS };
   }
-  return wanted() ?? { document: isOurs(document) ? document : undefined, wanted };
+  const isOurs = document?.submission === submission;
+  return wanted() ?? { document: isOurs ? document : undefined, wanted };
+}
+
+/**
+ * The document when this submission of the task is claimed. A task that was put back for the person gets its submission here. One that
+ * was put back by others (`cancel --requeue`) begins anew, and still waits for the person; but what the person said was about the
+ * earlier one.
+ */
+function asOf(now: Attached, submission: string): Attached {
+  if (now.submission === undefined) return { ...now, submission };
+  if (gateOfPerson(now) === undefined) return now;
+  const { session: _ofEarlier, ...rest } = now;
+  return { ...rest, submission };
 }

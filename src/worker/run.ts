@@ -4,6 +4,7 @@
  */
 import fs from "node:fs";
 import { type Assignment, brokenAgent, stoppedOutcome } from "../agents/agent.ts";
+import type { Attached } from "../agents/attached.ts";
 import { closeBackground } from "../agents/background.ts";
 import { makeRunDir } from "../agents/program.ts";
 import { withoutSecrets } from "../agents/secrets.ts";
@@ -240,6 +241,16 @@ async function runInWorkspace(
   return finished.outcome;
 }
 
+/** @returns the outcome when the person's word is enough, or the run cannot begin */
+async function hearPerson(
+  { claim }: Attempt,
+  assignment: Assignment,
+  document: Attached,
+): Promise<AttemptOutcome | undefined> {
+  const { afterPerson } = await import("../agents/stream/beside-person.ts");
+  return afterPerson(assignment, document, claim.name.submission);
+}
+
 /** Runs its agent once, then has the run checked. */
 async function runPlain(
   tools: AttemptTools,
@@ -251,10 +262,13 @@ async function runPlain(
     markStart(assignment) ??
     (assignment.lastCheck === undefined ? undefined : stillAsks(assignment));
   if (hindrance !== undefined) return hindrance;
-  const prose = isCoding(agent.settings)
-    ? await ProseQuestion.before(tools, assignment)
-    : undefined;
-  const outcome = await agent.run(assignment);
+  const document = assignment.person?.document;
+  const said = document && (await hearPerson(attempt, assignment, document));
+  const prose =
+    isCoding(agent.settings) && said === undefined
+      ? await ProseQuestion.before(tools, assignment)
+      : undefined;
+  const outcome = said ?? (await agent.run(assignment));
   if (outcome.kind !== "completed") return outcome;
   if (!isToBeChecked(assignment, prose)) return outcome;
   const { startedMonotonicMs: startedMs } = attempt;

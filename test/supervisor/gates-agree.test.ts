@@ -4,6 +4,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
 import { accountsDir, GateFile } from "../../src/agents/accounts/gate-file.ts";
+import { type Attached, attachedIn, gateOfPerson } from "../../src/agents/attached.ts";
 import { BreakerFile } from "../../src/agents/breaker/breaker-file.ts";
 import { openIdReaders } from "../../src/app/id-readers.ts";
 import { PARTS } from "../../src/app/supervisor.ts";
@@ -176,6 +177,15 @@ const OF_PARTS: Record<string, Case> = {
         Date.now(),
       ),
     says: /^account default: no run before/,
+  },
+  attach: {
+    ...coder,
+    put: (tree) => {
+      const kept: Attached = { v: 1, id: "t", state: "kept", owner: "x", since_ms: 0 };
+      attachedIn(tree.dir).replace("t", kept);
+      accepted(tree, "t", {}, gateOfPerson(kept)?.gate ?? "");
+    },
+    says: /^a person keeps it since 1970/,
   },
   breaker: {
     ...coder,

@@ -6,7 +6,7 @@ import { messageOf } from "../../core/errors.ts";
 import { type AttemptOutcome, deferred } from "../../core/outcome.ts";
 import { stateTree } from "../../core/state-tree.ts";
 import { tryStatOf } from "../../host/regular-file.ts";
-import { type Assignment, StopSignal } from "../agent.ts";
+import { type Assignment, StopSignal, stoppedOutcome } from "../agent.ts";
 import { type Attached, attachedIn, isSame } from "../attached.ts";
 import { makeRunDir } from "../program.ts";
 import { keepInRun, SessionFile, sessionAt } from "./session-file.ts";
@@ -21,14 +21,9 @@ export async function runBesidePerson(
   key: string,
   run: () => Promise<AttemptOutcome>,
 ): Promise<AttemptOutcome> {
-  const { person, stop } = assignment;
+  const { person, stateDir, stop } = assignment;
   if (person === undefined) return run();
-  try {
-    if (person.document !== undefined && (await takeBack(assignment, key, person.document)))
-      return judgeDone(assignment, key);
-  } catch (error) {
-    return deferred(`cannot go on after a person: ${messageOf(error)}`);
-  }
+  if (sessionAt(stateTree(stateDir).sessions, key)?.by_hand === true) assignment.isByHand = true;
   // The checks that follow the run must not be stopped: work that is done is judged.
   const ofRun = new StopSignal();
   stop.onStop((reason) => ofRun.stop(reason));
@@ -45,21 +40,44 @@ export async function runBesidePerson(
     assignment.stop = stop;
     stop.onStop(undefined);
   }
-  const isInterrupted = outcome.kind === "released" && stop.reason === undefined;
-  return isInterrupted ? (person.wanted() ?? outcome) : outcome;
+  if (outcome.kind !== "released") return outcome;
+  // What came from outside counts, also when the person had ended the run before.
+  return stop.reason === undefined ? (person.wanted() ?? outcome) : stoppedOutcome(stop.reason, 0);
 }
 
 /**
- * The task goes on in the session in which the person was.
- * @returns whether the person's word is enough, and no run is needed
- * @throws a system error
+ * Call this before the run of a task at which a person has been, whichever of its agents has it. It goes on in the session in which the
+ * person was.
+ * @param submission of the task
+ * @returns the outcome when the person's word is enough, or when the run cannot begin; undefined: it runs
  */
+export async function afterPerson(
+  assignment: Assignment,
+  document: Attached,
+  submission: string,
+): Promise<AttemptOutcome | undefined> {
+  const key = `${assignment.task.id}@${submission}`;
+  try {
+    return (await takeBack(assignment, key, document)) ? judgeDone(assignment, key) : undefined;
+  } catch (error) {
+    return deferred(`cannot go on after a person: ${messageOf(error)}`);
+  }
+}
+
+/** @returns whether the person's word is enough, and no run is needed @throws a system error */
 async function takeBack(assignment: Assignment, key: string, document: Attached): Promise<boolean> {
   const { stateDir } = assignment;
   const { sessions } = stateTree(stateDir);
-  const { id, session } = document;
-  if (session !== undefined && sessionAt(sessions, key) === undefined)
-    new SessionFile(sessions, key).write({ ...session, task_id: id, was_refused: false });
+  const { id } = document;
+  const own = sessionAt(sessions, key);
+  const session = own ?? document.session;
+  if (session !== undefined) {
+    // A person has looked after it, so what went wrong before counts no more.
+    const { failing: _failing, silent_runs: _silent, ...rest } = session;
+    const taken = { ...rest, task_id: id, was_refused: false };
+    const file = new SessionFile(sessions, key);
+    file.write(own === undefined ? { ...taken, by_hand: true } : taken);
+  }
   const isDone = countsAsDone(assignment, document);
   await attachedIn(stateDir).update(id, (now) => {
     if (now === undefined || !isSame(now, document)) return now;

@@ -49,6 +49,8 @@ export interface SessionDocument {
   overflowed?: boolean;
   /** How the last run of the task failed, and how many runs in a row failed like this. */
   failing?: { how: string; count: number };
+  /** A person has worked in it after the task had failed: files may be older than the first run of this submission. */
+  by_hand?: true;
   /** How many runs in a row were stopped because they were silent. */
   silent_runs?: number;
   updated_at: number;

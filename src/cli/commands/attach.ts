@@ -13,7 +13,7 @@ import { isNodeTask } from "../../core/roadmap.ts";
 import type { Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import type { Task } from "../../core/task.ts";
-import { ownerPrefix, thisProcess } from "../../host/identity.ts";
+import { identityOf, ownerPrefix, thisProcess } from "../../host/identity.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
 import { retry } from "../../mailbox/retry/retry.ts";
@@ -62,7 +62,7 @@ export const command = defineCommand({
     const screen = await takeOver(ctx, desk, trays, loaded.settings);
     let exitCode: number | null;
     try {
-      exitCode = await show(screen, ctx.env, tree.dir, desk.owner);
+      exitCode = await show(screen, ctx.env, desk);
     } catch (error) {
       await desk.giveUp();
       throw error;
@@ -72,7 +72,10 @@ export const command = defineCommand({
     if (answer !== undefined && !isAnswered)
       ctx.out.note(`${screen.program} ended with ${exitCode ?? "a signal"}`);
     const chosen = isAnswered ? answer : await ask();
-    await desk.leave(chosen);
+    const place = await findTask(tree, id);
+    const isOver = place === undefined || place.state === "done" || place.state === "failed";
+    if (isOver) await desk.giveUp();
+    if (isOver || !(await desk.leave(chosen))) throw endedByItself(id, place?.state);
     return tell(ctx, id, chosen);
   },
 });
@@ -143,8 +146,14 @@ class Desk {
     );
   }
 
-  async leave(answer: Answer): Promise<void> {
-    await this.change((now) => this.after(now, answer));
+  /** The person's program runs: the task waits for it, also when this process is killed. */
+  async noteScreen(pid: number): Promise<void> {
+    await this.change((now) => ({ ...now, screen: ownerPrefix(identityOf(pid)) }));
+  }
+
+  /** @returns false when the document was not ours any more */
+  async leave(answer: Answer): Promise<boolean> {
+    return await this.change((now) => this.after(now, answer));
   }
 
   /** As if the person had not come. */
@@ -172,14 +181,18 @@ class Desk {
   private after(now: Attached, answer: Answer): Attached | undefined {
     // Without a session of its own the next run looks where it always looks.
     if (answer === "go on" && now.session === undefined) return undefined;
-    return { ...now, state: STATES[answer], since_ms: Date.now() };
+    const { screen: _screen, ...rest } = now;
+    return { ...rest, state: STATES[answer], since_ms: Date.now() };
   }
 
-  /** Changes the document while it is ours. */
-  private async change(to: (now: Attached) => Attached | undefined): Promise<void> {
-    await this.documents.update(this.id, (now) =>
-      now?.state === "here" && now.owner === this.owner ? to(now) : now,
-    );
+  /** Changes the document while it is ours. @returns whether it was */
+  private async change(to: (now: Attached) => Attached | undefined): Promise<boolean> {
+    let isOurs = false;
+    await this.documents.update(this.id, (now) => {
+      isOurs = now?.state === "here" && now.owner === this.owner;
+      return now !== undefined && isOurs ? to(now) : now;
+    });
+    return isOurs;
   }
 }
 
@@ -190,6 +203,10 @@ function refusal(id: string, why: string, hint?: string): ErrInvalidTransition {
     phase: "attach",
     ...more,
   });
+}
+
+function endedByItself(id: string, state: TaskPlace["state"] | undefined): ErrInvalidTransition {
+  return refusal(id, `it has ended by itself: ${state ?? "its record is gone"}`);
 }
 
 /** Takes the task, and waits until no run of it is left. @returns what to open @throws ErrTaskNotFound, ErrInvalidTransition */
@@ -220,7 +237,7 @@ async function takeOver(
     await untilNoRun(ctx, tree, id);
     const now = await findTask(tree, id);
     if (now === undefined || now.state === "done" || now.state === "failed")
-      throw refusal(id, `it has ended by itself: ${now?.state ?? "its record is gone"}`);
+      throw endedByItself(id, now?.state);
     if (now.state === "held" && now.name?.token.startsWith(ATTACHED_GATE) === false)
       ctx.out.note(`it waits for something else, too: mailchute why ${id}`);
     return (failed ?? (await sessionToOpen(tree, now, settings, desk.session))).screen;
@@ -298,19 +315,21 @@ async function untilNoRun(ctx: Context, tree: StateTree, id: string): Promise<vo
 async function show(
   { program, args, cwd, env: more }: ByHand,
   env: NodeJS.ProcessEnv,
-  stateDir: string,
-  owner: string,
+  desk: Desk,
 ): Promise<number | null> {
-  const own = { [LEASE_VARIABLE]: leaseOfPerson(owner), [STATE_VARIABLE]: stateDir };
+  const own = { [LEASE_VARIABLE]: leaseOfPerson(desk.owner), [STATE_VARIABLE]: desk.tree.dir };
   // Ctrl-C is for the program on the screen.
   const ignore = (): void => {};
   for (const signal of ["SIGINT", "SIGQUIT"] as const) process.on(signal, ignore);
   try {
     const child = spawn(program, args, { cwd, stdio: "inherit", env: { ...env, ...more, ...own } });
-    return await new Promise<number | null>((resolve, reject) => {
+    const ended = new Promise<number | null>((resolve, reject) => {
       child.once("error", reject);
       child.once("exit", resolve);
     });
+    ended.catch(() => {});
+    if (child.pid !== undefined) await desk.noteScreen(child.pid);
+    return await ended;
   } catch (error) {
     throw new ErrIo(`cannot open ${program}: ${messageOf(error)}`, {
       phase: "attach",

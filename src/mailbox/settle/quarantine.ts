@@ -15,7 +15,7 @@ import { type Claim, newMarker } from "../claim/claim.ts";
 import { randomToken } from "../files/random.ts";
 import { linked, moved, unlinkIfThere } from "../files/steps.ts";
 import { type Trays, withTrays } from "../files/trays.ts";
-import { findWaiting, isBeingRetried, liveIds } from "../find/locate.ts";
+import { findLive, findWaiting, liveIds } from "../find/locate.ts";
 import { hasSettled, isRefusal, readRecord } from "../find/settled-record.ts";
 
 export interface Refusal {
@@ -150,12 +150,20 @@ export async function finishQuarantine(
   // or if the other process also had to write the reason anew: then its record has the plain name.
   if (published !== undefined && !isKept) {
     const isTwice = published === uniqueRecord && isAbout(trays, plainRecord, keptName);
-    const isRetried = trays.storage.look(kept) === undefined || isBeingRetried(trays, marker.id);
+    const isRetried =
+      trays.storage.look(kept) === undefined || isBeingRetried(trays, marker.id, keptName);
     if (isTwice || isRetried) unlinkIfThere(trays, published);
     if (isTwice) filedAs = marker.id;
   }
   unlinkIfThere(trays, staged);
   return filedAs;
+}
+
+/** Whether a retry has taken the record of this file in `failed/`, and the file not yet. Its marker is the record. */
+function isBeingRetried(trays: Trays, id: string, file: string): boolean {
+  return findLive(trays, id).some(
+    ({ name, path }) => name?.stage === "again" && isAbout(trays, path, file),
+  );
 }
 
 /** Whether this record is about this file in `failed/`. */

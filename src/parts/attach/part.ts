@@ -109,8 +109,9 @@ class AttachPart implements Part, StartLimit, StatusSource {
     if (state === "back" && session === undefined) return true;
     const place = lookForTask(tree, id);
     if (place === undefined || place.state === "done" || place.state === "failed") return true;
-    // The id has another task now.
-    return submission !== undefined && (place.name?.submission ?? submission) !== submission;
+    // What the person said was about an earlier submission.
+    const isOther = (place.name?.submission ?? submission) !== submission;
+    return state !== "kept" && submission !== undefined && isOther;
   }
 
   private tell(documents: readonly Attached[]): void {

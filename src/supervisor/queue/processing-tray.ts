@@ -2,7 +2,6 @@
 import { decodeTask } from "../../codec/task-codec.ts";
 import type { Backlog } from "../../core/backlog.ts";
 import { systemCode } from "../../core/errors.ts";
-import { ATTACHED_GATE } from "../../core/gates.ts";
 import { finishingOf } from "../../core/landing.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { agentFirst, agentIdOf, isPlannerWork, matchAgent } from "../../core/matching.ts";
@@ -164,8 +163,8 @@ export class ProcessingTray {
     this.queue.backlog.add(
       {
         ...rest,
-        // A task in work stays with its agent while that is open. One that is held may go to any, except after a person.
-        ...((isHeld && !name.token.startsWith(ATTACHED_GATE)) || like.chosenAgent === undefined
+        // A task in work stays with its agent while that is open. One that is held may go to any.
+        ...(isHeld || like.chosenAgent === undefined
           ? {}
           : { agentId: agentFirst(like.agentId, like.chosenAgent) }),
         id: name.id,

@@ -325,6 +325,33 @@ it("no other agent of the task begins while a person has it", async () => {
   expect(await pool.result("task")).toMatchObject({ output: "whole", agent_id: "coder" });
 });
 
+it("a task of several agents goes on with the one in whose session the person was", async () => {
+  const bench = newBench([
+    {
+      name: "first",
+      kind: "claude",
+      turns: [[{ limit: Math.ceil(Date.now() / 1000) + 3600 }], [{ say: "not mine" }]],
+    },
+    { name: "second", kind: "claude", turns: [HANG, [{ say: "whole" }]] },
+  ]);
+  const { pool } = bench;
+  await pool.start();
+  pool.drop("task", { agents: ["first", "second"], prompt: "do it", max_attempts: 1 });
+  await waitFor(() => bench.session("task")?.agent === "second", { what: "the second agent" });
+  await waitFor(() => bench.session("task")?.session_id != null, { what: "its session" });
+  const config = join(pool.state, "config.yaml");
+  const screen = 'screen: ["true", "{session}"]';
+  const text = fs.readFileSync(config, "utf8");
+  fs.writeFileSync(config, text.replaceAll('"kind":"claude"', `"kind":"claude", ${screen}`));
+  expect(await pool.run(["attach", "task", "--keep"])).toMatchObject({ code: 0 });
+  // The first agent is open again, and the next supervisor has no memory of the second one.
+  await pool.stop();
+  fs.rmSync(bench.gatePath("first"));
+  await pool.start();
+  expect(await pool.run(["attach", "task", "--go-on"])).toMatchObject({ code: 0 });
+  expect(await pool.result("task")).toMatchObject({ output: "whole", agent_id: "second" });
+});
+
 it("a program of kind acp has the screen that its agent names", async () => {
   const screen = ["sh", "-c", 'echo "$PWD $1" > screen', "sh", "{session}"];
   const bench = newBench([
@@ -360,6 +387,27 @@ describe("when something is killed", () => {
     process.kill(screen, "SIGKILL");
     expect(await pool.result("task")).toMatchObject({ output: "whole", attempts: 1 });
     expect(desk.overlaps()).toEqual([]);
+  });
+
+  it("what the screen has left behind does not keep the task", async () => {
+    const screen = ["sh", "-c", "setsid sleep 30 & exec sh -c 'exit 0' {session}"];
+    const desk = newDesk([HANG, [{ say: "whole" }]], { screen });
+    await startHanging(desk);
+    const { pool } = desk;
+    const held = ["sh", "-c", "setsid sleep 30 & sleep 600", "{session}"];
+    const config = join(pool.state, "config.yaml");
+    const text = fs.readFileSync(config, "utf8");
+    fs.writeFileSync(config, text.replace(JSON.stringify(screen), JSON.stringify(held)));
+    const attach = pool.spawn(["attach", "task"]);
+    const document = join(pool.state, "attached", "task.json");
+    const read = (): Record<string, unknown> => JSON.parse(fs.readFileSync(document, "utf8"));
+    await waitFor(() => fs.existsSync(document) && read()["screen"] !== undefined, {
+      what: "the screen",
+    });
+    attach.child.kill("SIGKILL");
+    const pid = Number.parseInt(String(read()["screen"]).split("-")[1] ?? "", 36);
+    process.kill(pid, "SIGKILL");
+    expect(await pool.result("task")).toMatchObject({ output: "whole", attempts: 1 });
   });
 
   // Who is killed, and when, comes from the seed.
