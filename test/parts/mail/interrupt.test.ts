@@ -114,7 +114,7 @@ it("says that nothing runs, what it cannot interrupt, and which runs there are",
   expect(await refusal("codex")).toMatch(/^4 .*nothing of "codex" runs[\s\S]*say TEXT --to codex/);
   expect(await refusal("later")).toMatch(/^4 .*nothing of "later" runs[\s\S]*say later TEXT/);
   expect(await refusal("claude")).toMatch(/^4 .*"claude" has 2 runs[\s\S]*(a, b|b, a)/);
-  expect(await refusal("plain", "--wait")).toMatch(/^4 .*no task of a coding agent/);
+  expect(await refusal("plain", "--wait")).toMatch(/^4 .*not a task of a coding agent/);
   // A command in a file is judged in the same way.
   const inbox = join(pool.state, "control", "inbox");
   const command = { command: "interrupt", args: { node: "later", text: "x" } };
