@@ -63,7 +63,9 @@ async function sessionByHand(
   const kind = await loadKind(session.kind);
   const byHand = opened && byHandIn(session, kind, opened.settings);
   if (byHand === undefined) return undefined;
-  const words = [byHand.program, ...byHand.args].map(shellWord).join(" ");
+  // Options stand there as people type them.
+  const typed = (word: string): string => (/^--?[\w-]+$/.test(word) ? word : shellWord(word));
+  const words = [byHand.program, ...byHand.args].map(typed).join(" ");
   const login = byHand.home === undefined ? "" : `${byHand.home[0]}=${shellWord(byHand.home[1])} `;
   return `cd ${shellWord(byHand.cwd)} && ${login}${words}`;
 }
