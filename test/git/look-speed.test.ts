@@ -66,19 +66,22 @@ test("a look at many files that have not changed costs some bare walks; one with
     expect([modified, untracked]).toEqual([[], []]);
   };
   const walk = (): void => expect(bareWalk(repo.dir)).toBe(DIRS * FILES + 2);
-  const ratios: number[] = [];
+  // The least of some tries each: a walk beside other programs can cost twice what it costs alone.
+  let walked = Number.POSITIVE_INFINITY;
+  let looked = Number.POSITIVE_INFINITY;
   for (let n = 0; n < TRIES; n++) {
-    const walked = await costOf(walk);
-    ratios.push((await costOf(look)) / walked);
+    walked = Math.min(walked, await costOf(walk));
+    looked = Math.min(looked, await costOf(look));
   }
   const beganMs = performance.now();
   await look();
   const tookMs = Math.round(performance.now() - beganMs);
   process.stderr.write(
-    `a look at ${DIRS * FILES} files: ${tookMs} ms, ${Math.min(...ratios).toFixed(1)} bare walks\n`,
+    `a look at ${DIRS * FILES} files: ${tookMs} ms, ${(looked / walked).toFixed(1)} bare walks\n`,
   );
-  expect(Math.min(...ratios)).toBeLessThan(RATIO_MAX);
-  const walked = await costOf(walk);
+  expect(looked / walked).toBeLessThan(RATIO_MAX);
   fs.rmSync(join(commonDir, "mailchute-files"));
-  expect((await costOf(look)) / walked).toBeGreaterThan(RATIO_MAX);
+  const anew = await costOf(look);
+  process.stderr.write(`without our index: ${(anew / walked).toFixed(1)} bare walks\n`);
+  expect(anew / walked).toBeGreaterThan(RATIO_MAX);
 });
