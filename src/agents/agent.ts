@@ -8,6 +8,7 @@ import type { Task } from "../core/task.ts";
 import type { PersonWatch } from "./attached.ts";
 import type { Briefing } from "./briefing.ts";
 import type { CostRecord } from "./cost-records.ts";
+import type { MakeMeter } from "./meter.ts";
 import type { RunLimiter } from "./run-limiter.ts";
 
 /** Why a running attempt is stopped from outside. */
@@ -25,6 +26,8 @@ export type StopReason =
   | "background"
   /** A budget is used up. */
   | "budget"
+  /** Its meter has seen that the quota is used up. */
+  | "quota"
   /** The program began a new session instead of resuming the old one. */
   | "lost_session";
 
@@ -32,6 +35,13 @@ export type StopReason =
 export class StopSignal {
   reason: StopReason | undefined;
   private listener: ((reason: StopReason) => void) | undefined;
+
+  /** A signal that stops with another one, and may also stop before it. */
+  static after(other: StopSignal): StopSignal {
+    const own = new StopSignal();
+    other.onStop((reason) => own.stop(reason));
+    return own;
+  }
 
   /** The first reason counts. */
   stop(reason: StopReason): void {
@@ -90,6 +100,8 @@ export interface Assignment {
   booked?: CostRecord[];
   /** Keeps its programs within their limits. Left out without limits. */
   limiter?: RunLimiter | undefined;
+  /** Makes the meter of a program. Left out when its agent has none. */
+  makeMeter?: MakeMeter | undefined;
   /** The size of the packets in the run's folder (bytes). */
   packetBytes?: number;
   /** Set when it runs in a worktree of its own: its directory there, and variables for its programs. */

@@ -1,5 +1,6 @@
 /** How a person goes on in the session of a coding agent, on the program's own screen. */
 import fs from "node:fs";
+import { withoutMeter } from "../core/meter-address.ts";
 import type { AgentSettings, Settings } from "../core/settings.ts";
 import { withAccount } from "./accounts/account-settings.ts";
 import type { CodingKind } from "./coding-kind.ts";
@@ -34,7 +35,7 @@ export function byHandIn(
   const named = agents.find(({ name }) => name === session.agent);
   if (session.session_id === null || named === undefined) return undefined;
   if (!fs.existsSync(session.cwd)) return undefined;
-  const agent = withAccount(named, session.account, accounts);
+  const agent = withoutMeter(withAccount(named, session.account, accounts));
   const [program, ...args] = screenOf(agent, kind, session.session_id) ?? [];
   if (program === undefined) return undefined;
   const { env = {} } = agent;

@@ -4,24 +4,40 @@ import { type AttemptOutcome, outcomeOfExit } from "../core/outcome.ts";
 import { writeAnew } from "../host/regular-file.ts";
 import { Agent, type Assignment, timeoutOf } from "./agent.ts";
 import { lastCheckText } from "./last-check-text.ts";
+import type { Metered } from "./metered-run.ts";
 import { lastWords, runProgram } from "./program.ts";
 import { readReport } from "./report.ts";
 import { emptyFolder } from "./run-folder.ts";
 
 export class ExecAgent extends Agent {
-  override async run(assignment: Assignment): Promise<AttemptOutcome> {
+  override run(assignment: Assignment): Promise<AttemptOutcome> {
+    return this.settings.meter === undefined
+      ? this.runProgram(assignment)
+      : this.runMetered(assignment);
+  }
+
+  private async runMetered(assignment: Assignment): Promise<AttemptOutcome> {
+    const { runMetered } = await import("./metered-exec.ts");
+    return runMetered(assignment, this.settings, (one, metered) => this.runProgram(one, metered));
+  }
+
+  private async runProgram(assignment: Assignment, metered?: Metered): Promise<AttemptOutcome> {
+    const { args = [], env, program = "" } = metered?.settings ?? this.settings;
     const { task, runDir, node } = assignment;
     const stdoutLog = join(runDir, "stdout.log");
     const stderrLog = join(runDir, "stderr.log");
     const end = await runProgram(assignment, {
-      argv: task.exec ?? [this.settings.program ?? "", ...(this.settings.args ?? [])],
+      argv: task.exec ?? [program, ...args],
       stdoutLog,
       stderrLog,
       limitMs: timeoutOf(assignment, this.settings),
-      moreEnvironment: () =>
-        task.exec === undefined && node === undefined
+      moreEnvironment: () => ({
+        ...env,
+        ...(task.exec === undefined && node === undefined
           ? { MAILCHUTE_PACKET: writePacket(assignment) }
-          : {},
+          : {}),
+      }),
+      changeEnvironment: metered?.enter,
     });
     if (end.outcome !== undefined) {
       if (end.isRoomShort === true) await emptyFolder(runDir);

@@ -77,6 +77,8 @@ export interface ProgramSpec {
   moreEnvironment?: () => Record<string, string>;
   /** True for variables that the program must not get, such as those of other agents' sessions. */
   withoutEnvironment?: (name: string) => boolean;
+  /** Changes the variables before it starts. */
+  changeEnvironment?: ((env: NodeJS.ProcessEnv) => void) | undefined;
   /** True: when it has ended, all processes that it started are ended, even those that left its process group. */
   endsTree?: boolean;
   /** Asks the program to stop through its own protocol, before it gets a signal. Resolves soon, and never rejects. */
@@ -243,6 +245,7 @@ function environmentOf(
   const env = { ...programEnvironment(assignment, secrets), ...spec.moreEnvironment?.() };
   for (const name of Object.keys(env))
     if (spec.withoutEnvironment?.(name) === true) delete env[name];
+  spec.changeEnvironment?.(env);
   return env;
 }
 

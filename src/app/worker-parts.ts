@@ -1,7 +1,8 @@
 /**
  * Lists the parts of a worker: what it runs besides plain tasks, its kinds of agents, its workspaces and limits, the requests that a
- * run may make, and the briefing that a run gets.
+ * run may make, the briefing that a run gets, and its meter.
  */
+import type { MakeMeter } from "../agents/meter.ts";
 import type { MakeLimiter } from "../agents/run-limiter.ts";
 import { batch } from "../parts/batch/runner.ts";
 import { groupsAbroad } from "../parts/cluster/runner.ts";
@@ -9,6 +10,7 @@ import { landing } from "../parts/landing/runner.ts";
 import { mailBriefing } from "../parts/mail/briefing/load.ts";
 import { wakes } from "../parts/mail/delivery/wake-runner.ts";
 import { mailRequests } from "../parts/mail/requests/taker.ts";
+import { meter } from "../parts/meter/meter.ts";
 import { resets } from "../parts/plan/reset-runner.ts";
 import { node } from "../parts/plan/runner.ts";
 import { runLimits } from "../parts/run-limits/limiter.ts";
@@ -23,6 +25,7 @@ const WORKSPACES: readonly LoadWorkspaces[] = [worktrees];
 const REQUESTS: readonly RequestTaker[] = [mailRequests];
 const BRIEFINGS: readonly MakeBriefing[] = [mailBriefing];
 const LIMITERS: readonly MakeLimiter[] = [runLimits];
+const METERS: readonly MakeMeter[] = [meter];
 
 export const WORKER_PARTS: WorkerParts = {
   runners: RUNNERS,
@@ -31,5 +34,6 @@ export const WORKER_PARTS: WorkerParts = {
   requests: REQUESTS,
   briefings: BRIEFINGS,
   limiters: LIMITERS,
+  meters: METERS,
   follow: FOLLOW,
 };

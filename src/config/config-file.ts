@@ -197,9 +197,12 @@ class ConfigReader {
         return isPackage ? plugin : { ...plugin, path: absolute(plugin.path) };
       });
     if (path[0] !== "agents") return value;
-    return (value as { module?: string }[]).map((agent) =>
-      agent.module === undefined ? agent : { ...agent, module: absolute(agent.module) },
-    );
+    return (value as Pick<AgentSettings, "module" | "meter">[]).map((agent) => {
+      const { meter, module } = agent;
+      if (module !== undefined) return { ...agent, module: absolute(module) };
+      if (typeof meter !== "object" || meter.replay === undefined) return agent;
+      return { ...agent, meter: { ...meter, replay: absolute(meter.replay) } };
+    });
   }
 }
 

@@ -146,6 +146,9 @@ const AgentSchema = Type.Object(
         ),
         { description: "by name: MCP servers that a coding agent starts", ...Strict },
       ),
+      meter: Type.Union([Type.Boolean(), Settings({ record: Type.Boolean(), replay: Text })], {
+        description: "counts what its program asks of the services of its models",
+      }),
       budget: Type.Object(optional({ ...TASK_BUDGET, ...DAY_BUDGET }), {
         ...Strict,
         description: "how much each of its tasks, and all of them on a day, may spend",

@@ -1,6 +1,7 @@
 /** Explains settings that are wrong, or do not fit each other. Pure. */
 import { WORKERS_MAX } from "./limits.ts";
 import { explainBadNames } from "./matching.ts";
+import { explainBadMeter } from "./meter-address.ts";
 import { explainBadNotify } from "./notify-settings.ts";
 import { explainBadRunLimits } from "./run-limits.ts";
 import { AGENT_KINDS, type AgentSettings, isCoding, type Settings } from "./settings.ts";
@@ -114,6 +115,8 @@ export function explainBadAgent(agent: AgentSettings, hasPlugins: boolean): stri
     return `${name} is of kind ${kind}, and only coding agents start the servers of mcp: remove it`;
   if (agent.screen !== undefined && !isCoding(agent))
     return `${name} is of kind ${kind}, and only coding agents have a screen: remove it`;
+  const badMeter = explainBadMeter(agent, isCoding(agent) || kind === "exec");
+  if (badMeter !== undefined) return badMeter;
   if (agent.screen?.some((word) => word.includes("{session}")) === false)
     return `${name}: no word of its screen has {session}, such as screen: [opencode, --session, "{session}"]`;
   if (mode !== undefined && kind !== "codex")

@@ -75,6 +75,8 @@ export interface AgentSettings extends LandFields {
   permissions?: Permissions;
   /** Servers of the Model Context Protocol that it starts, by name: programs with their arguments. */
   mcp?: Record<string, { command: string[] }>;
+  /** Counts what its program asks of the services of its models. `false`: does not, and its addresses stay. */
+  meter?: boolean | MeterSettings;
   /** How much each of its tasks may spend, and all of them together on one day. */
   budget?: AgentBudget;
   /** How much the programs of one of its runs may use. */
@@ -99,6 +101,23 @@ export interface Permissions {
   mode: "read" | "edit" | "full";
   /** Names of tools, as the program calls them, that are allowed besides those of the mode. */
   allow?: string[];
+}
+
+export interface MeterSettings {
+  /** Keeps the bodies of requests and answers, in the folder of each run. */
+  record?: boolean;
+  /** Answers from this record, in place of the services: path, relative to `config.yaml`. */
+  replay?: string;
+}
+
+/** Whether the requests of its runs are counted. */
+export function isMetered({ meter }: Pick<AgentSettings, "meter">): boolean {
+  return meter !== undefined && meter !== false;
+}
+
+/** Whether its runs have costs: they count for accounts and budgets. */
+export function hasCosts(agent: Pick<AgentSettings, "kind" | "meter">): boolean {
+  return isCoding(agent) || isMetered(agent);
 }
 
 /** An account that agents name. An account that the settings do not list has no variables and no reserve. */

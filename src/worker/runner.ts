@@ -3,6 +3,7 @@ import type { Agent, Assignment, StopSignal } from "../agents/agent.ts";
 import type { Briefing } from "../agents/briefing.ts";
 import type { AgentKindEntry, AgentPlace } from "../agents/coding-kind.ts";
 import type { Handler } from "../agents/handler.ts";
+import type { MakeMeter } from "../agents/meter.ts";
 import type { AgentRegistry } from "../agents/registry.ts";
 import type { MakeLimiter } from "../agents/run-limiter.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
@@ -72,6 +73,8 @@ export interface AttemptTools {
   readonly makeBriefing?: MakeBriefing | undefined;
   /** Undefined: there is no part that limits runs. */
   readonly makeLimiter?: MakeLimiter | undefined;
+  /** Undefined: there is no part that meters runs. */
+  readonly makeMeter?: MakeMeter | undefined;
 }
 
 /** Callbacks of a running attempt. */
@@ -119,6 +122,8 @@ export interface WorkerParts {
   readonly briefings?: readonly MakeBriefing[];
   /** The first one is used. */
   readonly limiters?: readonly MakeLimiter[];
+  /** The first one is used. */
+  readonly meters?: readonly MakeMeter[];
   /** The first one is used. */
   readonly follow?: readonly MakeFollow[];
 }

@@ -45,6 +45,14 @@ export function limiterFor(
   return limits === undefined ? undefined : makeLimiter?.(limits);
 }
 
+/** Makes the meter of a run; undefined for an agent without one. */
+export function meterFor(
+  { makeMeter }: Pick<AttemptTools, "makeMeter">,
+  { meter }: AgentSettings,
+): Assignment["makeMeter"] {
+  return meter === undefined ? undefined : makeMeter;
+}
+
 /** The task whose worktree this task uses: itself, or the task that it mends or continues. */
 export function worktreeIdOf({ id, metadata }: Pick<Task, "id" | "metadata">): string {
   const other = metadata?.["worktree_of"];

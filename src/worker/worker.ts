@@ -417,7 +417,7 @@ export class Worker {
 /** What the steps of each attempt work with. */
 function toolsOf(place: WorkerPlace, parts: WorkerParts, main: MainBeat): AttemptTools {
   const { tree, trays, settings } = place;
-  const { kinds, handlers, briefings, follow, limiters, requests = [], workspaces } = parts;
+  const { kinds, handlers, briefings, follow, limiters, meters, requests = [], workspaces } = parts;
   const tell = (message: string): void =>
     new Alerts(tree.alerts, trays.clock, say).alert("callback", message);
   const makeFollow = follow?.[0];
@@ -435,5 +435,6 @@ function toolsOf(place: WorkerPlace, parts: WorkerParts, main: MainBeat): Attemp
     requests,
     makeBriefing: briefings?.[0],
     makeLimiter: limiters?.[0],
+    makeMeter: meters?.[0],
   };
 }

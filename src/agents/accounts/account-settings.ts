@@ -1,9 +1,9 @@
 /** The accounts of an agent, and what each of them changes about its settings. Pure. */
-import { type AgentSettings, isFunction, type Settings } from "../../core/settings.ts";
+import { type AgentSettings, isFunction, isMetered, type Settings } from "../../core/settings.ts";
 
 /** The accounts whose quota the runs of this agent use, the best first; empty for an agent without accounts. */
 export function accountsOf(agent: AgentSettings): readonly string[] {
-  if (agent.kind === "exec" || isFunction(agent)) return [];
+  if ((agent.kind === "exec" && !isMetered(agent)) || isFunction(agent)) return [];
   return agent.accounts ?? [agent.account ?? "default"];
 }
 

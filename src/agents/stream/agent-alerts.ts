@@ -80,6 +80,12 @@ export class AgentAlerts {
     );
   }
 
+  /** Called when the meter has not seen all that a run used. */
+  noteUnmetered(stateDir: string, taskId: string, why: string): void {
+    const todo = `see \`requests.jsonl\` of the run of ${taskId}, and docs/agents.md#the-meter`;
+    this.tellOnce(stateDir, why, "unmetered", `agent ${this.agent.name}: ${why}; ${todo}`);
+  }
+
   /** Raises an alert once for each agent and reason. */
   private tellOnce(stateDir: string, reason: string, kind: string, message: string): void {
     if (this.told.has(reason)) return;

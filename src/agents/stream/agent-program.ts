@@ -10,6 +10,8 @@ export interface RunStart {
   sessionId: string | undefined;
   /** Where it runs. */
   cwd: string;
+  /** The address in the place of that of a service, for a program that reads it from its arguments; undefined without a meter. */
+  through?: ((address: string) => string) | undefined;
 }
 
 /** How a program is given its packet. */

@@ -9,9 +9,12 @@ import type { Assignment } from "../agent.ts";
 import { bookCost } from "../book-cost.ts";
 import { planOf } from "../budget/plan-of.ts";
 import { type CostRecord, hasUsed, priceOf } from "../cost-records.ts";
+import type { MeterReading } from "../meter-reading.ts";
+import type { AccountGate } from "./account-gate.ts";
 import { type LogSubject, logRecordOf } from "./agent-log.ts";
 import { noteContinuedBooked } from "./continued.ts";
 import { type Fact, isAnswer, type Usage } from "./facts.ts";
+import type { MessageFeed } from "./message-feed.ts";
 import type { RunVerdict } from "./run-outcome.ts";
 import {
   addUsage,
@@ -36,15 +39,13 @@ const KEEP_MS = 5000;
 
 interface RecorderParts {
   file: SessionFile;
+  /** What its meter has seen; undefined without a meter. */
+  reading: MeterReading | undefined;
   /** See `AgentProgram`. */
-  keepsSessionId: boolean;
-  /** The uuid of the packet that this run begins with. */
-  packetUuid: string;
-  /** Called when the model has answered: the account is not at its limit. */
-  onAnswer: () => void;
-  onQuota: (quota: Extract<Fact, { fact: "quota" }>) => void;
+  keepsSessionId: boolean | undefined;
+  messages: Pick<MessageFeed, "packetUuid" | "noteCompacted">;
+  gate: Pick<AccountGate, "pass" | "noteQuota">;
   onTurnEnd: () => void;
-  onCompacted: () => void;
 }
 
 export class RunRecorder {
@@ -54,10 +55,10 @@ export class RunRecorder {
   /** The session to resume; only set for a program that keeps the id of a session. */
   private readonly resumed: string | undefined;
   private readonly file: SessionFile;
+  private readonly reading: MeterReading | undefined;
   private readonly subject: LogSubject;
   private readonly log: Journal;
-  private readonly packetUuid: string;
-  private readonly on: Pick<RecorderParts, "onAnswer" | "onQuota" | "onTurnEnd" | "onCompacted">;
+  private readonly deps: Pick<RecorderParts, "gate" | "messages" | "onTurnEnd">;
   private readonly startedMs = performance.now();
   private model: string | null;
   /** When the session was last written (monotonic ms), and the agent's last text at that time. */
@@ -72,14 +73,14 @@ export class RunRecorder {
     private readonly session: SessionDocument,
     parts: RecorderParts,
   ) {
-    const { file, keepsSessionId, packetUuid } = parts;
-    this.resumed = keepsSessionId ? (session.session_id ?? undefined) : undefined;
-    this.packetUuid = packetUuid;
-    this.on = parts;
+    const { file, keepsSessionId } = parts;
+    this.resumed = keepsSessionId === true ? (session.session_id ?? undefined) : undefined;
+    this.deps = parts;
     this.model = modelOf(assignment, session);
     const { stateDir, runDir, task } = assignment;
     this.state = newRunState(session.booked);
     this.file = file;
+    this.reading = parts.reading;
     this.subject = {
       agent_name: session.agent,
       agent_type: session.kind,
@@ -95,14 +96,16 @@ export class RunRecorder {
   take(line: string, given: readonly Fact[]): Fact[] {
     const createdAt = Math.floor(Date.now() / 1000);
     const facts: Fact[] = [];
+    const { gate, messages, onTurnEnd } = this.deps;
     for (const one of given) {
       const fact = judgeFact(this.state, one);
       facts.push(fact);
       applyFact(this.state, fact);
-      if (isAnswer(fact)) this.on.onAnswer();
-      if (provesPacket(fact, this.packetUuid)) delete this.session.untold;
-      if (fact.fact === "quota") this.on.onQuota(fact);
-      if (fact.fact === "compacted") this.on.onCompacted();
+      // The account is not at its limit.
+      if (isAnswer(fact)) gate.pass();
+      if (provesPacket(fact, messages.packetUuid)) delete this.session.untold;
+      if (fact.fact === "quota") gate.noteQuota(fact);
+      if (fact.fact === "compacted") messages.noteCompacted();
       if (fact.fact === "session") this.noteSession(fact.id, fact.model);
       const record = logRecordOf(this.subject, fact, line, createdAt);
       if (record !== undefined) this.log.append(JSON.stringify(record));
@@ -110,7 +113,7 @@ export class RunRecorder {
     // The log comes first, because a reader of it may act at once, even by killing this process.
     this.keepSession();
     this.log.flush();
-    if (facts.some(({ fact }) => fact === "turn_ended")) this.on.onTurnEnd();
+    if (facts.some(({ fact }) => fact === "turn_ended")) onTurnEnd();
     return facts;
   }
 
@@ -214,7 +217,20 @@ export class RunRecorder {
    * those.
    */
   private used(): Usage {
+    const reported = this.reported();
+    // A meter sees each request. It knows no price if the settings have none.
+    const metered = this.reading?.used(this.assignment.settings.prices);
+    if (metered === undefined) return reported;
+    return { ...metered, costUsdMicro: metered.costUsdMicro ?? reported.costUsdMicro };
+  }
+
+  private reported(): Usage {
     return addUsage(this.usedInTurns(), this.usedInOpenTurn());
+  }
+
+  /** What the program itself says that this run has used. */
+  get reportedTokens(): number {
+    return tokensOf(this.reported());
   }
 
   private usedInTurns(): Usage {
@@ -263,7 +279,7 @@ export class RunRecorder {
       agent: session.agent,
       kind: session.kind,
       account: session.account,
-      model: this.model,
+      model: this.model ?? this.reading?.model ?? null,
       session_id: state.sessionId ?? session.session_id,
       input_tokens: used.inputTokens,
       cached_input_tokens: used.cachedInputTokens,

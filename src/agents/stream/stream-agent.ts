@@ -14,8 +14,10 @@ import { appendRegularText, statOf } from "../../host/regular-file.ts";
 import { accountsOf, withAccount } from "../accounts/account-settings.ts";
 import { Agent, type Assignment, StopSignal, timeoutOf, workDirOf } from "../agent.ts";
 import { keepsBackground } from "../background.ts";
+import { CostWatch } from "../budget/cost-watch.ts";
 import { RunBudget } from "../budget/run-budget.ts";
-import { RunMeter } from "../budget/run-meter.ts";
+import { type Metered, type MeterSight, openMeter } from "../metered-run.ts";
+
 import { lastWords, makeRunDir, type ProgramEnd, runProgram } from "../program.ts";
 import type { AccountGate } from "./account-gate.ts";
 import { AgentAlerts } from "./agent-alerts.ts";
@@ -23,13 +25,12 @@ import type { AgentProgram } from "./agent-program.ts";
 import { runBesidePerson } from "./beside-person.ts";
 import { enterAccount } from "./choose-account.ts";
 import { beginWith } from "./continued.ts";
-import type { Fact } from "./facts.ts";
 import { forOthers, pausedOutcome } from "./for-others.ts";
+import { judgeEnd } from "./judge-end.ts";
 import { MessageFeed } from "./message-feed.ts";
 import { firstWords } from "./packet.ts";
-import { judgeRun, type RunFacts, type RunVerdict } from "./run-outcome.ts";
+import type { RunFacts, RunVerdict } from "./run-outcome.ts";
 import { RunRecorder } from "./run-recorder.ts";
-import { applyFact, type RunState } from "./run-state.ts";
 import { countFailure } from "./same-failure.ts";
 import { newSession, type SessionDocument, SessionFile, sessionOfRun } from "./session-file.ts";
 import { SessionProof } from "./session-proof.ts";
@@ -42,9 +43,16 @@ const WALL_MS = 4 * 60 * 60_000;
 
 /** Its work is done, but a message is unread. So the task runs once more, which uses up no attempt. */
 const GO_ON: AttemptOutcome = { kind: "released", message: "a message for it has come" };
-/** How many silent runs in a row of one task may be for the quota. A program that always hangs must not go on for ever. */
-const SILENT_MAX = 3;
 const NEXT_RUN: RunVerdict = { next: "outcome", outcome: GO_ON };
+
+/** What one program of a run works with. */
+interface OnceParts {
+  file: SessionFile;
+  gate: AccountGate;
+  budget: RunBudget;
+  /** Called before the program starts: now its meter can tell what it sees. */
+  onReady: (sight: MeterSight) => void;
+}
 
 export class StreamAgent extends Agent {
   private readonly alerts: AgentAlerts;
@@ -79,17 +87,6 @@ export class StreamAgent extends Agent {
 
   override keepSession(assignment: Assignment): void {
     this.restoreSession(assignment, false);
-  }
-
-  /** Why a silence counts as a used up quota; undefined: it does not. Some programs wait in silence for as long as the service told them to. */
-  private explainSilence(
-    { lastStatus }: Pick<RunState, "lastStatus">,
-    { silentRuns = 0, wasInTurn }: RunFacts,
-  ): string | undefined {
-    if (lastStatus === 429) return "the service answered 429, and the program was silent since";
-    const isAsked = wasInTurn === true && this.program.isSilentAtLimit === true;
-    if (!isAsked || silentRuns >= SILENT_MAX) return undefined;
-    return `it was silent, and no tool ran: probably the quota is used up (${silentRuns + 1} of ${SILENT_MAX} runs in a row that count so)`;
   }
 
   /** Writes the session back that the end of the run has removed. */
@@ -154,31 +151,57 @@ export class StreamAgent extends Agent {
     file: SessionFile,
     { gate, budget }: { gate: AccountGate; budget: RunBudget },
   ): Promise<RunVerdict> {
-    const { runDir, stateDir } = assignment;
     const settings = this.settingsFor(assignment, gate.account);
-    const hindrance = makeRunDir(runDir);
+    const hindrance = makeRunDir(assignment.runDir);
     if (hindrance !== undefined) return { next: "outcome", outcome: hindrance };
+    let seen: MeterSight | undefined;
+    const metered = await openMeter(assignment, settings, () => seen);
+    if ("refusal" in metered) return { next: "outcome", outcome: metered.refusal };
+    try {
+      return await this.runMetered(assignment, session, metered, {
+        file,
+        gate,
+        budget,
+        onReady: (sight) => {
+          seen = sight;
+        },
+      });
+    } finally {
+      metered.close();
+    }
+  }
+
+  private async runMetered(
+    assignment: Assignment,
+    session: SessionDocument,
+    metered: Metered,
+    { file, gate, budget, onReady }: OnceParts,
+  ): Promise<RunVerdict> {
+    const { reading, settings, through } = metered;
     const sessionId = session.session_id ?? undefined;
-    const eventsLog = join(runDir, "events.jsonl");
-    const stderrLog = join(runDir, "stderr.log");
+    const eventsLog = join(assignment.runDir, "events.jsonl");
+    const stderrLog = join(assignment.runDir, "stderr.log");
     const stderrFrom = sizeOf(stderrLog);
-    const limitMs = timeoutOf(assignment, settings) || WALL_MS;
     const messages = newFeed(assignment, eventsLog);
     const recorder = new RunRecorder(assignment, session, {
       file,
-      keepsSessionId: this.program.keepsSessionId === true,
-      packetUuid: messages.packetUuid,
-      onAnswer: () => gate.pass(),
-      onQuota: (quota) => gate.noteQuota(quota),
-      onTurnEnd: () => meter.turnEnded(),
-      onCompacted: () => messages.noteCompacted(),
+      gate,
+      messages,
+      reading,
+      keepsSessionId: this.program.keepsSessionId,
+      onTurnEnd: () => costs.turnEnded(),
     });
-    const stop = new StopSignal();
-    const meter = meterOf(assignment, budget, recorder, stop);
-    assignment.stop.onStop((reason) => stop.stop(reason));
+    const stop = StopSignal.after(assignment.stop);
+    const costs = new CostWatch(assignment, {
+      budget,
+      costs: recorder,
+      reading,
+      owner: ownerOf(assignment.lease),
+      sessionKey: sessionKey(assignment),
+      stop: (reason) => watch.stop(reason),
+    });
     const packet = this.packetFor(assignment, session, settings, messages);
-    session.has_news = false;
-    const begun = { settings, packet, sessionId, cwd: session.cwd };
+    const begun = { settings, packet, sessionId, cwd: session.cwd, through };
     const input = this.program.input(begun);
     const watch = new StreamWatch({
       eventsLog,
@@ -190,6 +213,7 @@ export class StreamAgent extends Agent {
       messages,
       stop: (reason) => stop.stop(reason),
     });
+    onReady({ costs, onFacts: (facts) => watch.takeFromMeter(facts) });
     let end: ProgramEnd;
     try {
       end = await runProgram(
@@ -198,15 +222,16 @@ export class StreamAgent extends Agent {
           argv: this.program.argv(begun),
           stdoutLog: eventsLog,
           stderrLog,
-          limitMs,
+          limitMs: timeoutOf(assignment, settings) || WALL_MS,
           // Its tools may have left its group. A session may only be resumed when none of its processes is left.
           endsTree: !keepsBackground(this, assignment),
           ...this.environmentFor(settings),
+          changeEnvironment: metered.enter,
           beforeStop: () => watch.interrupt(),
           onExit: () => watch.noteExit(),
           onStarted: () => {
             watch.start();
-            meter.start();
+            costs.start();
           },
           ...(input.kind === "none"
             ? {}
@@ -215,22 +240,33 @@ export class StreamAgent extends Agent {
       );
     } finally {
       assignment.stop.onStop(undefined);
-      meter.end();
+      costs.end();
+      metered.close();
       watch.end();
     }
-    if (watch.ownStop === "lingering") this.alerts.noteLingering(stateDir, assignment.task.id);
-    const judged = this.judge(
-      end,
-      { ownStop: watch.ownStop, halt: meter.halt },
-      recorder,
-      this.factsOf(session, sessionId, watch),
-      lastWords(stderrLog, stderrFrom),
-    );
-    noteSilence(session, watch.ownStop);
+    this.tellOfEnd(assignment, watch, reading?.explainGap(recorder.reportedTokens));
+    const judged = judgeEnd(end, recorder, {
+      ownStop: watch.ownStop,
+      halt: costs.halt,
+      refused: reading?.refused,
+      isSilentAtLimit: this.program.isSilentAtLimit,
+      facts: this.factsOf(session, sessionId, watch),
+      lastWords: lastWords(stderrLog, stderrFrom),
+    });
     session.has_news = isGoodOrCut(judged, watch) && messages.hasUnread();
+    noteSilence(session, watch.ownStop);
     const verdict = session.has_news ? NEXT_RUN : this.giveUpSame(assignment, session, judged);
-    if (recorder.close(verdict)) meter.remove();
+    if (recorder.close(verdict)) costs.remove();
     return await gate.noteEnd(recorder.state, verdict);
+  }
+
+  private tellOfEnd(
+    { stateDir, task }: Assignment,
+    { ownStop }: StreamWatch,
+    gap: string | undefined,
+  ): void {
+    if (ownStop === "lingering") this.alerts.noteLingering(stateDir, task.id);
+    if (gap !== undefined) this.alerts.noteUnmetered(stateDir, task.id, gap);
   }
 
   private factsOf(
@@ -268,6 +304,7 @@ export class StreamAgent extends Agent {
       (unread) => firstWords(assignment, session, isTold, unread),
       mayAsk,
     );
+    session.has_news = false;
     if (isTold) return packet;
     session.untold = true;
     session.offer = messages.offerOfPacket(packet);
@@ -316,56 +353,11 @@ export class StreamAgent extends Agent {
       recorder.take(line, facts),
     );
   }
-
-  private judge(
-    end: ProgramEnd,
-    { ownStop, halt }: { ownStop: OwnStop | undefined; halt: AttemptOutcome | undefined },
-    recorder: RunRecorder,
-    facts: RunFacts,
-    words: string,
-  ): RunVerdict {
-    const { outcome } = end;
-    const silent = ownStop === "idle" ? this.explainSilence(recorder.state, facts) : undefined;
-    const isQuota = silent !== undefined;
-    if (isQuota) applyFact(recorder.state, limitReached(silent));
-    if (halt !== undefined && outcome?.kind === "released" && outcome.message === "budget")
-      return { next: "outcome", outcome: halt };
-    if (recorder.hasLostSession) return { next: "fresh_session" };
-    // The program had finished its work but did not exit. The outcome of its work counts.
-    const isDone = ownStop === "lingering" || ownStop === "background";
-    const isJudged = outcome === undefined || isDone || isSignal(outcome) || isQuota;
-    if (!isJudged) return { next: "outcome", outcome };
-    const exitCode = isDone ? 0 : end.outcome === undefined ? end.exitCode : null;
-    const signal = !isDone && outcome?.kind === "failed" ? outcome.signal : null;
-    return judgeRun(recorder.state, { exitCode, signal, lastWords: words }, facts);
-  }
 }
 
 function noteSilence(session: SessionDocument, ownStop: OwnStop | undefined): void {
   if (ownStop === "idle") session.silent_runs = (session.silent_runs ?? 0) + 1;
   else delete session.silent_runs;
-}
-
-function limitReached(text: string): Fact {
-  return {
-    fact: "turn_ended",
-    end: { fault: "limit", text, answers: undefined, denied: [] },
-  };
-}
-
-function meterOf(
-  assignment: Assignment,
-  budget: RunBudget,
-  costs: RunRecorder,
-  stop: StopSignal,
-): RunMeter {
-  return new RunMeter(assignment, {
-    budget,
-    costs,
-    owner: ownerOf(assignment.lease),
-    sessionKey: sessionKey(assignment),
-    stop: () => stop.stop("budget"),
-  });
 }
 
 /** Copies a node's output to `stdout.log`, because its result is searched there, and this program's stream goes elsewhere. */
@@ -424,10 +416,6 @@ function isGoodOrCut(verdict: RunVerdict, { hasCut }: StreamWatch): boolean {
   if (isCompleted(verdict)) return true;
   if (!hasCut || verdict.next !== "outcome") return false;
   return verdict.outcome.kind === "failed" && verdict.outcome.failure === "interrupted";
-}
-
-function isSignal(outcome: AttemptOutcome): boolean {
-  return outcome.kind === "failed" && outcome.failure === "signal";
 }
 
 function sessionKey({ task, lease, node }: Pick<Assignment, "task" | "lease" | "node">): string {

@@ -15,7 +15,7 @@ import { isRunOver } from "./run-state.ts";
 import type { SideTail } from "./side-tail.ts";
 
 /** Why we stopped the program. */
-export type OwnStop = "idle" | "lingering" | "background" | "lost_session";
+export type OwnStop = "idle" | "lingering" | "background" | "lost_session" | "budget" | "quota";
 
 export interface StreamWatchParts {
   eventsLog: string;
@@ -126,6 +126,11 @@ export class StreamWatch {
     this.stdin?.destroy();
   }
 
+  /** Facts that its meter has seen. They are no sign of life. */
+  takeFromMeter(facts: readonly Fact[]): void {
+    this.deps.recorder.take("", facts);
+  }
+
   private look(): void {
     const nowMs = performance.now();
     this.times.note(this.tail.read(LOOK_BYTES_MAX), Date.now());
@@ -181,7 +186,7 @@ export class StreamWatch {
     return true;
   }
 
-  private stop(reason: OwnStop): void {
+  stop(reason: OwnStop): void {
     if (this.ownStop !== undefined) return;
     this.ownStop = reason;
     this.wasInTurn = this.deps.recorder.state.turn === "open";

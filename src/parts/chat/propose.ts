@@ -51,7 +51,7 @@ export async function propose(
   const stop = new StopSignal();
   signal.addEventListener("abort", () => stop.stop("stop"), { once: true });
   try {
-    const outcome = await new ExecAgent(agent).run({
+    const outcome = await new ExecAgent({ ...agent, meter: false }).run({
       task: { id: "chat", prompt: packet(ctx, text), timeout_ms: agent.timeout_ms ?? TIMEOUT_MS },
       taskText: "",
       attempt: 1,

@@ -30,6 +30,7 @@ export function execArgv(
   settings: AgentSettings,
   prompt: string,
   sessionId: string | undefined,
+  through?: Through,
 ): string[] {
   return [
     settings.program ?? "codex",
@@ -41,6 +42,7 @@ export function execArgv(
     ...effortArgs(settings),
     ...permissionArgs(settings.permissions),
     ...mcpArgs(settings),
+    ...meterArgs(settings, through),
     ...(settings.args ?? []),
     ...(sessionId === undefined ? [] : ["resume", sessionId]),
     ...(isPromptOnStdin(prompt) ? ["-"] : ["--", prompt]),
@@ -48,7 +50,7 @@ export function execArgv(
 }
 
 /** `codex app-server`. Requests give model and sandbox to each of its threads again. */
-export function appServerArgv(settings: AgentSettings): string[] {
+export function appServerArgv(settings: AgentSettings, through?: Through): string[] {
   return [
     settings.program ?? "codex",
     "app-server",
@@ -56,6 +58,7 @@ export function appServerArgv(settings: AgentSettings): string[] {
     ...effortArgs(settings),
     ...permissionArgs(settings.permissions),
     ...mcpArgs(settings),
+    ...meterArgs(settings, through),
     ...(settings.args ?? []),
   ];
 }
@@ -73,6 +76,16 @@ function mcpArgs({ mcp = {} }: AgentSettings): string[] {
     ],
   );
 }
+
+/** It reads the address of its service from its configuration, and from no variable. */
+function meterArgs({ env }: AgentSettings, through: Through): string[] {
+  if (through === undefined) return [];
+  return configArg("openai_base_url", through(env?.["OPENAI_BASE_URL"] ?? OPENAI));
+}
+
+/** See `RunStart`. */
+type Through = ((address: string) => string) | undefined;
+const OPENAI = "https://api.openai.com/v1";
 
 function modelArgs({ model }: AgentSettings): string[] {
   return model === undefined ? [] : ["--model", model];

@@ -24,7 +24,8 @@ import { newCodexRolloutReader, readRolloutMessage } from "./read-rollout-line.t
 
 export const codexProgram: AgentProgram = {
   newReader: newCodexExecReader,
-  argv: ({ settings, packet, sessionId }) => execArgv(settings, packet, sessionId),
+  argv: ({ settings, packet, sessionId, through }) =>
+    execArgv(settings, packet, sessionId, through),
   input: ({ packet }) =>
     isPromptOnStdin(packet) ? { kind: "text", text: packet } : { kind: "none" },
   isForeignVariable,
@@ -39,7 +40,7 @@ export const codexProgram: AgentProgram = {
 export const appServerProgram: AgentProgram = {
   ...codexProgram,
   newReader: newAppServerReader,
-  argv: ({ settings }) => appServerArgv(settings),
+  argv: ({ settings, through }) => appServerArgv(settings, through),
   input: (start) => ({ kind: "dialogue", dialogue: new AppServerDialogue(start) }),
   knowsMessages: true,
 };

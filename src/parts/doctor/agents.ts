@@ -12,6 +12,7 @@ import {
 } from "../../agents/probe/known-programs.ts";
 import { HANDSHAKES, PROBES } from "../../app/program-probes.ts";
 import { messageOf } from "../../core/errors.ts";
+import { withoutMeter } from "../../core/meter-address.ts";
 import type { AgentSettings, Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { localTime } from "../../text/local-time.ts";
@@ -90,8 +91,9 @@ async function tryHandshake(
   const [agent] = agents;
   const handshake = HANDSHAKES.find((one) => one.kind === kind);
   if (handshake === undefined || agent === undefined) return undefined;
-  const own = { ...agent, command: [path, ...(agent.command ?? []).slice(1)] };
-  const told = await handshake.shake(own, { env: { ...env, ...agent.env }, cwd });
+  const asked = withoutMeter(agent);
+  const own = { ...asked, command: [path, ...(asked.command ?? []).slice(1)] };
+  const told = await handshake.shake(own, { env: { ...env, ...asked.env }, cwd });
   const users = agents.map((one) => one.name).join(", ");
   if ("fault" in told)
     return [

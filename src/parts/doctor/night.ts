@@ -10,6 +10,7 @@ import { inheritedVariables } from "../../agents/program.ts";
 import type { Fact } from "../../agents/stream/facts.ts";
 import { PROBES } from "../../app/program-probes.ts";
 import { messageOf } from "../../core/errors.ts";
+import { withoutMeter } from "../../core/meter-address.ts";
 import type { AgentSettings, Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { localTime } from "../../text/local-time.ts";
@@ -58,7 +59,9 @@ function askersOf(programs: readonly AgentProgramFile[], settings: Settings): As
       // Accounts of different programs may have one name.
       const key = `${agent.kind} ${account}`;
       if (path === undefined || askers.has(key) || agent.kind === "acp") continue;
-      const own = withAccount({ ...agent, program: path }, account, settings.accounts);
+      const own = withoutMeter(
+        withAccount({ ...agent, program: path }, account, settings.accounts),
+      );
       askers.set(key, { agent: own, account });
     }
   return [...askers.values()];

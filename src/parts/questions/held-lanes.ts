@@ -1,7 +1,7 @@
 /** Knows which tasks wait for the answers to open questions, and of which lanes one has tried to start. Pure. */
 import type { ClosedGate } from "../../core/documents.ts";
 import { closedGate } from "../../core/gates.ts";
-import { type AgentSettings, isCoding } from "../../core/settings.ts";
+import { type AgentSettings, hasCosts } from "../../core/settings.ts";
 import type { Lane } from "../../core/waiting-task.ts";
 import { holdOf, type Question } from "../../questions/question-file.ts";
 
@@ -70,7 +70,7 @@ export function gateOf(
   agents: readonly AgentSettings[],
 ): ClosedGate {
   const isNamed = (name: string): boolean => named.includes("*") || named.includes(name);
-  const waiting = agents.filter((one) => isCoding(one) && isNamed(one.name));
+  const waiting = agents.filter((one) => hasCosts(one) && isNamed(one.name));
   const todo = `mailchute answer ${id} TEXT, or write the answer into questions/open/${id}.md`;
   const until_ms = endsAtMs ?? 0;
   return closedGate(holdOf(id), question, todo, {

@@ -87,7 +87,8 @@ beforeAll(async () => {
 it("lets a program that is silent after a 429 wait at its account's gate, and uses no attempt", async () => {
   const held = (): string | undefined =>
     fs.readdirSync(bench.pool.processing).find((name) => /^codex-silent@.*~hold-quota/.test(name));
-  const file = await waitFor(held, { what: "its wait" });
+  // It is among the last of sixteen tasks that wait for limits of time, in six slots.
+  const file = await waitFor(held, { what: "its wait", timeoutMs: 60_000 });
   expect(file).toContain(".1~hold");
   expect(readJson<object>(bench.gatePath("codex-silent"))).toMatchObject({
     status: "closed",

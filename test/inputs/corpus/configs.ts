@@ -216,6 +216,13 @@ export const CONFIG_CASES: readonly ConfigCase[] = [
     ["agents: [{ name: a, kind: module }]", refused("needs a module")],
     ['agents: [{ name: a, kind: exec, program: "a\\0" }]', refused("agents.0.program: ")],
     [agent('args: ["a\\0"]'), refused("agents.0.args")],
+    [agent("args: ['{meter:http://a}']"), refused("and no meter")],
+    [agent("meter: true, args: ['{meter:a}']"), refused("is no address of a service")],
+    [agent("meter: { replay: 5 }"), refused("agents.0.meter")],
+    [
+      "agents: [{ name: a, kind: module, module: a.js, meter: true }]",
+      refused("only programs have"),
+    ],
     [agent("args: --fast"), refused("agents.0.args: ")],
     [agent("default: yes"), refused("agents.0.default: ")],
     [agent("timeout_ms: 0"), refused("agents.0.timeout_ms: ")],

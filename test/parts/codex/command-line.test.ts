@@ -109,3 +109,16 @@ it("names the servers of the Model Context Protocol in its settings", () => {
     expect(argv).toContain('mcp_servers.files.args=["files","--ro"]');
   }
 });
+
+it("asks its service through the meter, at the address that it would ask otherwise", () => {
+  const through = (address: string): string => `http://meter/${address}`;
+  const addressOf = (more: Partial<AgentSettings>): string | undefined =>
+    execArgv(agent(more), "{meter:http://x}", undefined, through)
+      .concat(appServerArgv(agent(more), through))
+      .find((word) => word.startsWith("openai_base_url="));
+  expect(addressOf({})).toBe('openai_base_url="http://meter/https://api.openai.com/v1"');
+  expect(addressOf({ env: { OPENAI_BASE_URL: "http://own" } })).toBe(
+    'openai_base_url="http://meter/http://own"',
+  );
+  expect(execArgv(agent(), "{meter:http://x}", undefined, through).at(-1)).toBe("{meter:http://x}");
+});

@@ -1,7 +1,8 @@
-/** Meters a run while it goes on: shows its costs to other runs, and stops it when a budget is used up. */
+/** Watches the costs of a run while it goes on: shows them to other runs, and stops it when a budget or its quota is used up. */
 import type { AttemptOutcome } from "../../core/outcome.ts";
 import type { Assignment } from "../agent.ts";
 import type { CostRecord } from "../cost-records.ts";
+import type { MeterReading } from "../meter-reading.ts";
 import type { Usage } from "../stream/facts.ts";
 import { isRunOver, type RunState } from "../stream/run-state.ts";
 import type { RunBudget } from "./run-budget.ts";
@@ -14,26 +15,28 @@ export interface RunCosts {
   bookedThen(): Usage;
 }
 
-interface MeterParts {
+interface CostWatchParts {
   budget: RunBudget;
   costs: RunCosts;
   owner: string;
   sessionKey: string;
-  stop: () => void;
+  /** What its meter has seen; undefined without a meter. */
+  reading: MeterReading | undefined;
+  stop: (reason: "budget" | "quota") => void;
 }
 
 /** The time between two looks, and between two versions of its file (ms). */
 const LOOK_MS = 1000;
 
-export class RunMeter {
+export class CostWatch {
   /** Why it was stopped; undefined when it was not stopped. */
   halt: AttemptOutcome | undefined;
-  private readonly deps: MeterParts;
+  private readonly deps: CostWatchParts;
   private readonly lease: string;
   private timer: NodeJS.Timeout | undefined;
   private written = "";
 
-  constructor({ lease }: Pick<Assignment, "lease">, parts: MeterParts) {
+  constructor({ lease }: Pick<Assignment, "lease">, parts: CostWatchParts) {
     this.lease = lease;
     this.deps = parts;
   }
@@ -42,6 +45,17 @@ export class RunMeter {
   start(): void {
     this.look();
     this.timer = setInterval(() => this.look(), LOOK_MS);
+  }
+
+  /** Whether a request may go to the service. If a budget is used up, the run is stopped. */
+  mayAsk(): boolean {
+    this.look();
+    return this.halt === undefined;
+  }
+
+  /** Called when its tokens have changed: other runs may ask at once whether a budget is used up. */
+  noteUsed(): void {
+    this.show(this.deps.costs.costRecord("running"));
   }
 
   /** Called when a turn has ended. It checks the limits at once, because no other turn may begin above them. */
@@ -69,7 +83,8 @@ export class RunMeter {
     // The run is over, so its outcome stays.
     if (isRunOver(state)) return;
     this.halt = budget.haltNow(record, state.turn === "ended");
-    if (this.halt !== undefined) stop();
+    if (this.halt !== undefined) stop("budget");
+    else if (this.deps.reading?.explainLimit(Date.now()) !== undefined) stop("quota");
   }
 
   private show(record: CostRecord): void {
