@@ -4,9 +4,10 @@
  * disk, conflicts, red checks and a person who answers and commits to the target. Stand-ins play the programs, or the real claude and
  * codex do. The oracle (judge.mjs) reads git and the records, not the report.
  *
- *   npm run test:nights -- [--nights N] [--seed S] [--items N] [--kills N] [--real [--newest]] [--book FILE] [--launcher FILE] [--keep] [--json]
+ *   npm run test:nights -- [--nights N] [--seed S] [--items N] [--kills N] [--real [--newest] [--meter]] [--book FILE] [--launcher FILE] [--keep] [--json]
  *   node test/nights/table.mjs FILE...
  *
+ * With `--meter` the real programs run with a meter, and the books must name what was charged, but for killed answers.
  * `--book FILE` keeps each result, by the state of the sources, and leaves out nights that stand there: a run that was broken off goes on.
  * table.mjs makes the table of docs/nights.md of it. `--launcher FILE` plays with another build, `bin/mailchute.js` of another commit.
  */
@@ -30,6 +31,7 @@ const { values: flags } = readFlags(import.meta.url, {
     limit: { type: "string", default: "360" },
     real: { type: "boolean", default: false },
     newest: { type: "boolean", default: false },
+    meter: { type: "boolean", default: false },
     book: { type: "string" },
     launcher: { type: "string" },
     keep: { type: "boolean", default: false },
@@ -134,6 +136,7 @@ class Night {
       items,
       isReal: flags.real,
       isNewest: flags.newest,
+      isMetered: flags.meter,
     });
     const config = {
       workers: 3,

@@ -40,8 +40,8 @@ async function install(isNewest) {
 }
 
 /** @returns the agents for config.yaml, what was charged (tokens), and an end */
-export async function openService({ root, items, isReal, isNewest }) {
-  return isReal ? openMock({ root, items, isNewest }) : writeScripts({ root, items });
+export async function openService({ root, items, isReal, isNewest, isMetered }) {
+  return isReal ? openMock({ root, items, isNewest, isMetered }) : writeScripts({ root, items });
 }
 
 const agentOf = (name, more) => ({
@@ -107,7 +107,7 @@ function usedIn(root) {
   return sums;
 }
 
-async function openMock({ root, items, isNewest }) {
+async function openMock({ root, items, isNewest, isMetered }) {
   const programOf = await install(isNewest);
   const jiti = createJiti(import.meta.url, { fsCache: false });
   const { startMockApi } = await jiti.import("../../src/agents/mock-api/server.ts");
@@ -119,6 +119,10 @@ async function openMock({ root, items, isNewest }) {
     if (step.status === undefined && step.usageLimit === undefined && !step.cut) {
       charged.input += 1000;
       charged.output += 30;
+    } else if (isMetered && step.cut && asked.tools.includes("Bash")) {
+      // The service of claude names the tokens of the prompt before its answer.
+      charged.input += 1000;
+      charged.output += 1;
     }
     return step;
   });
@@ -135,7 +139,10 @@ async function openMock({ root, items, isNewest }) {
     return agentOf(name, {
       program: programOf(KIND_OF[name]),
       model: KIND_OF[name] === "claude" ? "claude-sonnet-4-5" : "mock-model",
-      args: against[name].args,
+      ...(isMetered ? { meter: true } : {}),
+      args: against[name].args.map((arg) =>
+        isMetered ? arg.replace(`${api.url}/v1`, `{meter:${api.url}/v1}`) : arg,
+      ),
       env: { ...against[name].env, HOME: home, IS_SANDBOX: "1" },
     });
   });
