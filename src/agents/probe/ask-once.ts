@@ -98,6 +98,8 @@ export interface Answer {
   facts: readonly Fact[];
   /** What is wrong with the answer, in one line. Undefined when its turn ended well. */
   fault: string | undefined;
+  /** It did not end by itself. What it said last may be about the signal. */
+  wasStopped: boolean;
 }
 
 export interface Question {
@@ -127,7 +129,7 @@ export async function askOnce(
   });
   const read = program.newReader();
   const facts = output.stdout.split("\n").flatMap((line) => (line === "" ? [] : read(line)));
-  return { facts, fault: faultOf(output, facts) };
+  return { facts, fault: faultOf(output, facts), wasStopped: output.fault !== undefined };
 }
 
 /** A conversation of one question. It ends with the turn that answers it. */

@@ -27,6 +27,11 @@ export interface Handshake {
     agent: AgentSettings,
     where: { env: NodeJS.ProcessEnv; cwd: string },
   ): Promise<{ name: string; notes: readonly string[]; abilities: Ability[] } | { fault: string }>;
+  /** Has it answer a mock of the services of models. */
+  tryOut?(
+    agent: AgentSettings,
+    where: { env: NodeJS.ProcessEnv },
+  ): Promise<Ability[] | { fault: string }>;
 }
 
 export interface ProgramProbe {

@@ -19,6 +19,7 @@ const NO_RESUME = "a run that was interrupted begins a new session, which is tol
 
 export const acpHandshake: Handshake = {
   kind: "acp",
+  tryOut: async (agent, where) => (await import("./try-out.ts")).tryOut(agent, where),
   async shake({ command = [] }, { env, cwd }) {
     let answer: JsonMembers | undefined;
     const output = await runToItsEnd({

@@ -21,6 +21,8 @@ import type { AgentProgramFile } from "./programs.ts";
 
 /** This ability is reported apart from the others, because a table of prices can replace it. */
 const PRICE = "price";
+/** The handshake knows what the program says of it, and the test what it does. */
+const RESUME = "resume";
 
 /** @param isAgain true to try out each program again, even if the abilities of its version are known */
 export async function checkAgents(
@@ -61,7 +63,7 @@ async function checkProgram(
         kind === "acp" ? "install it, or mend `command`" : "install it, or set `program`",
       ),
     );
-  const shaken = await tryHandshake(program, env, dir);
+  const shaken = await tryHandshake(program, { env, isAgain, dir });
   if (shaken !== undefined) return { checks: shaken, abilities: [] };
   const complain = agents.length > 0 ? failing : warned;
   const told = await askVersion(path, env);
@@ -85,22 +87,34 @@ async function checkProgram(
 /** Undefined for a kind with a probe of its own. */
 async function tryHandshake(
   { kind, name, path = name, agents }: AgentProgramFile,
-  env: NodeJS.ProcessEnv,
-  cwd: string,
+  { env, isAgain, dir: cwd }: { env: NodeJS.ProcessEnv; isAgain: boolean; dir: string },
 ): Promise<CheckResult[] | undefined> {
   const [agent] = agents;
   const handshake = HANDSHAKES.find((one) => one.kind === kind);
   if (handshake === undefined || agent === undefined) return undefined;
-  const asked = withoutMeter(agent);
-  const own = { ...asked, command: [path, ...(asked.command ?? []).slice(1)] };
-  const told = await handshake.shake(own, { env: { ...env, ...asked.env }, cwd });
+  const own = { ...agent, command: [path, ...(agent.command ?? []).slice(1)] };
+  const plain = withoutMeter(own);
+  const told = await handshake.shake(plain, { env: { ...env, ...plain.env }, cwd });
   const users = agents.map((one) => one.name).join(", ");
-  if ("fault" in told)
-    return [
-      failing(kind, `${users}: ${path}: ${told.fault}`, `try it by hand: ${own.command.join(" ")}`),
-    ];
+  const todo = `try it by hand: ${plain.command?.join(" ")}`;
+  if ("fault" in told) return [failing(kind, `${users}: ${path}: ${told.fault}`, todo)];
   const shown = [`${path} ${told.name}`, ...told.notes].join("; ");
-  return tellAbilities(kind, shown, users, told.abilities);
+  const known = isAgain ? undefined : recallAbilities(env, path, told.name);
+  if (known !== undefined || !isAgain || handshake.tryOut === undefined)
+    return tellAbilities(kind, shown, users, known ?? told.abilities);
+  const tried = await handshake.tryOut(own, { env });
+  if ("fault" in tried)
+    return [
+      ...tellAbilities(kind, shown, users, told.abilities),
+      warned(kind, `it gives no good answer to a test: ${tried.fault}`, todo),
+    ];
+  const abilities = tried.some((one) => one.name === RESUME)
+    ? tried
+    : [...told.abilities, ...tried];
+  return [
+    ...tellAbilities(kind, shown, users, abilities),
+    ...remember(env, path, told.name, abilities),
+  ];
 }
 
 /** @returns what the program can do, or why that is not known */

@@ -23,23 +23,28 @@ const NAME_CHARS_MAX = 15;
 type Place = Pick<Context, "stateDir" | "stateFrom" | "env" | "cwd" | "out" | "json">;
 
 export const command = defineCommand({
-  usage: "[--probe] [--night]",
+  usage: "[AGENT] [--probe] [--night]",
+  args: { min: 0, max: 1 },
   details: [
     "Each check ends in ok, warn or fail, and says what to do. Exit code 1 if one fails.",
     "claude and codex, where they are, are tried out against a mock of their service on this machine: that needs no account and costs nothing. " +
-      "What a version can do is remembered in your state directory, so this is done once.",
+      "What a version can do is remembered in your state directory, so this is done once. --probe does it again, also for programs of kind acp.",
+    "With the name of an agent it looks at no other coding agent.",
     "With --night it also asks the real service one small question for each account, tries the sandbox, runs `verify` of the waiting tasks where " +
       "nothing is changed yet (a clean checkout, for tasks with a worktree), and looks for uncommitted changes and for room. That may take minutes and cost a cent.",
   ],
   options: {
-    probe: { type: "flag", help: "try out claude and codex once more" },
+    probe: { type: "flag", help: "try out the programs of coding agents once more" },
     night: { type: "flag", help: "check all that a night of work needs" },
   },
   async run(ctx) {
     const { checks, settings } = await checkPool(ctx);
     // These results are shown before the next checks, which may take minutes.
     if (!ctx.json) print(ctx, checks);
-    const later = await checkCodingAgents(ctx, settings, ctx.options);
+    const later = await checkCodingAgents(ctx, settings, {
+      ...ctx.options,
+      agent: ctx.positionals[0],
+    });
     const all = [...checks, ...later];
     const hasFailed = all.some((check) => check.status === "fail");
     if (ctx.json) ctx.out.json({ ok: !hasFailed, checks: all });
@@ -90,12 +95,22 @@ async function checkPool(
 async function checkCodingAgents(
   ctx: Place,
   known: Settings | undefined,
-  { probe: isAgain, night: isForNight }: { probe: boolean; night: boolean },
+  {
+    agent,
+    probe: isAgain,
+    night: isForNight,
+  }: { agent: string | undefined; probe: boolean; night: boolean },
 ): Promise<CheckResult[]> {
   const settings = known ?? DEFAULT_SETTINGS;
   const place = { tree: treeOf(ctx), env: ctx.env };
-  const programs = listPrograms(settings, place.tree, ctx.env);
+  const all = listPrograms(settings, place.tree, ctx.env);
+  const programs =
+    agent === undefined ? all : all.filter((one) => one.agents.some(({ name }) => name === agent));
   const checks: CheckResult[] = [];
+  if (agent !== undefined && programs.length === 0)
+    checks.push(
+      failing("agents", `config.yaml has no coding agent ${agent}`, "give the name of one"),
+    );
   if (programs.length > 0) {
     const { checkAgents } = await import("./agents.ts");
     checks.push(...(await checkAgents(programs, settings, { ...place, isAgain })));

@@ -171,3 +171,46 @@ it("warns of accounts of an agent that lead to one login", async () => {
   ]);
   expect(code).toBe(0);
 });
+
+it("has a program of kind acp answer a mock, says what it does, and remembers that", async () => {
+  const cli = newCli();
+  const ask = { model: "messages", text: "go", tells: true };
+  const path = standIn(cli, "acp", { turns: [[ask, { say: "ok" }]] });
+  const other = program(cli, "other", "exit 1");
+  put(
+    cli,
+    "config.yaml",
+    `agents: [{name: a, kind: acp, command: [${path}], trust: end_turn}, {name: b, kind: acp, command: [${other}]}]\n`,
+  );
+  const all = { name: "acp", status: "ok" };
+  const before = await doctor(cli, ["a"]);
+  expect(before.of("acp")).toEqual([{ ...all, message: `${path} fake 1.0.0 (used by a): resume` }]);
+  const can =
+    "address of its service from outside, resume, usage, end with its input, word about a used up quota";
+  const after = [{ ...all, message: `${path} fake 1.0.0 (used by a): ${can}` }];
+  expect((await doctor(cli, ["--probe", "a"])).of("acp")).toEqual(after);
+  const runs = runsOf(cli, "acp");
+  expect((await doctor(cli, ["a"])).of("acp")).toEqual(after);
+  expect(runsOf(cli, "acp")).toBe(runs + 1);
+  const { code, of } = await doctor(cli, ["--probe", "c"]);
+  expect(code).toBe(1);
+  expect(of("agents")).toMatchObject([{ status: "fail" }]);
+});
+
+it("says of a program of kind acp that it is silent about a quota, and that it takes no address", async () => {
+  const cli = newCli();
+  const silent = standIn(cli, "acp", { turns: [[{ model: "messages" }, { say: "ok" }]] });
+  const config = (path: string): string =>
+    `agents: [{name: a, kind: acp, command: [${path}], trust: end_turn}]\n`;
+  put(cli, "config.yaml", config(silent));
+  expect((await doctor(cli, ["--probe", "a"])).of("acp")).toMatchObject([
+    { status: "ok" },
+    { status: "warn", message: expect.stringContaining("no word about a used up quota") },
+  ]);
+  const own = standIn(cli, "acp", { turns: [[{ say: "ok" }]] });
+  put(cli, "config.yaml", config(own));
+  expect((await doctor(cli, ["--probe", "a"])).of("acp")).toMatchObject([
+    { status: "ok" },
+    { status: "warn", message: expect.stringContaining("no address of its service from outside") },
+  ]);
+});

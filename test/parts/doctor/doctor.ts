@@ -25,7 +25,7 @@ export function program(cli: Cli, name: string, text: string): string {
 /** The stand-in for a program, at a path of the test's own, with what it does. Each start adds a line to `<kind>-runs`. */
 export function standIn(
   cli: Cli,
-  kind: "claude" | "codex",
+  kind: "acp" | "claude" | "codex",
   script: object,
   version = "9.8.7",
 ): string {
