@@ -15,7 +15,7 @@ const SEARCHES = [
   "test/agents/budget/budget-runs.test.ts",
   "test/cli/other-tools.test.ts",
   "test/codec/yaml-parts.test.ts",
-  "test/agents/runs/{accounts,attach,breaker,drop,fallback,landing,odd-streams,quota,red-check,resume,worktree}.test.ts",
+  "test/agents/runs/{accounts,attach,breaker,drop,fallback,landing,meter,odd-streams,quota,red-check,resume,worktree}.test.ts",
   "test/agents/talk/{continue,say}.test.ts",
   "test/crash/{burst,chaos,every-step,kill,list,load,poison,supervisor-faults,worker-faults}.test.ts",
   "test/crash/{copied-tree,fencing,few-processes,full-disk,orphans,rights,short-of-room}.test.ts",
