@@ -141,10 +141,13 @@ export class Exchange {
       );
       const leave = (): void => void outgoing.destroy();
       response.once("close", leave);
-      outgoing.once("error", (error) => {
+      let isStale = mayRepeat;
+      // There may be several.
+      outgoing.on("error", (error) => {
         response.off("close", leave);
-        const isStale = mayRepeat && outgoing.reusedSocket && !response.destroyed;
-        if (isStale) this.ask(false).then(resolve, reject);
+        const again = isStale && outgoing.reusedSocket && !response.destroyed;
+        isStale = false;
+        if (again) this.ask(false).then(resolve, reject);
         else reject(error);
       });
       if (body.length > 0 || request.headers["content-length"] !== undefined)

@@ -13,6 +13,8 @@ import { Replay } from "./replay.ts";
 import { RequestLog } from "./request-log.ts";
 
 const SECRET_BYTES = 16;
+/** How long a connection stays open without a request (ms). */
+const KEPT_MS = 10 * 60_000;
 /** A larger request is refused (bytes). */
 const BODY_MAX = 256 * 1024 * 1024;
 /** The requests that ask a model. Others, such as for the list of models, say nothing about a quota. */
@@ -27,8 +29,8 @@ export async function openMeter(run: MeteredRun): Promise<RunMeter> {
   const server = http.createServer((request, response) => {
     take(request, response).catch(() => response.destroy());
   });
-  // A program may think for hours between two requests of a connection.
-  server.requestTimeout = 0;
+  // A connection that is closed between two requests may break the second one.
+  server.keepAliveTimeout = KEPT_MS;
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject).listen(0, "127.0.0.1", resolve);
   });
