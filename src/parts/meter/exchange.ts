@@ -141,13 +141,14 @@ export class Exchange {
       );
       const leave = (): void => void outgoing.destroy();
       response.once("close", leave);
-      let isStale = mayRepeat;
-      // There may be several.
+      let hasFailed = false;
+      // There may be several errors.
       outgoing.on("error", (error) => {
+        if (hasFailed) return;
+        hasFailed = true;
         response.off("close", leave);
-        const again = isStale && outgoing.reusedSocket && !response.destroyed;
-        isStale = false;
-        if (again) this.ask(false).then(resolve, reject);
+        const isStale = mayRepeat && outgoing.reusedSocket && !response.destroyed;
+        if (isStale) this.ask(false).then(resolve, reject);
         else reject(error);
       });
       if (body.length > 0 || request.headers["content-length"] !== undefined)
