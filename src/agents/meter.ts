@@ -2,14 +2,18 @@
 import type { MeterSettings } from "../core/settings.ts";
 import type { TurnFault, Usage } from "./stream/facts.ts";
 
-/** What a request has shown. */
+/** What a request has shown. `of`: the service and the model that it asks, because one may refuse and another one not. */
 export type MeterNote =
+  /** A request to a model goes out, with a body of this size (bytes). */
+  | { note: "asked"; of: string; size: number }
   /** Tokens to add. */
-  | { note: "used"; model: string; usage: Usage }
+  | { note: "used"; of: string; model: string; usage: Usage }
   /** A model has answered. `isCounted`: the answer said how many tokens it took. */
-  | { note: "answered"; isCounted: boolean }
+  | { note: "answered"; of: string; isCounted: boolean }
   /** A service has refused a request to a model, or could not be reached. */
-  | ({ note: "refused" } & Refusal)
+  | ({ note: "refused"; of: string } & Refusal)
+  /** The program did not wait for the answer. */
+  | { note: "left"; of: string }
   /** A window of the account's quota. */
   | { note: "window"; window: string; usedPct: number; resetsAtMs: number };
 
@@ -26,7 +30,7 @@ export interface Refusal {
 export interface MeteredRun {
   settings: MeterSettings;
   runDir: string;
-  /** Asked before each request to a model. False: the request gets no answer, because the run is being stopped. */
+  /** Asked before each request that may use tokens. False: the request gets no answer, because the run is being stopped. */
   mayAsk(): boolean;
   /** Called before the program gets the piece of the answer that shows this. */
   onNote(note: MeterNote): void;

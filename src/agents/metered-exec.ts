@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { basename } from "node:path";
 import { compact } from "../core/compact.ts";
-import { splitLease } from "../core/names.ts";
+import { splitLease, submissionOf } from "../core/names.ts";
 import type { AttemptOutcome, Failed } from "../core/outcome.ts";
 import { type AgentSettings, isMetered } from "../core/settings.ts";
 import { accountsOf, withAccount } from "./accounts/account-settings.ts";
@@ -20,19 +20,19 @@ import { type Metered, openMeter } from "./metered-run.ts";
 import type { AccountGate } from "./stream/account-gate.ts";
 import { AgentAlerts } from "./stream/agent-alerts.ts";
 import { enterAccount } from "./stream/choose-account.ts";
-import type { Fact, Usage } from "./stream/facts.ts";
-import { judgeRun } from "./stream/run-outcome.ts";
-import { applyFact, NO_USAGE, newRunState, type RunState } from "./stream/run-state.ts";
+import type { Usage } from "./stream/facts.ts";
+import { endWith } from "./stream/judge-end.ts";
+import { NO_USAGE, newRunState, type RunState } from "./stream/run-state.ts";
 import { newSession } from "./stream/session-file.ts";
 
-/** Failures that come from the program. */
-const OF_PROGRAM: ReadonlySet<Failed["failure"]> = new Set([
-  "exit",
-  "signal",
-  "reported",
-  "no_result",
-  "invalid_result",
-]);
+/** Failures that a refusal explains. */
+const OF_PROGRAM: ReadonlySet<Failed["failure"]> = new Set(["exit", "signal"]);
+/** How many runs in a row of one task are put off because a service does not answer. One that never answers must not keep it for ever. */
+const OVERLOADS_MAX = 8;
+/** The wait after the first of them (ms). It doubles each time. */
+const OVERLOAD_MS = 15_000;
+/** Such runs in this process, by task and submission. */
+const overloads = new Map<string, number>();
 
 /** Of each agent of this process, because an alert is raised once. */
 const alerts = new Map<string, AgentAlerts>();
@@ -106,7 +106,8 @@ class MeteredExec implements RunCosts {
     const stop = StopSignal.after(assignment.stop);
     const metered = await openMeter(assignment, this.agent, () => ({
       costs: watch,
-      onFacts: (facts) => this.take(facts),
+      gate: this.gate,
+      onFacts() {},
     }));
     if ("refusal" in metered) return metered.refusal;
     this.reading = metered.reading;
@@ -126,9 +127,7 @@ class MeteredExec implements RunCosts {
       assignment.stop.onStop(undefined);
       watch.end();
     }
-    const gap = metered.reading?.explainGap(0);
-    if (gap !== undefined)
-      alertsOf(this.agent).noteUnmetered(assignment.stateDir, assignment.task.id, gap);
+    this.tellOfGap(metered.reading);
     const isHalted = ended.kind === "released" && ended.message === "budget";
     const judged = isHalted && watch.halt !== undefined ? watch.halt : this.judge(ended);
     if (this.book(judged)) watch.remove();
@@ -136,31 +135,37 @@ class MeteredExec implements RunCosts {
     return verdict.next === "outcome" ? verdict.outcome : judged;
   }
 
-  private take(facts: readonly Fact[]): void {
-    for (const fact of facts) {
-      applyFact(this.state, fact);
-      if (fact.fact === "quota") this.gate.noteQuota(fact);
-    }
-  }
-
   /** A program that the service has refused could not do its work, whatever its exit code says of that. */
   private judge(ended: AttemptOutcome): AttemptOutcome {
     const refused = this.reading?.refused;
+    const { task, lease } = this.assignment;
+    const key = `${task.id} ${submissionOf(lease)}`;
     const isStopped = ended.kind === "released" && ended.message === "quota";
-    const mayBe = isStopped || (ended.kind === "failed" && OF_PROGRAM.has(ended.failure));
-    if (!mayBe || (refused?.fault !== "limit" && refused?.fault !== "overload")) {
-      if (this.reading?.hasAnswered === true) this.gate.pass();
+    const isFailed = ended.kind === "failed" && OF_PROGRAM.has(ended.failure);
+    if (refused === undefined || !(isStopped || isFailed)) {
+      if (ended.kind === "completed") overloads.delete(key);
       return ended;
     }
-    const { fault, text } = refused;
-    applyFact(this.state, {
-      fact: "turn_ended",
-      end: { fault, text, answers: undefined, denied: [] },
-    });
-    const exit = { exitCode: null, signal: null, lastWords: "" };
-    const facts = { isResumed: false, wasRefused: false, nowMs: Date.now() };
-    const verdict = judgeRun(this.state, exit, facts);
-    return verdict.next === "outcome" ? verdict.outcome : ended;
+    if (refused.fault === "limit") {
+      endWith(this.state, refused);
+      const { resetsAtMs, text } = refused;
+      const delayMs = resetsAtMs === null ? null : Math.max(0, resetsAtMs - Date.now());
+      return { kind: "deferred", message: `the account is at its limit: ${text}`, delayMs };
+    }
+    const count = overloads.get(key) ?? 0;
+    if (refused.fault !== "overload" || count >= OVERLOADS_MAX) return ended;
+    overloads.set(key, count + 1);
+    const message = `the service does not answer: ${refused.text} (${count + 1} of ${OVERLOADS_MAX} runs in a row that count so)`;
+    return { kind: "deferred", message, delayMs: OVERLOAD_MS * 2 ** count };
+  }
+
+  private tellOfGap(reading: MeterReading | undefined): void {
+    const why =
+      reading?.hasAsked === false
+        ? "no request of it came through its meter, so it asks a service at another address, or none"
+        : reading?.explainGap(NO_USAGE);
+    const { stateDir, task } = this.assignment;
+    if (why !== undefined) alertsOf(this.agent).noteUnmetered(stateDir, task.id, why);
   }
 
   /** @returns false when the record could not be written */

@@ -7,11 +7,13 @@ import type { Assignment } from "./agent.ts";
 import type { CostWatch } from "./budget/cost-watch.ts";
 import type { MeterNote, RunMeter } from "./meter.ts";
 import { MeterReading } from "./meter-reading.ts";
+import type { AccountGate } from "./stream/account-gate.ts";
 import type { Fact } from "./stream/facts.ts";
 
 /** Who is told what a meter sees. */
 export interface MeterSight {
   costs: Pick<CostWatch, "mayAsk" | "noteUsed">;
+  gate: Pick<AccountGate, "noteQuota" | "pass">;
   onFacts: (facts: readonly Fact[]) => void;
 }
 
@@ -52,10 +54,9 @@ export async function openMeter(
       onNote(note) {
         // What comes after the end of the run belongs to nothing.
         if (isClosed) return;
-        const facts = factsOf(note, reading);
         reading.take(note, Date.now());
-        if (facts.length > 0) sight()?.onFacts(facts);
-        if (note.note === "used") sight()?.costs.noteUsed();
+        const to = sight();
+        if (to !== undefined) tell(note, reading, to);
       },
     });
     const close = (): void => {
@@ -76,22 +77,28 @@ function invalid(message: string): AttemptOutcome {
   return failed("config", "ErrInvalidConfig", message, { canRetry: false });
 }
 
-function factsOf(note: MeterNote, { refused }: MeterReading): Fact[] {
-  const quota = { fact: "quota", window: null, usedPct: null } as const;
+function tell(note: MeterNote, reading: MeterReading, { costs, gate, onFacts }: MeterSight): void {
   switch (note.note) {
+    case "used":
+      costs.noteUsed(false);
+      return;
+    case "answered":
+      costs.noteUsed(true);
+      // The account is not at its limit.
+      if (reading.refused === undefined) gate.pass();
+      return;
+    case "refused": {
+      if (!reading.isMain(note.of)) return;
+      const { resetsAtMs, status, text } = note;
+      const delayMs = resetsAtMs === null ? null : Math.max(0, resetsAtMs - Date.now());
+      onFacts([{ fact: "api_retry", status, delayMs, text: `meter: ${text}` }]);
+      return;
+    }
     case "window": {
       const { resetsAtMs, usedPct, window } = note;
-      return [{ fact: "quota", isRejected: false, resetsAtMs, usedPct, window }];
-    }
-    case "answered":
-      return refused?.fault === "limit" ? [{ ...quota, isRejected: false, resetsAtMs: null }] : [];
-    case "refused": {
-      const { fault, resetsAtMs, status, text } = note;
-      const delayMs = resetsAtMs === null ? null : Math.max(0, resetsAtMs - Date.now());
-      const again: Fact = { fact: "api_retry", status, delayMs, text: `meter: ${text}` };
-      return fault === "limit" ? [{ ...quota, isRejected: true, resetsAtMs }, again] : [again];
+      gate.noteQuota({ fact: "quota", isRejected: false, resetsAtMs, usedPct, window });
+      return;
     }
     default:
-      return [];
   }
 }

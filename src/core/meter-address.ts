@@ -34,15 +34,17 @@ export function withoutMeter(agent: AgentSettings): AgentSettings {
 }
 
 export function isServiceAddress(text: string): boolean {
-  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+  if (!URL.canParse(text)) return false;
+  const { hash, protocol, search, username } = new URL(text);
+  return /^https?:$/.test(protocol) && `${hash}${search}${username}` === "";
 }
 
 /** Checks the addresses of an agent. @returns the fault, or undefined */
 export function explainBadMeter(agent: AgentSettings, isProgram: boolean): string | undefined {
-  const { args = [], command = [], env = {}, kind, meter, name } = agent;
+  const { args = [], command = [], env = {}, kind, meter, name, screen = [] } = agent;
   if (meter !== undefined && !isProgram)
     return `${name} is of kind ${kind}, and only programs have a meter: remove it`;
-  const addresses = [...args, ...command, ...Object.values(env)].flatMap((text) =>
+  const addresses = [...args, ...command, ...screen, ...Object.values(env)].flatMap((text) =>
     [...text.matchAll(ADDRESS)].map(([, address = ""]) => address),
   );
   const bad = addresses.find((address) => !isServiceAddress(address));

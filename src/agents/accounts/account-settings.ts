@@ -4,8 +4,22 @@ import { type AgentSettings, isFunction, isMetered, type Settings } from "../../
 /** The accounts whose quota the runs of this agent use, the best first; empty for an agent without accounts. */
 export function accountsOf(agent: AgentSettings): readonly string[] {
   if ((agent.kind === "exec" && !isMetered(agent)) || isFunction(agent)) return [];
-  return agent.accounts ?? [agent.account ?? "default"];
+  return (
+    agent.accounts ?? [agent.account ?? (agent.kind === "exec" ? ownAccount(agent) : "default")]
+  );
 }
+
+/** A program of the user has a service of its own, so it does not share the quota of the coding agents. */
+function ownAccount({ name }: AgentSettings): string {
+  const plain = name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-+/, "");
+  return plain.slice(0, ACCOUNT_CHARS_MAX) || "exec";
+}
+
+/** See the schema of the settings. */
+const ACCOUNT_CHARS_MAX = 32;
 
 /** The settings of an agent for a run with this account. */
 export function withAccount(

@@ -27,6 +27,8 @@ interface CostWatchParts {
 
 /** The time between two looks, and between two versions of its file (ms). */
 const LOOK_MS = 1000;
+/** The time between two versions of its file within an answer (ms). */
+const SHOW_MS = 200;
 
 export class CostWatch {
   /** Why it was stopped; undefined when it was not stopped. */
@@ -35,6 +37,7 @@ export class CostWatch {
   private readonly lease: string;
   private timer: NodeJS.Timeout | undefined;
   private written = "";
+  private shownMs = Number.NEGATIVE_INFINITY;
 
   constructor({ lease }: Pick<Assignment, "lease">, parts: CostWatchParts) {
     this.lease = lease;
@@ -50,11 +53,20 @@ export class CostWatch {
   /** Whether a request may go to the service. If a budget is used up, the run is stopped. */
   mayAsk(): boolean {
     this.look();
-    return this.halt === undefined;
+    if (this.halt !== undefined) return false;
+    const { budget, costs } = this.deps;
+    // A run that is over keeps its outcome, and asks nothing more all the same.
+    return (
+      !isRunOver(costs.state) || budget.haltNow(costs.costRecord("running"), false) === undefined
+    );
   }
 
-  /** Called when its tokens have changed: other runs may ask at once whether a budget is used up. */
-  noteUsed(): void {
+  /** Called when its tokens have changed: other runs may ask at once whether a budget is used up. @param isEnd of an answer */
+  noteUsed(isEnd: boolean): void {
+    const nowMs = performance.now();
+    // Some services name the tokens with each piece of an answer.
+    if (!isEnd && nowMs - this.shownMs < SHOW_MS) return;
+    this.shownMs = nowMs;
     this.show(this.deps.costs.costRecord("running"));
   }
 
@@ -84,7 +96,11 @@ export class CostWatch {
     if (isRunOver(state)) return;
     this.halt = budget.haltNow(record, state.turn === "ended");
     if (this.halt !== undefined) stop("budget");
-    else if (this.deps.reading?.explainLimit(Date.now()) !== undefined) stop("quota");
+    else if (
+      state.openTools.size === 0 &&
+      this.deps.reading?.explainLimit(Date.now()) !== undefined
+    )
+      stop("quota");
   }
 
   private show(record: CostRecord): void {

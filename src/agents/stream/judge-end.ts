@@ -7,6 +7,27 @@ import { judgeRun, type RunFacts, type RunVerdict } from "./run-outcome.ts";
 import { applyFact, type RunState } from "./run-state.ts";
 import type { OwnStop } from "./stream-watch.ts";
 
+/** A fault that the stream does not tell. */
+interface FaultBeside {
+  fault: TurnFault;
+  text: string;
+  /** When the service takes requests again (epoch ms). */
+  resetsAtMs?: number | null;
+}
+
+/** Ends the open turn with the fault. */
+export function endWith(state: RunState, { fault, text, resetsAtMs = null }: FaultBeside): void {
+  if (fault === "limit" && resetsAtMs !== null)
+    applyFact(state, {
+      fact: "quota",
+      isRejected: true,
+      resetsAtMs,
+      window: "meter",
+      usedPct: null,
+    });
+  applyFact(state, { fact: "turn_ended", end: { fault, text, answers: undefined, denied: [] } });
+}
+
 interface EndParts {
   /** Why we stopped it. */
   ownStop: OwnStop | undefined;
@@ -41,8 +62,7 @@ export function judgeEnd(
   const isOurs = fault !== undefined && (ownStop === "idle" || ownStop === "quota");
   const isJudged = outcome === undefined || isDone || isSignal(outcome) || isOurs;
   if (!isJudged) return { next: "outcome", outcome };
-  if (fault !== undefined)
-    applyFact(state, { fact: "turn_ended", end: { ...fault, answers: undefined, denied: [] } });
+  if (fault !== undefined) endWith(state, fault);
   const exitCode = isDone ? 0 : end.outcome === undefined ? end.exitCode : null;
   const signal = !isDone && outcome?.kind === "failed" ? outcome.signal : null;
   return judgeRun(state, { exitCode, signal, lastWords }, facts);
@@ -52,8 +72,9 @@ export function judgeEnd(
 function faultBeside(
   state: RunState,
   { ownStop, refused, isSilentAtLimit, facts }: EndParts,
-): { fault: TurnFault; text: string } | undefined {
-  if (refused !== undefined && mayDoubt(state, ownStop, isSilentAtLimit)) return refused;
+): FaultBeside | undefined {
+  if (refused !== undefined && mayDoubt(state, refused, { ownStop, isSilentAtLimit, facts }))
+    return refused;
   const text = ownStop === "idle" ? explainSilence(state, isSilentAtLimit, facts) : undefined;
   return text === undefined ? undefined : { fault: "limit", text };
 }
@@ -61,13 +82,16 @@ function faultBeside(
 /** Whether the meter knows better than the stream, when the last request of a run was refused. */
 function mayDoubt(
   { lastEnd, turn }: RunState,
-  ownStop: OwnStop | undefined,
-  isSilentAtLimit: boolean | undefined,
+  { fault }: FaultBeside,
+  { ownStop, isSilentAtLimit, facts }: Pick<EndParts, "ownStop" | "isSilentAtLimit" | "facts">,
 ): boolean {
-  if (ownStop === "quota" || ownStop === "idle") return true;
+  if (ownStop === "quota") return true;
+  // A program that always hangs must not go on for ever.
+  if (ownStop === "idle") return fault === "limit" || (facts.silentRuns ?? 0) < SILENT_MAX;
   if (lastEnd === undefined || turn !== "ended") return ownStop === undefined;
+  if (lastEnd.fault !== undefined) return VAGUE.has(lastEnd.fault);
   // Programs whose word is no proof also report a good end when they were refused.
-  return lastEnd.fault === undefined ? isSilentAtLimit === true : VAGUE.has(lastEnd.fault);
+  return isSilentAtLimit === true && (fault === "limit" || fault === "overload");
 }
 
 /** Why a silence counts as a used up quota; undefined: it does not. Some programs wait in silence for as long as the service told them to. */

@@ -220,17 +220,13 @@ export class RunRecorder {
     const reported = this.reported();
     // A meter sees each request. It knows no price if the settings have none.
     const metered = this.reading?.used(this.assignment.settings.prices);
-    if (metered === undefined) return reported;
+    if (metered === undefined || this.reading?.isPassedBy(reported) === true) return reported;
     return { ...metered, costUsdMicro: metered.costUsdMicro ?? reported.costUsdMicro };
   }
 
-  private reported(): Usage {
-    return addUsage(this.usedInTurns(), this.usedInOpenTurn());
-  }
-
   /** What the program itself says that this run has used. */
-  get reportedTokens(): number {
-    return tokensOf(this.reported());
+  reported(): Usage {
+    return addUsage(this.usedInTurns(), this.usedInOpenTurn());
   }
 
   private usedInTurns(): Usage {
@@ -263,7 +259,8 @@ export class RunRecorder {
 
   /** What will be booked for the session, including this run. */
   bookedThen(): Usage {
-    return addUsage(this.bookedBefore(), this.used());
+    // In the program's own counting, from which the next run goes on.
+    return addUsage(this.bookedBefore(), this.reported());
   }
 
   /** What the run has used so far. */

@@ -213,7 +213,7 @@ export class StreamAgent extends Agent {
       messages,
       stop: (reason) => stop.stop(reason),
     });
-    onReady({ costs, onFacts: (facts) => watch.takeFromMeter(facts) });
+    onReady({ costs, gate, onFacts: (facts) => watch.takeFromMeter(facts) });
     let end: ProgramEnd;
     try {
       end = await runProgram(
@@ -244,7 +244,7 @@ export class StreamAgent extends Agent {
       metered.close();
       watch.end();
     }
-    this.tellOfEnd(assignment, watch, reading?.explainGap(recorder.reportedTokens));
+    this.tellOfEnd(assignment, watch, reading?.explainGap(recorder.reported()));
     const judged = judgeEnd(end, recorder, {
       ownStop: watch.ownStop,
       halt: costs.halt,

@@ -18,6 +18,9 @@ export class Addresses {
     for (const [name, usual] of Object.entries(VARIABLES)) {
       env[name] = this.through(env[name] || usual);
     }
+    // A proxy of the person cannot reach the meter.
+    for (const name of ["NO_PROXY", "no_proxy"])
+      env[name] = [env[name] ?? "", "127.0.0.1"].filter((part) => part !== "").join(",");
   }
 
   /** @param index of the service @param path what the program has added, with its query */
@@ -25,7 +28,9 @@ export class Addresses {
     const service = this.services[index];
     if (service === undefined) return undefined;
     const prefix = service.pathname.replace(/\/$/, "");
-    return new URL(`${service.origin}${prefix}${versioned(service, path)}`);
+    const target = new URL(`${service.origin}${prefix}${versioned(service, path)}`);
+    // Dots in the path must not lead elsewhere.
+    return `${target.pathname}/`.startsWith(`${prefix}/`) ? target : undefined;
   }
 
   through(address: string): string {

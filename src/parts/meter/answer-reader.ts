@@ -12,6 +12,13 @@ import { NO_USAGE } from "../../agents/stream/run-state.ts";
 /** A longer line or body is passed on, and not read (characters). */
 const TEXT_MAX = 32 * 1024 * 1024;
 
+/** What makes a line worth reading. */
+const FIRST = /"(?:usage|usageMetadata|error|model|modelVersion)"/;
+const FURTHER = /"(?:usage|usageMetadata|error)"/;
+/** The line with which a stream says that it is whole. */
+const LAST =
+  /^data: ?(?:\[DONE\]|\{"type": ?"(?:message_stop|response\.(?:completed|incomplete))"|.*"finishReason": ?")/;
+
 export interface AnswerParts {
   isStream: boolean;
   /** @param more the tokens since the last call @param model as the answer names it; "" when it does not */
@@ -21,6 +28,8 @@ export interface AnswerParts {
 export class AnswerReader {
   /** The error that the answer holds, if it does: its type and its text. */
   error: { type: string; text: string; members: JsonMembers } | undefined;
+  /** The answer has said that it ends. */
+  isComplete = false;
   private readonly decoder = new StringDecoder("utf8");
   private rest = "";
   private isTooLong = false;
@@ -56,8 +65,10 @@ export class AnswerReader {
   }
 
   private readLine(line: string): void {
+    this.isComplete ||= LAST.test(line);
     // Most lines are pieces of text, and hold nothing of interest.
-    if (!line.startsWith("data:") || !/"(?:usage|usageMetadata|error|model)"/.test(line)) return;
+    const wanted = this.model === "" ? FIRST : FURTHER;
+    if (!line.startsWith("data:") || !wanted.test(line)) return;
     this.read(line.slice("data:".length));
   }
 
@@ -121,16 +132,20 @@ function readUsage(json: JsonMembers): Usage | undefined {
     });
   const usage = json["usage"];
   if (!isObject(usage)) return undefined;
+  // Chat completions. Some services write the members of other APIs beside these.
+  if (usage["prompt_tokens"] !== undefined)
+    return usageOf({
+      input: countOf(usage, "prompt_tokens"),
+      cached: countOf(membersAt(usage, "prompt_tokens_details"), "cached_tokens"),
+      output: countOf(usage, "completion_tokens"),
+    });
   // Only Anthropic counts the tokens of the cache apart.
-  const apart =
-    countOf(usage, "cache_read_input_tokens") + countOf(usage, "cache_creation_input_tokens");
+  const read = countOf(usage, "cache_read_input_tokens");
+  const apart = read + countOf(usage, "cache_creation_input_tokens");
   return usageOf({
-    input: countOf(usage, "input_tokens") + countOf(usage, "prompt_tokens") + apart,
-    cached:
-      countOf(usage, "cache_read_input_tokens") +
-      countOf(membersAt(usage, "input_tokens_details"), "cached_tokens") +
-      countOf(membersAt(usage, "prompt_tokens_details"), "cached_tokens"),
-    output: countOf(usage, "output_tokens") + countOf(usage, "completion_tokens"),
+    input: countOf(usage, "input_tokens") + apart,
+    cached: read + countOf(membersAt(usage, "input_tokens_details"), "cached_tokens"),
+    output: countOf(usage, "output_tokens"),
   });
 }
 

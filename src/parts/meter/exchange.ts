@@ -24,6 +24,8 @@ export interface ExchangeParts {
   body: Buffer;
   /** It asks a model. */
   isCall: boolean;
+  /** The number of the service. */
+  service: number;
 }
 
 /** They are about one connection only. */
@@ -38,6 +40,10 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
+/** How a kept connection fails that its other side has closed. */
+const STALE: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
+/** A service that has closed a kept connection refuses the next request at once (ms). */
+const STALE_MS = 1000;
 /** We set these for the service. A compressed answer could not be read. */
 const OURS: ReadonlySet<string> = new Set(["host", "content-length", "accept-encoding", "expect"]);
 
@@ -45,6 +51,8 @@ export class Exchange {
   private readonly startedMs = Date.now();
   private readonly asked: string;
   private model: string;
+  /** See `MeterNote`. */
+  private readonly of: string;
   private used = NO_USAGE;
   private reader: AnswerReader | undefined;
   private readonly kept: Buffer[] = [];
@@ -55,10 +63,12 @@ export class Exchange {
     private readonly log: RequestLog,
     private readonly deps: ExchangeParts,
   ) {
-    const { body, isCall, target } = deps;
+    const { body, isCall, service, target } = deps;
     this.asked = isCall || log.hasRoom ? body.toString() : "";
     const [, inPath = ""] = /\/models\/([^/:]+):\w+$/.exec(target.pathname) ?? [];
     this.model = inPath || (isCall ? textOf(parseObject(this.asked)?.["model"]) : "");
+    this.of = `${service} ${this.model}`;
+    this.note({ note: "asked", of: this.of, size: body.length });
   }
 
   /** Resolves when the answer has ended, or cannot come. */
@@ -69,7 +79,11 @@ export class Exchange {
       answer = await this.ask(true);
     } catch (error) {
       // The program has gone.
-      if (response.destroyed) return;
+      if (response.destroyed) {
+        this.note({ note: "left", of: this.of });
+        this.write(null, {});
+        return;
+      }
       const why = `cannot reach ${this.deps.target.host} (${systemCode(error) || String(error)})`;
       this.noteUnreached(why);
       refuse(response, 502, why);
@@ -134,6 +148,8 @@ export class Exchange {
       headers: { ...headers, "accept-encoding": "identity" },
     };
     return new Promise((resolve, reject) => {
+      const hasAnswer = false;
+      const sentMs = performance.now();
       const outgoing = (target.protocol === "https:" ? https : http).request(
         target,
         options,
@@ -141,15 +157,24 @@ export class Exchange {
       );
       const leave = (): void => void outgoing.destroy();
       response.once("close", leave);
-      let hasFailed = false;
-      // There may be several errors.
-      outgoing.on("error", (error) => {
-        if (hasFailed) return;
-        hasFailed = true;
+      let isDone = false;
+      const fail = (error: Error): void => {
+        if (isDone || hasAnswer) return;
+        isDone = true;
         response.off("close", leave);
-        const isStale = mayRepeat && outgoing.reusedSocket && !response.destroyed;
-        if (isStale) this.ask(false).then(resolve, reject);
+        const isStale =
+          mayRepeat &&
+          outgoing.reusedSocket &&
+          STALE.has(systemCode(error)) &&
+          performance.now() - sentMs < STALE_MS;
+        if (isStale && !response.destroyed) this.ask(false).then(resolve, reject);
         else reject(error);
+      };
+      outgoing.on("error", fail);
+      // It was not asked for.
+      outgoing.once("upgrade", (_, socket) => {
+        socket.destroy();
+        fail(new Error("it answers with another protocol"));
       });
       if (body.length > 0 || request.headers["content-length"] !== undefined)
         outgoing.setHeader("content-length", body.length);
@@ -164,7 +189,9 @@ export class Exchange {
       onUsed: (usage, model) => {
         this.used = addUsage(this.used, usage);
         this.model ||= model;
-        this.run.onNote({ note: "used", model: this.model, usage });
+        // An answer that is fetched again was counted when it was made.
+        if (this.deps.request.method === "POST")
+          this.run.onNote({ note: "used", of: this.of, model: this.model, usage });
       },
     });
     for (const window of readWindows(headers)) this.run.onNote(window);
@@ -181,17 +208,20 @@ export class Exchange {
     this.hasEnded = true;
     this.reader?.end();
     const error = this.reader?.error;
+    const { of } = this;
+    const isWhole = how === "whole" || this.reader?.isComplete === true;
     const refusal =
       readRefusal(status, headers, error, Date.now()) ??
-      (how === "cut" ? unreached("the service cut its answer", status) : undefined);
-    if (refusal !== undefined) this.note({ note: "refused", ...refusal });
-    else if (how === "whole" && status < 400 && error === undefined)
-      this.note({ note: "answered", isCounted: tokensOf(this.used) > 0 });
+      (how === "cut" && !isWhole ? unreached("the service cut its answer", status) : undefined);
+    if (refusal !== undefined) this.note({ note: "refused", of, ...refusal });
+    else if (isWhole && status < 400 && error === undefined)
+      this.note({ note: "answered", of, isCounted: tokensOf(this.used) > 0 });
+    else this.note({ note: "left", of });
     this.write(status, headers);
   }
 
   private noteUnreached(text: string): void {
-    this.note({ note: "refused", ...unreached(text, null) });
+    this.note({ note: "refused", of: this.of, ...unreached(text, null) });
     this.write(null, {});
   }
 

@@ -23,7 +23,7 @@ export interface RequestRecord {
 
 export const REQUESTS = "requests.jsonl";
 /** With more than this, a run keeps no further bodies, because its folder has a limit (bytes). */
-const BODIES_MAX = 256 * 1024 * 1024;
+const BODIES_MAX = 64 * 1024 * 1024;
 
 export class RequestLog {
   private readonly path: string;

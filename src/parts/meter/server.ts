@@ -17,6 +17,8 @@ const SECRET_BYTES = 16;
 const KEPT_MS = 10 * 60_000;
 /** A larger request is refused (bytes). */
 const BODY_MAX = 256 * 1024 * 1024;
+/** The requests that use no tokens. */
+const FREE_CALL = /\/count_tokens$|:countTokens$/;
 /** The requests that ask a model. Others, such as for the list of models, say nothing about a quota. */
 const MODEL_CALL =
   /\/(?:messages|responses|chat\/completions|completions)$|:(?:g|streamG)enerateContent$/;
@@ -34,6 +36,8 @@ export async function openMeter(run: MeteredRun): Promise<RunMeter> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject).listen(0, "127.0.0.1", resolve);
   });
+  // A connection that it cannot take, for want of a descriptor, is the program's to try again.
+  server.on("error", () => {});
   server.unref();
   const { port } = server.address() as AddressInfo;
   const addresses = new Addresses(`http://127.0.0.1:${port}/${secret}`);
@@ -51,7 +55,7 @@ export async function openMeter(run: MeteredRun): Promise<RunMeter> {
       return;
     }
     // Some programs try a web socket first, and then ask in the usual way.
-    if (request.headers.upgrade !== undefined) {
+    if (request.headers.upgrade?.toLowerCase() === "websocket") {
       refuse(response, 426, "only requests of HTTP can be counted");
       return;
     }
@@ -60,10 +64,12 @@ export async function openMeter(run: MeteredRun): Promise<RunMeter> {
       refuse(response, 413, `a request of more than ${BODY_MAX} bytes`);
       return;
     }
-    const isCall = request.method === "POST" && MODEL_CALL.test(target.pathname);
+    const isPost = request.method === "POST";
     // Without an answer: the run ends, and an error would only look like a fault of the service.
-    if (isCall && !run.mayAsk()) return;
-    const exchange = new Exchange(run, log, { request, response, target, body, isCall });
+    if (isPost && !FREE_CALL.test(target.pathname) && !run.mayAsk()) return;
+    const isCall = isPost && MODEL_CALL.test(target.pathname);
+    const service = Number(index);
+    const exchange = new Exchange(run, log, { request, response, target, body, isCall, service });
     await (recorded === undefined ? exchange.pass() : exchange.answer(recorded));
   }
 
@@ -83,8 +89,8 @@ async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   let size = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > BODY_MAX) return undefined;
-    chunks.push(chunk);
+    // The rest is read and dropped, so that the program gets the answer.
+    if (size <= BODY_MAX) chunks.push(chunk);
   }
-  return Buffer.concat(chunks);
+  return size <= BODY_MAX ? Buffer.concat(chunks) : undefined;
 }

@@ -101,6 +101,23 @@ const ANSWERS: readonly (readonly [string, string, boolean, string, Usage])[] = 
     counted(9, 2, 3),
   ],
   [
+    "chat completions, with the members of another API beside its own",
+    JSON.stringify({
+      model: "c",
+      usage: {
+        prompt_tokens: 1000,
+        completion_tokens: 20,
+        input_tokens: 1000,
+        output_tokens: 20,
+        cache_read_input_tokens: 800,
+        prompt_tokens_details: { cached_tokens: 800 },
+      },
+    }),
+    false,
+    "c",
+    counted(1000, 800, 20),
+  ],
+  [
     "chat completions without tokens",
     `${event(CHAT)}data: [DONE]\r\n\r\n`,
     true,

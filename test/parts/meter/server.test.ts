@@ -106,13 +106,16 @@ describe("a request", () => {
         },
       },
     ]);
+    const of = "0 asked";
     expect(notes).toEqual([
+      { note: "asked", of, size: 17 },
       {
         note: "used",
+        of,
         model: "asked",
         usage: { inputTokens: 3, cachedInputTokens: 0, outputTokens: 2, costUsdMicro: null },
       },
-      { note: "answered", isCounted: true },
+      { note: "answered", of, isCounted: true },
     ]);
     expect(log()).toMatchObject([{ path: "/base/v1/messages", status: 201, model: "asked" }]);
     expect(JSON.stringify(log())).not.toMatch(/secret|sk-1/);
@@ -136,6 +139,9 @@ describe("a request", () => {
     const other = address.replace(secret, "0".repeat(32));
     for (const wrong of [other, address.replace(/\/0$/, "/1"), new URL(address).origin])
       expect((await ask(wrong)).status).toBe(404);
+    const inside = await meterOf(`${service}/team-a`);
+    for (const path of ["/%2e%2e/team-b/v1/messages", "/x/%2e%2e/%2e%2e/team-b"])
+      expect((await ask(inside.address, path)).status).toBe(404);
     // A whole address in the place of a path, as a proxy gets it.
     const { port } = new URL(address);
     const socket = net.connect(Number(port), "127.0.0.1");
@@ -184,6 +190,25 @@ describe("a request", () => {
     expect(count).toBe(0);
   });
 
+  it("that may use tokens is held like one to a model, and one that counts them is not", async () => {
+    const paths: (string | undefined)[] = [];
+    const service = await serviceOf((request, response) => {
+      paths.push(request.url);
+      response.end("{}");
+    });
+    const { address } = await meterOf(service, {}, () => false);
+    await ask(address, "/v1/messages/count_tokens");
+    for (const path of ["/v1/embeddings", "/v1/responses/compact", "/v1/messages/"])
+      await expect(
+        fetch(`${address}${path}`, {
+          method: "POST",
+          body: "{}",
+          signal: AbortSignal.timeout(200),
+        }),
+      ).rejects.toThrow();
+    expect(paths).toEqual(["/v1/messages/count_tokens"]);
+  });
+
   it("is repeated when the service has closed a kept connection in between", async () => {
     let count = 0;
     const server = http.createServer((_, response) => {
@@ -212,13 +237,17 @@ describe("an answer", () => {
     const response = await ask(address);
     const reader = response.body?.getReader();
     expect(String(Buffer.from((await reader?.read())?.value ?? []))).toContain("input_tokens");
-    expect(notes).toMatchObject([{ note: "used", usage: { inputTokens: 4 } }]);
+    expect(notes).toMatchObject([{ note: "asked" }, { note: "used", usage: { inputTokens: 4 } }]);
     send(`data: {"usage":{"output_tokens":6}}\n\n`);
     expect(String(Buffer.from((await reader?.read())?.value ?? []))).toContain("output_tokens");
-    expect(notes).toMatchObject([{}, { note: "used", usage: { inputTokens: 0, outputTokens: 6 } }]);
+    expect(notes).toMatchObject([
+      {},
+      {},
+      { note: "used", usage: { inputTokens: 0, outputTokens: 6 } },
+    ]);
     send(undefined);
     expect((await reader?.read())?.done).toBe(true);
-    expect(notes.at(-1)).toEqual({ note: "answered", isCounted: true });
+    expect(notes.at(-1)).toMatchObject({ note: "answered", isCounted: true });
   });
 
   it("that the service cuts is cut for the program, and what was counted stays", async () => {
@@ -233,9 +262,49 @@ describe("an answer", () => {
     await expect(response.text()).rejects.toThrow();
     await waitFor(() => log().length === 1, { what: "the line of the request" });
     expect(notes).toMatchObject([
+      { note: "asked" },
       { note: "used", usage: { inputTokens: 4 } },
       { note: "refused", fault: "overload" },
     ]);
+  });
+
+  it("counts as one when the program closes the connection after its last line", async () => {
+    const service = await serviceOf((_, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write(`data: {"usage":{"input_tokens":4,"output_tokens":1}}\n\ndata: [DONE]\n\n`);
+    });
+    const { address, notes } = await meterOf(service);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const response = await fetch(`${address}/v1/messages`, { method: "POST", body: "{}", signal });
+    await response.body?.getReader().read();
+    controller.abort();
+    await waitFor(() => notes.at(-1)?.note === "answered", { what: "the answer" });
+  });
+
+  it("that breaks in its middle is not asked for again", async () => {
+    let count = 0;
+    const server = http.createServer((_, response) => {
+      count++;
+      if (count === 1) {
+        response.writeHead(200, JSON_BODY).end(USED);
+        return;
+      }
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write("data: {}\n\n", () => response.socket?.resetAndDestroy());
+    });
+    const service = `http://127.0.0.1:${await listen(server)}`;
+    const { address } = await meterOf(service);
+    await (await ask(address)).text();
+    await expect(ask(address).then((response) => response.text())).rejects.toThrow();
+    expect(count).toBe(2);
+  });
+
+  it("that is fetched again is not counted again", async () => {
+    const service = await serviceOf((_, response) => response.writeHead(200, JSON_BODY).end(USED));
+    const { address, notes } = await meterOf(service);
+    await (await fetch(`${address}/v1/responses/resp_1`)).text();
+    expect(notes).toEqual([]);
   });
 
   it("that the program does not wait for ends at the service, too, and refuses nothing", async () => {
@@ -256,7 +325,7 @@ describe("an answer", () => {
     controller.abort();
     await expect(response.text()).rejects.toThrow();
     await waitFor(() => hasLeft, { what: "the end at the service" });
-    expect(notes).toEqual([]);
+    expect(notes.map(({ note }) => note)).toEqual(["asked", "left"]);
   });
 
   it("of a service that cannot be reached is an error that names it", async () => {
@@ -268,7 +337,7 @@ describe("an answer", () => {
     const response = await ask(address);
     expect(response.status).toBe(502);
     expect(await response.text()).toContain(`cannot reach 127.0.0.1:${port} (ECONNREFUSED)`);
-    expect(notes).toMatchObject([{ note: "refused", fault: "overload", status: null }]);
+    expect(notes.at(-1)).toMatchObject({ note: "refused", fault: "overload", status: null });
   });
 
   it("of many megabytes passes in little memory, at the pace of the program", async () => {
@@ -321,7 +390,9 @@ it("adds the version to an address of Anthropic where the library of the program
   expect(Object.keys(env).sort()).toEqual([
     "ANTHROPIC_BASE_URL",
     "GOOGLE_GEMINI_BASE_URL",
+    "NO_PROXY",
     "OPENAI_BASE_URL",
+    "no_proxy",
   ]);
   for (const path of ["/v1/messages", "/messages", "/messages?beta=true"])
     await ask(env["ANTHROPIC_BASE_URL"] ?? "", path);
