@@ -55,7 +55,7 @@ export class CostWatch {
     this.look();
     if (this.halt !== undefined) return false;
     const { budget, costs } = this.deps;
-    // A run that is over keeps its outcome, and asks nothing more all the same.
+    // A run that is over keeps its outcome, and still may not ask for more.
     return (
       !isRunOver(costs.state) || budget.haltNow(costs.costRecord("running"), false) === undefined
     );

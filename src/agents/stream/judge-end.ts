@@ -16,16 +16,21 @@ interface FaultBeside {
 }
 
 /** Ends the open turn with the fault. */
-export function endWith(state: RunState, { fault, text, resetsAtMs = null }: FaultBeside): void {
-  if (fault === "limit" && resetsAtMs !== null)
-    applyFact(state, {
-      fact: "quota",
-      isRejected: true,
-      resetsAtMs,
-      window: "meter",
-      usedPct: null,
-    });
-  applyFact(state, { fact: "turn_ended", end: { fault, text, answers: undefined, denied: [] } });
+export function endWith(state: RunState, fault: FaultBeside): void {
+  const { text } = fault;
+  applyFact(state, {
+    fact: "turn_ended",
+    end: { fault: fault.fault, text, answers: undefined, denied: [] },
+  });
+  noteReset(state, fault);
+}
+
+/** A program may know that it has reached a limit, and not until when. */
+function noteReset(state: RunState, beside: FaultBeside | undefined): void {
+  const resetsAtMs = beside?.resetsAtMs ?? null;
+  const isLimit = beside?.fault === "limit" && state.lastEnd?.fault === "limit";
+  if (!isLimit || resetsAtMs === null || state.quotaUntilMs !== undefined) return;
+  applyFact(state, { fact: "quota", isRejected: true, resetsAtMs, window: "meter", usedPct: null });
 }
 
 interface EndParts {
@@ -62,7 +67,8 @@ export function judgeEnd(
   const isOurs = fault !== undefined && (ownStop === "idle" || ownStop === "quota");
   const isJudged = outcome === undefined || isDone || isSignal(outcome) || isOurs;
   if (!isJudged) return { next: "outcome", outcome };
-  if (fault !== undefined) endWith(state, fault);
+  if (fault === undefined) noteReset(state, parts.refused);
+  else endWith(state, fault);
   const exitCode = isDone ? 0 : end.outcome === undefined ? end.exitCode : null;
   const signal = !isDone && outcome?.kind === "failed" ? outcome.signal : null;
   return judgeRun(state, { exitCode, signal, lastWords }, facts);
