@@ -56,6 +56,8 @@ export class OutputWatch {
   /** The size of the folder when the disk last had room. */
   private before: Usage;
   fault: OutputFault | undefined;
+  /** The disk was nearly full at one of the looks: what the program wrote may be missing. */
+  wasShort = false;
 
   constructor(parts: OutputWatchParts) {
     this.deps = parts;
@@ -118,6 +120,7 @@ export class OutputWatch {
       this.before = usage;
       return false;
     }
+    this.wasShort = true;
     const share = LEFT_PART / watchCount;
     return (
       (room.bytes < 0 &&

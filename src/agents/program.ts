@@ -96,8 +96,11 @@ export interface ProgramSpec {
  */
 export type ProgramEnd =
   | { exitCode: number; outcome?: undefined }
-  /** `isRoomShort`: it wrote while the disk was nearly full, and its files must be removed. */
-  | { outcome: AttemptOutcome; isRoomShort?: true };
+  /**
+   * `isRoomShort`: it wrote while the disk was nearly full, and its files must be removed. `wasShort`: the disk was nearly full, and what it
+   * wrote may be missing.
+   */
+  | { outcome: AttemptOutcome; isRoomShort?: true; wasShort?: true };
 
 const NO_SECRETS = { variables: {} };
 
@@ -173,7 +176,10 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     return { outcome: failed(fault.kind, codeOfLimit(fault.kind), fault.message, facts) };
   }
   if (stop.reason !== undefined && stop.reason !== "limit")
-    return { outcome: stoppedOutcome(stop.reason, limitMs) };
+    return {
+      outcome: stoppedOutcome(stop.reason, limitMs),
+      ...(stop.output.wasShort ? { wasShort: true } : {}),
+    };
   if (signal !== null) {
     const facts = { exitCode, signal, lastWords: lastWords(stderrLog) };
     return { outcome: failed("signal", "ErrSignal", `it was ended by ${signal}`, facts) };

@@ -7,7 +7,7 @@
  *   npm run test:nights -- [--nights N] [--seed S] [--items N] [--kills N] [--real [--newest] [--meter]] [--book FILE] [--launcher FILE] [--keep] [--json]
  *   node test/nights/table.mjs FILE...
  *
- * With `--meter` the real programs run with a meter, and the books must name what was charged, but for killed answers.
+ * With `--meter` the real programs run with a meter, opencode is the third, and the books must name what was charged, but for killed answers.
  * `--book FILE` keeps each result, by the state of the sources, and leaves out nights that stand there: a run that was broken off goes on.
  * table.mjs makes the table of docs/nights.md of it. `--launcher FILE` plays with another build, `bin/mailchute.js` of another commit.
  */
@@ -153,7 +153,7 @@ class Night {
       const { id, agent, base, kind } = item;
       const work = join(here("test/nights"), "work.mjs");
       const what =
-        agent === "eve"
+        agent === "eve" && !flags.meter
           ? { exec: [process.execPath, work, this.root] }
           : { agent, prompt: `${markerOf(item)}: do the work of this item.` };
       const task = {

@@ -9,6 +9,9 @@ import { createJiti } from "jiti";
 import { here, json, lines } from "../../scripts/demo-stage.mjs";
 import { markerOf } from "./items.mjs";
 
+/** The last line of the tool, see work.mjs. */
+const WORKED = "The work is there.";
+
 const KIND_OF = { ada: "claude", bob: "codex" };
 const QUESTION = "There are two ways.\n\nWhich colour shall it have?";
 const DONE = "It is done.";
@@ -114,18 +117,27 @@ async function openMock({ root, items, isNewest, isMetered }) {
   const { claudeAgainst, codexAgainst } = await jiti.import("../../src/agents/mock-api/against.ts");
   const charged = { input: 0, output: 0 };
   const model = new Model(items, commandOf(root));
-  const api = await startMockApi((asked) => {
-    const step = model.answer(asked);
-    if (step.status === undefined && step.usageLimit === undefined && !step.cut) {
-      charged.input += 1000;
-      charged.output += 30;
-    } else if (isMetered && step.cut && asked.tools.includes("Bash")) {
-      // The service of claude names the tokens of the prompt before its answer.
-      charged.input += 1000;
-      charged.output += 1;
-    }
-    return step;
-  });
+  // The mock answers these by itself. Without a meter no program tells of them.
+  const noteSide = ({ kind }) => {
+    if (!isMetered || (kind !== "side" && kind !== "compaction")) return;
+    charged.input += 1000;
+    charged.output += 30;
+  };
+  const api = await startMockApi(
+    (asked) => {
+      const step = model.answer(asked);
+      if (step.status === undefined && step.usageLimit === undefined && !step.cut) {
+        charged.input += 1000;
+        charged.output += 30;
+      } else if (isMetered && step.cut && asked.tools.includes("Bash")) {
+        // The service of claude names the tokens of the prompt before its answer.
+        charged.input += 1000;
+        charged.output += 1;
+      }
+      return step;
+    },
+    { onRequest: noteSide },
+  );
   const against = {
     ada: claudeAgainst(
       { url: api.url, key: "not-a-key-0001", retries: 1 },
@@ -146,7 +158,30 @@ async function openMock({ root, items, isNewest, isMetered }) {
       env: { ...against[name].env, HOME: home, IS_SANDBOX: "1" },
     });
   });
+  if (isMetered) agents.push(openCode(root, api.url, programOf("opencode")));
   return { agents, charged: () => charged, close: () => api.close() };
+}
+
+/** The third program of a night with meters, in the place of one without a model. */
+function openCode(root, url, program) {
+  const home = join(root, "home-eve");
+  fs.mkdirSync(home);
+  return {
+    name: "eve",
+    kind: "acp",
+    account: "eve",
+    command: [program, "acp"],
+    permissions: { mode: "full" },
+    meter: true,
+    idle_ms: 20_000,
+    env: {
+      ANTHROPIC_BASE_URL: url,
+      ANTHROPIC_API_KEY: "not-a-key-0003",
+      HOME: home,
+      OPENCODE_CONFIG_CONTENT: '{"model":"anthropic/claude-sonnet-4-5"}',
+      OPENCODE_DISABLE_AUTOUPDATE: "1",
+    },
+  };
 }
 
 /** What the model answers: its fault, once for each item, then a call of the tool, then an end when the tool has answered. */
@@ -158,15 +193,17 @@ class Model {
     this.had = new Map();
   }
 
-  answer({ texts, lines: told }) {
+  answer({ texts, tools, lines: told }) {
+    // A title, say.
+    if (tools.length === 0) return { say: "ok" };
     const all = texts.join("\n");
     const item = this.items.find((one) => all.includes(`${markerOf(one)}:`));
     if (item === undefined) return { say: "ok" };
     const fault = this.faultOf(item, told);
     if (fault !== undefined) return fault;
     const last = told.at(-1) ?? "";
-    // A tool that was killed is called again.
-    const isDone = last.includes("[result ") && !/Killed|137/.test(last);
+    // A tool that was killed, or met the full disk, is called again.
+    const isDone = last.includes("[result ") && last.includes(WORKED);
     return isDone ? { say: DONE } : { run: this.command };
   }
 

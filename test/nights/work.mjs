@@ -49,3 +49,4 @@ if (item.kind === "shared") {
     noteCommit();
   }
 }
+console.log("The work is there.");

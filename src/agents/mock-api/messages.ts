@@ -68,7 +68,7 @@ function lineOf(block: Block): string {
 }
 
 /** The blocks of an answer. */
-function contentOf(step: Step): Record<string, unknown>[] {
+function contentOf(step: Step, { tools }: Asked): Record<string, unknown>[] {
   const content: Record<string, unknown>[] = [];
   if (step.think !== undefined)
     content.push({ type: "thinking", thinking: step.think, signature: "bW9jaw==" });
@@ -77,15 +77,16 @@ function contentOf(step: Step): Record<string, unknown>[] {
   const call = (name: string, input: unknown): void => {
     content.push({ type: "tool_use", id: newId("toolu_"), name, input });
   };
+  const shell = tools.find((name) => /^bash$/i.test(name)) ?? "Bash";
   if (step.run !== undefined)
-    call("Bash", { command: step.run, description: "A step of the script", ...step.runWith });
+    call(shell, { command: step.run, description: "A step of the script", ...step.runWith });
   if (step.tool !== undefined) call(step.tool, step.input ?? {});
   return content;
 }
 
 function plain(step: Step, asked: Asked): Record<string, unknown> {
   if (asked.kind === "count") return { input_tokens: usageOf(step).input };
-  const content = contentOf(step);
+  const content = contentOf(step, asked);
   const usage = usageOf(step);
   return {
     id: newId("msg_"),

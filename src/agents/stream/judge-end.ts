@@ -1,5 +1,5 @@
 /** Decides what to do when the program of a run has ended, or was stopped: who stopped it, its stream, and what its meter has seen. */
-import type { AttemptOutcome } from "../../core/outcome.ts";
+import { type AttemptOutcome, deferred } from "../../core/outcome.ts";
 import type { MeterReading } from "../meter-reading.ts";
 import type { ProgramEnd } from "../program.ts";
 import type { TurnFault } from "./facts.ts";
@@ -48,6 +48,8 @@ interface EndParts {
 
 /** How many silent runs in a row of one task may be for the quota. A program that always hangs must not go on for ever. */
 const SILENT_MAX = 3;
+/** What it said may be missing, so its silence says nothing. */
+const CUT = deferred("the disk was nearly full while it ran, and it was silent since");
 /** What a program says when it does not know better. Then its meter does. */
 const VAGUE: ReadonlySet<TurnFault | undefined> = new Set(["other", "empty"]);
 
@@ -66,7 +68,11 @@ export function judgeEnd(
   const isDone = ownStop === "lingering" || ownStop === "background";
   const isOurs = fault !== undefined && (ownStop === "idle" || ownStop === "quota");
   const isJudged = outcome === undefined || isDone || isSignal(outcome) || isOurs;
-  if (!isJudged) return { next: "outcome", outcome };
+  if (!isJudged)
+    return {
+      next: "outcome",
+      outcome: end.wasShort === true && ownStop === "idle" ? CUT : outcome,
+    };
   if (fault === undefined) noteReset(state, parts.refused);
   else endWith(state, fault);
   const exitCode = isDone ? 0 : end.outcome === undefined ? end.exitCode : null;

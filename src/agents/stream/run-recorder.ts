@@ -54,6 +54,7 @@ export class RunRecorder {
   hasLostSession = false;
   /** The session to resume; only set for a program that keeps the id of a session. */
   private readonly resumed: string | undefined;
+  private readonly isResumed: boolean;
   private readonly file: SessionFile;
   private readonly reading: MeterReading | undefined;
   private readonly subject: LogSubject;
@@ -74,6 +75,7 @@ export class RunRecorder {
     parts: RecorderParts,
   ) {
     const { file, keepsSessionId } = parts;
+    this.isResumed = session.session_id !== null;
     this.resumed = keepsSessionId === true ? (session.session_id ?? undefined) : undefined;
     this.deps = parts;
     this.model = modelOf(assignment, session);
@@ -220,13 +222,18 @@ export class RunRecorder {
     const reported = this.reported();
     // A meter sees each request. It knows no price if the settings have none.
     const metered = this.reading?.used(this.assignment.settings.prices);
-    if (metered === undefined || this.reading?.isPassedBy(reported) === true) return reported;
+    if (metered === undefined || this.reading?.isPassedBy(this.ownReport()) === true)
+      return reported;
     return { ...metered, costUsdMicro: metered.costUsdMicro ?? reported.costUsdMicro };
   }
 
-  /** What the program itself says that this run has used. */
-  reported(): Usage {
+  private reported(): Usage {
     return addUsage(this.usedInTurns(), this.usedInOpenTurn());
+  }
+
+  /** What the program itself says that this run has used. Nothing in a resumed session, whose sums may hold reports of earlier runs that were lost. */
+  ownReport(): Usage {
+    return this.isResumed ? NO_USAGE : this.reported();
   }
 
   private usedInTurns(): Usage {

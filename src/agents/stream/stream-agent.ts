@@ -244,7 +244,7 @@ export class StreamAgent extends Agent {
       metered.close();
       watch.end();
     }
-    this.tellOfEnd(assignment, watch, reading?.explainGap(recorder.reported()));
+    this.tellOfEnd(assignment, watch, reading?.explainGap(recorder.ownReport()));
     const judged = judgeEnd(end, recorder, {
       ownStop: watch.ownStop,
       halt: costs.halt,
