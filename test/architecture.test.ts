@@ -4,6 +4,7 @@ import fs from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { pagesOfDocs } from "./support/newcomer.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const SRC = join(ROOT, "src");
@@ -342,7 +343,8 @@ const DOCUMENTS = [
   "README.md",
   "ARCHITECTURE.md",
   "CHANGELOG.md",
-  ...fs.readdirSync(`${ROOT}/docs`).flatMap((name) => (name.endsWith(".md") ? `docs/${name}` : [])),
+  "bench/README.md",
+  ...pagesOfDocs(),
 ];
 
 /** Headings of a page, as links name them. */
@@ -365,6 +367,25 @@ test.each(DOCUMENTS)("%s links only to files and headings that are there", (docu
   }
   for (const [, path = ""] of text.matchAll(/`((?:src|test|docs)\/[\w./-]+)`/g))
     expect(fs.existsSync(`${ROOT}/${path}`), path).toBe(true);
+});
+
+test("messages, comments and scripts name only pages and headings that are there", () => {
+  const named = ["src", "contrib", "scripts", "bench", "examples", "templates"].flatMap((folder) =>
+    fs
+      .readdirSync(`${ROOT}/${folder}`, { recursive: true, encoding: "utf8" })
+      .filter((name) => /\.(?:ts|mjs|py|sh|yml|md)$/.test(name) && !name.includes("node_modules"))
+      .flatMap((name) => [
+        ...fs
+          .readFileSync(`${ROOT}/${folder}/${name}`, "utf8")
+          .matchAll(/\b(docs\/[\w/-]+\.md)(?:#([\w-]+))?/g),
+      ]),
+  );
+  expect(named.length).toBeGreaterThan(20);
+  for (const [link, path = "", anchor] of named) {
+    expect(fs.existsSync(`${ROOT}/${path}`), link).toBe(true);
+    if (anchor !== undefined)
+      expect(anchorsOf(fs.readFileSync(`${ROOT}/${path}`, "utf8")), link).toContain(anchor);
+  }
 });
 
 test("ARCHITECTURE.md names files and folders that are there", () => {

@@ -1,16 +1,17 @@
 /** README.md, ARCHITECTURE.md and docs/ name every verb, code, setting and field that there is, and nothing that is not; what they show runs as it stands. */
-import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { EXIT } from "../src/cli/shell/exit-codes.ts";
 import { REGISTRY } from "../src/cli/shell/registry.ts";
 import { ErrorSchema, ResultSchema } from "../src/codec/record-schemas.ts";
 import { decodeTask, TaskSchema } from "../src/codec/task-codec.ts";
 import { COMMAND_NAMES } from "../src/core/command.ts";
+import { LIFECYCLE_EVENTS } from "../src/core/events.ts";
 import { DEFAULT_SETTINGS } from "../src/core/settings.ts";
 import { stateTree } from "../src/core/state-tree.ts";
+import { asShell, blocksOf, pagesOfDocs, runAsNewcomer } from "./support/newcomer.ts";
 import { tempDir } from "./support/temp-dir.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -18,8 +19,8 @@ const read = (path: string): string => fs.readFileSync(join(ROOT, path), "utf8")
 const readme = read("README.md");
 const commands = read("docs/commands.md");
 const errors = read("docs/errors.md");
-const pageNames = fs.readdirSync(join(ROOT, "docs")).filter((name) => name.endsWith(".md"));
-const pages = pageNames.map((name) => read(`docs/${name}`));
+const pageNames = pagesOfDocs();
+const pages = pageNames.map(read);
 const tasks = read("docs/tasks.md");
 const settings = read("docs/settings.md");
 
@@ -34,12 +35,6 @@ function codesInSources(): string[] {
   return [...codes].sort();
 }
 
-/** They are a type, gone when the program runs; so they are read from its text. */
-function eventNames(): string[] {
-  const [, union = ""] = /LifecycleEventName =([^;]+);/.exec(read("src/core/events.ts")) ?? [];
-  return [...union.matchAll(/"(\w+)"/g)].map(([, name = ""]) => name);
-}
-
 function leaves(value: object, path: string[] = []): [string, unknown][] {
   return Object.entries(value).flatMap(([key, one]): [string, unknown][] =>
     typeof one === "object" && !Array.isArray(one)
@@ -47,17 +42,6 @@ function leaves(value: object, path: string[] = []): [string, unknown][] {
       : [[[...path, key].join("."), one]],
   );
 }
-
-interface Block {
-  language: string;
-  text: string;
-}
-
-const blocksOf = (text: string): Block[] =>
-  [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language = "", body = ""]) => ({
-    language,
-    text: body,
-  }));
 
 test("settings.md tells the defaults that differ from the specification as they are", () => {
   const [, table = ""] = settings.split("## Defaults that differ from the specification");
@@ -87,9 +71,11 @@ describe("the README", () => {
     expect(readme.split("\n").length).toBeLessThanOrEqual(121);
   });
 
-  test("leads to each page of docs/, by itself or by ARCHITECTURE.md", () => {
-    const links = readme + read("ARCHITECTURE.md");
-    for (const name of pageNames) expect(links).toContain(`](docs/${name}`);
+  test("leads to the door of docs/, and that to each page", () => {
+    expect(readme).toContain("](docs/README.md)");
+    const door = read("docs/README.md");
+    for (const name of pageNames)
+      if (name !== "docs/README.md") expect(door).toContain(`](${name.slice("docs/".length)})`);
   });
 
   test("names the command of the tests", () => {
@@ -121,6 +107,14 @@ describe("docs/commands.md", () => {
 
   test.each(Object.values(EXIT))("explains exit code %i", (code) => {
     expect(commands).toMatch(new RegExp(`\\| ${code} \\|`));
+  });
+});
+
+describe("the commands as files of docs/commands.md", () => {
+  const asFiles = commands.slice(commands.indexOf("## Commands as files"));
+
+  test.each([...COMMAND_NAMES])("names %s", (name) => {
+    expect(asFiles).toContain(`\`${name}\``);
   });
 });
 
@@ -157,26 +151,32 @@ describe("ARCHITECTURE.md", () => {
 });
 
 describe("docs/tasks.md", () => {
-  const fields = tasks.slice(tasks.indexOf("## Task file"), tasks.indexOf("## Programs"));
-  const records = tasks.slice(tasks.indexOf("## Result and"), tasks.indexOf("## Events"));
-  const events = tasks.slice(tasks.indexOf("## Events"), tasks.indexOf("## Recipes"));
+  const fields = tasks.slice(tasks.indexOf("## Task file"), tasks.indexOf("## The same task"));
 
   test.each(Object.keys(TaskSchema.properties))("explains the field %s", (field) => {
     expect(fields).toMatch(new RegExp(`^\\|[^|]*\`${field}(\\.\\w+)?\``, "m"));
   });
+});
 
-  test.each(
-    [...new Set([ResultSchema, ErrorSchema].flatMap((one) => Object.keys(one.properties)))].sort(),
-  )("names %s of the records", (field) => {
-    expect(records).toContain(`\`${field}\``);
+describe("docs/results.md", () => {
+  const rows = read("docs/results.md").split("\n");
+
+  test.each([
+    ["R", ResultSchema],
+    ["E", ErrorSchema],
+  ] as const)("has a row for each field of the records %s", (letter, schema) => {
+    for (const field of Object.keys(schema.properties)) {
+      const row = rows.find((line) => line.split("|")[1]?.includes(`\`${field}\``));
+      expect(row?.split("|")[2], field).toContain(letter);
+    }
   });
+});
 
-  test.each(eventNames())("names the event %s", (name) => {
+describe("docs/events.md", () => {
+  const events = read("docs/events.md").split("## Recipes")[0];
+
+  test.each([...LIFECYCLE_EVENTS])("names the event %s", (name) => {
     expect(events).toContain(`\`${name}\``);
-  });
-
-  test.each([...COMMAND_NAMES])("names the control command %s", (name) => {
-    expect(tasks).toContain(`\`${name}\``);
   });
 });
 
@@ -195,60 +195,17 @@ const isThere = (program: string): boolean =>
     .split(delimiter)
     .some((dir) => fs.existsSync(join(dir === "" ? "." : dir, program)));
 
-/** A block as a part of a shell script. */
-function asShell({ language, text }: Block): string {
-  if (language === "python") return `python3 - <<'PYTHON'\n${text}PYTHON\n`;
-  if (language === "js") return `cat > example.mjs <<'JS'\n${text}JS\nnode example.mjs\n`;
-  return language === "bash" ? text : "";
-}
-
-/**
- * Runs a script in a directory with a fresh state tree, where `npx mailchute` is the built command line.
- * @returns its output; it must end with 0
- */
-async function runAsNewcomer(dir: string, script: string): Promise<string> {
-  const npx = join(dir, "bin", "npx");
-  fs.mkdirSync(join(dir, "bin"));
-  fs.writeFileSync(npx, `#!/bin/sh\nshift\nexec node '${ROOT}bin/mailchute.js' "$@"\n`);
-  fs.chmodSync(npx, 0o755);
-  fs.mkdirSync(join(dir, "node_modules"));
-  fs.symlinkSync(ROOT, join(dir, "node_modules", "mailchute"));
-  // A group of its own: whatever it started ends with the test.
-  const child = spawn("bash", ["-euo", "pipefail", "-c", script.replaceAll("/tmp/", `${dir}/`)], {
-    cwd: dir,
-    detached: true,
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, PATH: `${join(dir, "bin")}${delimiter}${process.env["PATH"]}` },
-  });
-  onTestFinished(() => {
-    try {
-      process.kill(-(child.pid as number), "SIGKILL");
-    } catch {
-      // All of it has ended.
-    }
-  });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding("utf8").on("data", (text: string) => {
-      output += text;
-    });
-  // Not "close": a supervisor that a failed script left behind holds the pipes.
-  const code = await new Promise((done) => child.once("exit", done));
-  expect(code, output).toBe(0);
-  return output;
-}
-
 const STEPS_MS_MAX = 600_000;
 
 test.skipIf(!isThere("jq") || !isThere("python3"))(
-  "a newcomer who runs all that the README shows, in its order, gets what it says; then the examples of docs/tasks.md",
+  "a newcomer who runs all that the README shows, in its order, gets what it says; then the examples of docs/tasks.md and docs/events.md",
   async () => {
     const dir = tempDir();
     const shown = blocksOf(readme).filter(({ text }) => !text.includes("npm ci"));
     const drops = blocksOf(
       tasks.slice(tasks.indexOf("## Dropping a task"), tasks.indexOf("## Task file")),
     );
-    const recipes = blocksOf(tasks.slice(tasks.indexOf("## Recipes")));
+    const recipes = blocksOf(read("docs/events.md").split("## Recipes")[1] ?? "");
     const output = await runAsNewcomer(
       dir,
       [

@@ -115,7 +115,7 @@ class Mailchute:
         raise MailchuteError("ErrTaskNotFound", "no tray has a task %r" % id)
 
     def command(self, name, args=None, timeout=None):
-        """Gives the supervisor a command (see docs/tasks.md) and waits for what it did. With timeout=0 returns at once, with None."""
+        """Gives the supervisor a command (see docs/commands.md) and waits for what it did. With timeout=0 returns at once, with None."""
         id = new_id("c")
         body = {"id": id, "command": name, "args": args or {}, "created_at": int(time.time())}
         if not os.path.isdir(os.path.join(self.control, "inbox")):

@@ -12,6 +12,7 @@ import {
   SAMPLE_CONFIG,
   SAMPLE_ROADMAP,
 } from "../../src/cli/text/samples.ts";
+import { pagesOfDocs } from "../support/newcomer.ts";
 
 const FOREIGN = /\b(?:june|EPIC|wave0|DROVER)\b/;
 
@@ -19,9 +20,8 @@ const ROOT = join(import.meta.dirname, "../..");
 
 /** The code blocks of all pages of docs/. */
 function blocksOfDocs(): string[] {
-  const pages = fs.readdirSync(join(ROOT, "docs")).filter((name) => name.endsWith(".md"));
-  const blocks = pages.flatMap((name) =>
-    [...fs.readFileSync(join(ROOT, "docs", name), "utf8").matchAll(/^```.*?^```/gms)].map(
+  const blocks = pagesOfDocs().flatMap((name) =>
+    [...fs.readFileSync(join(ROOT, name), "utf8").matchAll(/^```.*?^```/gms)].map(
       ([text]) => `${name}: ${text}`,
     ),
   );

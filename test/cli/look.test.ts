@@ -479,7 +479,7 @@ test("events keep their names: a failed task has a `completed` that tells its st
   expect(named("completed").map(({ status }) => status)).toEqual(["failed", "failed"]);
   expect(named("started").map(({ attempt }) => attempt)).toEqual([1, 2, 1, 2]);
   expect(new Set(named("started").map(({ submission }) => submission)).size).toBe(2);
-  const page = fs.readFileSync(new URL("../../docs/tasks.md", import.meta.url), "utf8");
+  const page = fs.readFileSync(new URL("../../docs/events.md", import.meta.url), "utf8");
   for (const said of ["`completed`, also a failed one", "begins again at 1", "run 4 of 3"])
     expect(page).toContain(said);
 });

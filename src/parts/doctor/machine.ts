@@ -163,7 +163,7 @@ function checkJq(env: NodeJS.ProcessEnv): CheckResult {
   if (found !== undefined) return ok("jq", found);
   return warned(
     "jq",
-    "not found; mailchute does not need it, but the recipes of docs/tasks.md do",
+    "not found; mailchute does not need it, but the recipes of docs/events.md do",
     "install jq if you want them",
   );
 }

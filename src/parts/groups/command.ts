@@ -30,7 +30,7 @@ const SLOTS = numberOption("N", "with set: how many of its tasks may run at once
   max: WORKERS_MAX,
 });
 const DETAILS =
-  "A change made with set holds until reset, even after a restart, and stops no running task. See docs/tasks.md.";
+  "A change made with set holds until reset, even after a restart, and stops no running task. See docs/groups.md.";
 
 const group = defineCommand({
   usage: "ls | set NAME --slots N | pause NAME | resume NAME | reset NAME",
@@ -154,7 +154,7 @@ function list(ctx: LimitContext, kind: LimitKind): number {
   });
   if (ctx.json) ctx.out.json({ [`${kind}s`]: rows });
   else if (rows.length === 0)
-    ctx.out.note(`config.yaml names no ${kind}s; docs/tasks.md says how to add one`);
+    ctx.out.note(`config.yaml names no ${kind}s; docs/groups.md says how to add one`);
   else {
     const columns = [
       { title: "NAME", min: 8 },
