@@ -204,20 +204,102 @@ function shortTable(report) {
   return lines.join("\n");
 }
 
+/** For README.md: what a person notices. Peers with one row for each task stand beside one file for each, and batches beside batches. */
+const NOTICED = [
+  {
+    what: "A file is dropped, its task starts (idle pool)",
+    row: "pick-up",
+    key: "median_ms",
+    peers: ["BullMQ, add to start"],
+  },
+  {
+    what: "Tasks that do nothing, one file or row each, `durability: process`",
+    row: "drain",
+    key: "rate",
+    peers: ["BullMQ, everysec", "plainjob", "graphile-worker"],
+  },
+  {
+    what: "The same with `durability: power`, the default",
+    row: "drain-power",
+    key: "rate",
+    name: "mailchute, power",
+    peers: ["BullMQ, always"],
+  },
+  {
+    what: "Tasks that do nothing, in batches",
+    row: "batch",
+    key: "rate",
+    peersOf: "drain",
+    peers: ["graphile-worker, batched"],
+  },
+  { what: "`exec` of `true`", row: "exec", key: "rate", peers: ["task-spooler"] },
+  {
+    what: "A worker is killed, its task runs again",
+    row: "failover",
+    key: "median_ms",
+    name: "mailchute, one worker process",
+  },
+  {
+    what: "`pause`, `cancel` and the like take effect, 100,000 tasks wait",
+    row: "commands",
+    key: "worst_median_ms",
+    name: "mailchute, many waiting",
+  },
+  {
+    what: "`status` answers, 1,000,000 tasks wait",
+    row: "million",
+    key: "status_ms",
+    name: "mailchute, looks",
+  },
+  { what: "An idle pool takes of one core", row: "idle", key: "cpu_percent" },
+];
+
+function noticedTable({ rows }) {
+  const figureOf = (row, name, key) =>
+    rows
+      .find((one) => one.row === row && one.disk !== "tmpfs")
+      ?.contestants.find((one) => one.name === name)?.figures[key];
+  const shown = (key, value) => formatFigure(/_ms$/.test(key) ? "_ms" : key, value).trim();
+  const lines = ["| what you notice | mailchute | others |", "|---|---|---|"];
+  for (const { what, row, key, name = "mailchute", peersOf = row, peers = [] } of NOTICED) {
+    const value = figureOf(row, name, key);
+    if (value === undefined) continue;
+    const others = peers
+      .map((peer) => [peer, figureOf(peersOf, peer, key)])
+      .filter(([, figure]) => figure !== undefined)
+      .map(([peer, figure]) => `${peer} ${shown(key, figure)}`);
+    const ours = shown(key, value).replace("cpu ", "");
+    lines.push(`| ${what} | ${ours} | ${others.join(" · ")} |`);
+  }
+  return lines.join("\n");
+}
+
+const describeRun = ({ machine, command, image_on, size, rounds, rows }) => {
+  const { fileSystem } = rows.find((one) => one.fileSystem !== undefined);
+  return `\`${command}\` at ${machine.at.slice(0, 10)}: ${size === "quick" ? "a quick run with small numbers, " : ""}medians of ${rounds} runs by turns.
+${machine.cpu}, ${machine.cores} cores, Node ${machine.node}; ${fileSystem}, in \`${image_on}\`.`;
+};
+
+/** @param dir where results.md is, as README.md names it */
+export function renderNoticed(report, dir) {
+  return `${noticedTable(report)}
+
+${describeRun(report)}
+Ratios, and what limits each figure: [bench](bench/README.md#beside-the-best-peer). Every figure: [${dir}](${dir}/results.md).
+`;
+}
+
 /**
- * For README.md: the machine, the chart, a row for each kind of work, and where the rest is.
- * @param dir where results.md and chart.svg are, as README.md names it
+ * For bench/README.md: the machine, the chart, a row for each kind of work, and where the rest is.
+ * @param dir where results.md and chart.svg are, as that page names it
  */
 export function renderSummary(report, dir) {
-  const { machine, command, image_on, size, rounds } = report;
-  const { fileSystem } = report.rows.find((one) => one.fileSystem !== undefined);
-  return `\`${command}\` at ${machine.at.slice(0, 10)}: ${size === "quick" ? "a quick run with small numbers, " : ""}medians of ${rounds} runs by turns.
-${machine.cpu}, ${machine.cores} cores, Node ${machine.node}; ${fileSystem}, in \`${image_on}\`.
+  return `${describeRun(report)}
 
 ![Tasks per second beside peers and bare loops](${dir}/chart.svg)
 
 ${shortTable(report)}
 
-The ratio is above 1 where mailchute is better. Every figure, and bare loops of the same calls: [${dir}](${dir}/results.md). How it is measured: [bench](bench/README.md).
+The ratio is above 1 where mailchute is better. Every figure, and bare loops of the same calls: [${dir}](${dir}/results.md).
 `;
 }

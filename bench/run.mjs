@@ -11,16 +11,16 @@
  *     --tasks N                      how many tasks the row `long-drain` has, such as 1000000
  *     --check                        exit code 1 when a goal is not met, something could not be measured, or (with --beside) a figure
  *                                    has fallen by more than 3 %
- *     --readme                       puts table and chart into README.md too
+ *     --readme                       puts its tables into README.md and bench/README.md too
  *
- *   node bench/run.mjs --from DIR    measures nothing: writes results.md, chart.svg and the README's part from DIR/results.json
+ *   node bench/run.mjs --from DIR    measures nothing: writes results.md, chart.svg and the tables of both pages from DIR/results.json
  */
 import "../scripts/own-folders.mjs";
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { createRequire } from "node:module";
 import os from "node:os";
-import { join, relative, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { drawChart } from "./chart.mjs";
@@ -35,6 +35,7 @@ import {
   describePairs,
   isOurs,
   nameBefore,
+  renderNoticed,
   renderReport,
   renderSummary,
 } from "./report.mjs";
@@ -83,7 +84,7 @@ if (options.help) {
 if (options.from !== undefined) {
   const report = JSON.parse(fs.readFileSync(join(options.from, "results.json"), "utf8"));
   writeTexts(report, options.from);
-  writeReadme(report, options.from);
+  writePages(report, options.from);
   process.exit();
 }
 const size = options.quick ? "quick" : "full";
@@ -345,7 +346,7 @@ const report = {
 fs.mkdirSync(outDir, { recursive: true });
 fs.writeFileSync(join(outDir, "results.json"), `${JSON.stringify(report, null, 1)}\n`);
 writeTexts(report, outDir);
-if (options.readme || (isWhole && options.out === undefined)) writeReadme(report, outDir);
+if (options.readme || (isWhole && options.out === undefined)) writePages(report, outDir);
 const goals = measured.flatMap((one) => one.goals);
 const unmet = goals.filter((goal) => goal.isMet !== true);
 console.log(`${goals.length - unmet.length} of ${goals.length} goals met; written to ${outDir}`);
@@ -369,17 +370,19 @@ function writeTexts(report, dir) {
   fs.writeFileSync(join(dir, "chart.svg"), drawChart(report));
 }
 
-/** Between its two marks. */
-function writeReadme(report, dir) {
-  const path = join(here, "..", "README.md");
-  const text = fs.readFileSync(path, "utf8");
-  const [begin, end] = ["<!-- bench:begin -->", "<!-- bench:end -->"];
-  if (!text.includes(begin) || !text.includes(end))
-    throw new Error(`README.md has no ${begin} … ${end} to put the table in`);
-  const before = text.slice(0, text.indexOf(begin) + begin.length);
-  const after = text.slice(text.indexOf(end));
-  fs.writeFileSync(
-    path,
-    `${before}\n${renderSummary(report, relative(join(here, ".."), dir))}${after}`,
-  );
+/** Each table between the two marks of its page. */
+function writePages(report, dir) {
+  for (const [page, render] of [
+    ["../README.md", renderNoticed],
+    ["README.md", renderSummary],
+  ]) {
+    const path = join(here, page);
+    const text = fs.readFileSync(path, "utf8");
+    const [begin, end] = ["<!-- bench:begin -->", "<!-- bench:end -->"];
+    if (!text.includes(begin) || !text.includes(end))
+      throw new Error(`${path} has no ${begin} … ${end} to put the table in`);
+    const before = text.slice(0, text.indexOf(begin) + begin.length);
+    const after = text.slice(text.indexOf(end));
+    fs.writeFileSync(path, `${before}\n${render(report, relative(dirname(path), dir))}${after}`);
+  }
 }

@@ -1,5 +1,5 @@
 /** Runs what a page of the documents shows, as a newcomer would: block after block in a fresh directory. */
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -34,19 +34,40 @@ export function asShell({ language, text }: Block): string {
   return language === "bash" ? text : "";
 }
 
+/** A program of this name that stands before all others: what a page needs, and the machine of the tests lacks. */
+export function putProgram(dir: string, name: string, script: string): void {
+  fs.mkdirSync(join(dir, "bin"), { recursive: true });
+  fs.writeFileSync(join(dir, "bin", name), `#!/bin/sh\n${script}`, { mode: 0o755 });
+}
+
+/** A stand-in for claude that does what its script says: test/fixtures/programs/fake-agent/script.mjs. */
+export function putClaude(dir: string, script: object): void {
+  const path = join(dir, "claude-script.json");
+  fs.writeFileSync(path, JSON.stringify(script));
+  const program = join(ROOT, "test", "fixtures", "programs", "fake-claude.mjs");
+  const env = `FAKE_AGENT='${path}' FAKE_AGENT_STATE='${join(dir, "claude-state")}'`;
+  putProgram(dir, "claude", `${env} exec '${process.execPath}' '${program}' "$@"\n`);
+}
+
+/** A repository with a first commit of these files, and a person who commits. */
+export function putRepository(path: string, files: Record<string, string>): void {
+  fs.mkdirSync(path, { recursive: true });
+  const git = (...args: string[]): void => {
+    execFileSync("git", args, { cwd: path, stdio: "ignore" });
+  };
+  git("init", "-q", "--initial-branch=main");
+  git("config", "user.name", "A Person");
+  git("config", "user.email", "person@example.invalid");
+  for (const [name, text] of Object.entries(files)) fs.writeFileSync(join(path, name), text);
+  git("add", ".");
+  git("commit", "-qm", "first");
+}
+
 /** Puts `mailchute` and `npx mailchute` into `bin/`, both the built command line. */
 function installFor(dir: string): void {
-  const launcher = join(ROOT, "bin", "mailchute.js");
-  fs.mkdirSync(join(dir, "bin"), { recursive: true });
-  for (const [name, shift] of [
-    ["npx", "shift\n"],
-    ["mailchute", ""],
-  ] as const)
-    fs.writeFileSync(
-      join(dir, "bin", name),
-      `#!/bin/sh\n${shift}exec '${process.execPath}' '${launcher}' "$@"\n`,
-      { mode: 0o755 },
-    );
+  const launcher = `exec '${process.execPath}' '${join(ROOT, "bin", "mailchute.js")}' "$@"\n`;
+  putProgram(dir, "mailchute", launcher);
+  putProgram(dir, "npx", `shift\n${launcher}`);
   fs.mkdirSync(join(dir, "node_modules"), { recursive: true });
   fs.symlinkSync(ROOT, join(dir, "node_modules", "mailchute"));
 }
