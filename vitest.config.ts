@@ -17,6 +17,7 @@ const SEARCHES = [
   "test/codec/yaml-parts.test.ts",
   "test/agents/runs/{accounts,attach,breaker,drop,fallback,landing,meter,odd-streams,quota,red-check,resume,worktree}.test.ts",
   "test/agents/talk/{continue,say}.test.ts",
+  "test/docs/*.test.ts",
   "test/crash/{burst,chaos,every-step,kill,list,load,poison,supervisor-faults,worker-faults}.test.ts",
   "test/crash/{copied-tree,fencing,few-processes,full-disk,orphans,rights,short-of-room}.test.ts",
   "test/git/look-speed.test.ts",

@@ -106,3 +106,99 @@ export async function runAsNewcomer(
   expect(code, output).toBe(0);
   return output;
 }
+
+/** A block for the shell, and what the page says that one sees after it. */
+export interface PageStep {
+  script: string;
+  seen: string | undefined;
+}
+
+/** The blocks for bash of a page, each with the text block that follows it. */
+export function stepsOf(page: string): PageStep[] {
+  const steps: PageStep[] = [];
+  let isAfterScript = false;
+  for (const { language, text } of blocksOf(page)) {
+    if (language === "bash") steps.push({ script: text, seen: undefined });
+    const last = steps.at(-1);
+    if (language === "text" && last !== undefined && isAfterScript) last.seen = text;
+    isAfterScript = language === "bash";
+  }
+  return steps;
+}
+
+/** What differs from run to run becomes a word for its kind; columns move with it. */
+function masked(text: string, dir: string): string {
+  return text
+    .replaceAll(dir, "/home/me")
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z?/g, "TIME")
+    .replace(/\d{4}-\d\d-\d\d( \d\d:\d\d)?/g, "DATE")
+    .replace(/\b\d\d:\d\d(?::\d\d)?\b/g, "CLOCK")
+    .replace(/just now|\b\d+ (?:s|min|h) ago/g, "AGO")
+    .replace(/\b\d[\d,.]* (?:µs|ms|s|min|h)(?![\w])/g, "DURATION")
+    .replace(/\b\d[\d,.]* (?:B|kB|MB|GB)(?![\w])/g, "SIZE")
+    .replace(/\bpid \d+/g, "pid N")
+    .replace(/\bc-[0-9a-z]{6,}-[0-9a-z]+/g, "COMMAND")
+    .replace(/\b(?=[a-f]*\d)[0-9a-f]{7,40}\b/g, "HASH")
+    .replace(/[ \t]+/g, " ")
+    .replace(/^ | $/gm, "")
+    .replace(/\n+/g, "\n")
+    .trim();
+}
+
+/** `…` stands for a part of a line; alone on its line for any number of lines. */
+function asPattern(seen: string): RegExp {
+  const lines = seen.split("\n").map((line) =>
+    line === "…"
+      ? "(?:.*\n)*?"
+      : `${line
+          .split("…")
+          .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))
+          .join(".*")}\n`,
+  );
+  return new RegExp(`^${lines.join("")}$`);
+}
+
+/** Ends what a page has left in the background. */
+function killAllOf(dir: string): void {
+  for (const pid of fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)))
+    try {
+      if (fs.readFileSync(`/proc/${pid}/environ`, "utf8").includes(dir))
+        process.kill(Number(pid), "SIGKILL");
+    } catch {
+      // It has ended, or is not ours.
+    }
+}
+
+/**
+ * Runs the blocks of a page in one shell, in a fresh home directory, and compares what is seen after each with what the page says.
+ * A command may fail only in a block that says so: `exit code 1`.
+ */
+export async function runPage(dir: string, page: string): Promise<void> {
+  const steps = stepsOf(page);
+  expect(steps.length).toBeGreaterThan(1);
+  onTestFinished(() => killAllOf(dir));
+  const script = [
+    "exec 2>&1",
+    "set +e",
+    `trap 'printf "\\n@@failed %s: %s\\n" "$?" "$BASH_COMMAND"' ERR`,
+    ...steps.flatMap(({ script: text }, index) => [`printf '\\n@@step ${index}\\n'`, text]),
+    "exit 0",
+  ].join("\n");
+  const output = await runAsNewcomer(dir, script, {
+    HOME: dir,
+    XDG_DATA_HOME: join(dir, ".local", "share"),
+    XDG_STATE_HOME: join(dir, ".local", "state"),
+  });
+  const parts = output.split(/\n?@@step \d+\n/).slice(1);
+  expect(parts, output).toHaveLength(steps.length);
+  for (const [index, { script: text, seen }] of steps.entries()) {
+    const part = parts[index] as string;
+    const failures = [...part.matchAll(/\n?@@failed (\d+): .*\n/g)];
+    for (const [failure, code] of failures)
+      expect(text, `${failure}\n${part}`).toContain(`exit code ${code}`);
+    if (seen === undefined) continue;
+    const found = masked(part.replace(/\n?@@failed .*\n/g, ""), dir);
+    const wanted = masked(seen, "/home/me");
+    if (!asPattern(wanted).test(`${found}\n`)) expect(found, text).toBe(wanted);
+  }
+}
