@@ -1,4 +1,4 @@
-/** The mock of the model APIs: what it answers in both formats, and each way in which it can misbehave. */
+/** The mock of the model APIs: what it answers in each format, and each way in which it can misbehave. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import { readScenario, type Scenario, type Step } from "../../src/agents/mock-api/script.ts";
 import {
@@ -58,9 +58,49 @@ const askResponses = (
     ...(signal && { signal }),
   });
 
+/** A request without tools is one beside the conversation. */
+const TOOLS = [{ name: "T" }];
+
+/** A request as programs make it that are compatible with OpenAI's API of chat completions. */
+const askChat = (
+  { url }: MockApi,
+  { text = "go", key = "k-0001", stream = true, tools = TOOLS, signal }: Ask = {},
+): Promise<Response> =>
+  fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}` },
+    body: JSON.stringify({
+      model: "model-c",
+      stream,
+      messages: [{ role: "user", content: text }],
+      tools: tools.map((one) => ({ type: "function", function: one })),
+    }),
+    ...(signal && { signal }),
+  });
+
+/** A request as Gemini CLI makes it. */
+const askGemini = (
+  { url }: MockApi,
+  { text = "go", key = "k-0001", stream = true, tools = TOOLS, signal, path }: Ask = {},
+): Promise<Response> =>
+  fetch(
+    `${url}/v1beta/models/model-d:${path ?? (stream ? "streamGenerateContent?alt=sse" : "generateContent")}`,
+    {
+      method: "POST",
+      headers: { "x-goog-api-key": key },
+      body: JSON.stringify({
+        contents: [{ role: "user", parts: [{ text }] }],
+        tools: [{ functionDeclarations: tools }],
+      }),
+      ...(signal && { signal }),
+    },
+  );
+
 const FORMATS = [
-  ["messages", askMessages],
-  ["responses", askResponses],
+  ["messages", askMessages, "messages"],
+  ["responses", askResponses, "responses"],
+  ["chat", askChat, "chat/completions"],
+  ["gemini", askGemini, "models/model-d:generateContent"],
 ] as const;
 
 // biome-ignore lint/suspicious/noExplicitAny: what a test looks for is what it checks.
@@ -68,7 +108,7 @@ type Json = any;
 
 async function events(answer: Response): Promise<Json[]> {
   const text = await answer.text();
-  return [...text.matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => JSON.parse(data));
+  return [...text.matchAll(/^data: (\{.*)$/gm)].map(([, data = ""]) => JSON.parse(data));
 }
 
 const json = async (answer: Response): Promise<Json> => await answer.json();
@@ -247,13 +287,113 @@ describe("the Responses API", () => {
   });
 });
 
-describe.each(FORMATS)("in the format of %s", (format, ask) => {
-  const said = async (answer: Response): Promise<string> => {
+const STEP: Step = {
+  think: "Let me see.",
+  say: "Here.",
+  run: "ls",
+  usage: { input: 7, cachedInput: 5, output: 2, reasoning: 1 },
+};
+
+describe("the API of chat completions", () => {
+  it("streams reasoning, a text and a call of the shell that is offered, and then the usage", async () => {
+    const answer = await askChat(await start([STEP]), { tools: [{ name: "run_commands" }] });
+    const text = await answer.clone().text();
+    expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
     const all = await events(answer);
-    return format === "messages"
-      ? joined(all, "text")
-      : all.map(({ delta }) => delta ?? "").join("");
+    const deltas = all.map(({ choices: [choice] }) => choice?.delta ?? {});
+    expect(deltas.map((one) => one.reasoning_content ?? "").join("")).toBe("Let me see.");
+    expect(deltas.map((one) => one.content ?? "").join("")).toBe("Here.");
+    expect(deltas.find((one) => one.tool_calls)?.tool_calls).toMatchObject([
+      { index: 0, function: { name: "run_commands", arguments: '{"commands":["ls"]}' } },
+    ]);
+    expect(all.at(-2).choices).toMatchObject([{ finish_reason: "tool_calls" }]);
+    expect(all.at(-1).usage).toMatchObject({
+      prompt_tokens: 12,
+      completion_tokens: 2,
+      total_tokens: 14,
+      prompt_tokens_details: { cached_tokens: 5 },
+    });
+  });
+
+  it("answers in one body without a stream, and a title uses up no step", async () => {
+    const api = await start([STEP]);
+    const title = await json(await askChat(api, { stream: false, tools: [] }));
+    expect(title.choices).toMatchObject([{ message: { content: "ok" }, finish_reason: "stop" }]);
+    const { choices } = await json(
+      await askChat(api, { stream: false, tools: [{ name: "bash" }] }),
+    );
+    expect(choices).toMatchObject([
+      { message: { content: "Here.", tool_calls: [{ function: { name: "bash" } }] } },
+    ]);
+  });
+});
+
+describe("the API of Gemini", () => {
+  it("streams a thought, a text and a call of the shell that is offered, and then the usage", async () => {
+    const tools = [{ name: "run_shell_command" }];
+    const all = await events(await askGemini(await start([STEP]), { tools }));
+    const parts = all.flatMap(({ candidates: [one] }) => one.content.parts);
+    expect(parts).toMatchObject([
+      { text: "Let me see.", thought: true },
+      { text: "Her" },
+      { text: "e." },
+      { functionCall: { name: "run_shell_command", args: { command: "ls" } } },
+    ]);
+    expect(all.at(-1)).toMatchObject({
+      modelVersion: "model-d",
+      candidates: [{ finishReason: "STOP" }],
+      usageMetadata: {
+        promptTokenCount: 12,
+        cachedContentTokenCount: 5,
+        candidatesTokenCount: 1,
+        thoughtsTokenCount: 1,
+        totalTokenCount: 14,
+      },
+    });
+  });
+
+  it("answers in one body, and counts tokens, without a stream", async () => {
+    const api = await start([STEP]);
+    expect(await json(await askGemini(api, { path: "countTokens" }))).toEqual({
+      totalTokens: 1000,
+    });
+    const { candidates } = await json(await askGemini(api, { stream: false }));
+    expect(candidates[0].content.parts).toHaveLength(4);
+    expect(api.requests.map(({ kind, model }) => [kind, model])).toEqual([
+      ["count", "model-d"],
+      ["turn", "model-d"],
+    ]);
+  });
+});
+
+it.each([
+  ["chat", askChat, 401, { type: "invalid_request_error", code: "invalid_api_key" }],
+  ["chat", askChat, 429, { type: "requests", code: "rate_limit_exceeded" }],
+  ["gemini", askGemini, 401, { code: 401, status: "UNAUTHENTICATED" }],
+  ["gemini", askGemini, 429, { code: 429, status: "RESOURCE_EXHAUSTED" }],
+  ["gemini", askGemini, 503, { code: 503, status: "UNAVAILABLE" }],
+] as const)("%s refuses as the real one does: %#", async (_, ask, status, error) => {
+  const api = await start([
+    { status, headers: { "retry-after": "3" } },
+    { status, inStream: true },
+  ]);
+  const answer = await ask(api);
+  expect([answer.status, answer.headers.get("retry-after")]).toEqual([status, "3"]);
+  expect(await json(answer)).toMatchObject({ error });
+  const inStream = await ask(api);
+  expect(inStream.status).toBe(200);
+  expect((await events(inStream)).at(-1)).toMatchObject({ error });
+});
+
+describe.each(FORMATS)("in the format of %s", (format, ask, path) => {
+  const textIn: Record<string, (event: Json) => string | undefined> = {
+    messages: ({ delta }) => delta?.text,
+    responses: ({ delta }) => delta,
+    chat: ({ choices }) => choices?.[0]?.delta.content,
+    gemini: ({ candidates }) => candidates?.[0].content.parts[0]?.text,
   };
+  const said = async (answer: Response): Promise<string> =>
+    (await events(answer)).map((event) => textIn[format]?.(event) ?? "").join("");
 
   it("answers one request with each step, as often as it says, and all later ones with the last", async () => {
     const api = await start([{ say: "one", times: 2 }, { say: "two" }, { say: "three" }]);
@@ -361,7 +501,7 @@ describe.each(FORMATS)("in the format of %s", (format, ask) => {
     const startedMs = performance.now();
     const text = await (await ask(api)).text();
     const events = text.split("\n\n").length - 1;
-    expect(events).toBeGreaterThan(3);
+    expect(events).toBeGreaterThanOrEqual(3);
     expect(performance.now() - startedMs).toBeGreaterThanOrEqual(events * 19);
   });
 
@@ -378,12 +518,12 @@ describe.each(FORMATS)("in the format of %s", (format, ask) => {
 
   it("refuses a body that is not valid JSON", async () => {
     const { url } = await start([]);
-    const answer = await fetch(`${url}/v1/${format}`, { method: "POST", body: "{" });
+    const answer = await fetch(`${url}/v1/${path}`, { method: "POST", body: "{" });
     expect(answer.status).toBe(400);
   });
 });
 
-it("answers what programs look at beside the two APIs", async () => {
+it("answers what programs look at beside the APIs", async () => {
   const { url } = await start([]);
   expect((await fetch(url, { method: "HEAD" })).status).toBe(200);
   expect(await json(await fetch(`${url}/v1/models`))).toEqual({ data: [], models: [] });

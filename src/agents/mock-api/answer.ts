@@ -37,7 +37,9 @@ export async function answer(
   const headers = { ...format.windowHeaders(step.windows ?? {}, false), ...step.headers };
   if (asked.isStream) {
     response.writeHead(200, { ...EVENT_STREAM, ...headers });
-    await sendEvents(response, eventsOf(format, asked, step, isRefused), step);
+    const events = eventsOf(format, asked, step, isRefused).map(pieceOf);
+    if (format.lastLine !== undefined && !isRefused) events.push(format.lastLine);
+    await sendEvents(response, events, step);
   } else {
     const body = Buffer.from(JSON.stringify(format.plain(step, asked)));
     const half = body.subarray(0, body.length / 2);
@@ -54,16 +56,20 @@ function eventsOf(format: Format, asked: Asked, step: Step, isRefused: boolean):
   return [...events.slice(0, 1), format.errorEvent(format.refusal(step, Date.now()))];
 }
 
+function pieceOf(event: StreamEvent): string {
+  const { type } = event;
+  const name = typeof type === "string" ? `event: ${type}\n` : "";
+  return `${name}data: ${JSON.stringify(event)}\n\n`;
+}
+
 /** A cut answer ends within an event, after the first half of its events. */
 async function sendEvents(
   response: ServerResponse,
-  events: readonly StreamEvent[],
+  events: readonly string[],
   step: Step,
 ): Promise<void> {
   const isHalf = step.cut === true || step.cut === "reset" || step.half === true;
-  const pieces = events
-    .slice(0, isHalf ? Math.ceil(events.length / 2) : events.length)
-    .map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  const pieces = events.slice(0, isHalf ? Math.ceil(events.length / 2) : events.length);
   if (step.eventDelayMs !== undefined)
     for (const piece of pieces.splice(0)) {
       await wait(step.eventDelayMs);

@@ -14,8 +14,8 @@ export interface Asked {
   tools: readonly string[];
 }
 
-/** One event of a stream. The data repeats `type`, as in both APIs. */
-export type StreamEvent = { type: string } & Record<string, unknown>;
+/** One event of a stream. If it has a `type`, that is its name, too. */
+export type StreamEvent = Record<string, unknown>;
 
 export interface Refusal {
   status: number;
@@ -24,10 +24,12 @@ export interface Refusal {
 }
 
 export interface Format {
-  name: "messages" | "responses";
+  name: "messages" | "responses" | "chat" | "gemini";
   read(path: string, body: Record<string, unknown>): Asked;
   /** The whole stream of an answer. */
   events(step: Step, asked: Asked): StreamEvent[];
+  /** What ends a stream, after its events. */
+  lastLine?: string;
   /** The same as one JSON body. */
   plain(step: Step, asked: Asked): unknown;
   refusal(step: Step, nowMs: number): Refusal;
@@ -50,6 +52,32 @@ export const usageOf = (step: Step): Required<Usage> => ({ ...USAGE, ...step.usa
 export function textOf(step: Step): string | undefined {
   const isSilent = step.run !== undefined || step.tool !== undefined;
   return step.say ?? (isSilent ? undefined : "ok");
+}
+
+/** The shells of programs by the name of the tool, and how each wants its command. */
+const SHELLS: Readonly<Record<string, (command: string) => object>> = {
+  bash: (command) => ({ command, description: "A step of the script" }),
+  run_shell_command: (command) => ({ command, description: "A step of the script" }),
+  run_commands: (command) => ({ commands: [command] }),
+};
+
+/** The calls of tools in an answer, the one of the program's own shell first. */
+export function callsOf(
+  { run, runWith, tool, input = {} }: Step,
+  tools: readonly string[],
+): { name: string; input: unknown }[] {
+  const name = tools.find((one) => one.toLowerCase() in SHELLS) ?? "Bash";
+  const inputOf = SHELLS[name.toLowerCase()] ?? SHELLS["bash"]!;
+  return [
+    ...(run === undefined ? [] : [{ name, input: { ...inputOf(run), ...runWith } }]),
+    ...(tool === undefined ? [] : [{ name: tool, input }]),
+  ];
+}
+
+/** A text in two pieces, so that a cut can fall between them. */
+export function halves(text: string): string[] {
+  const middle = Math.ceil(text.length / 2);
+  return [text.slice(0, middle), text.slice(middle)].filter((piece) => piece !== "");
 }
 
 let made = 0;

@@ -1,7 +1,9 @@
 /** The Anthropic Messages API, as far as claude uses it. */
 import {
   type Asked,
+  callsOf,
   type Format,
+  halves,
   newId,
   type Refusal,
   type StreamEvent,
@@ -74,13 +76,8 @@ function contentOf(step: Step, { tools }: Asked): Record<string, unknown>[] {
     content.push({ type: "thinking", thinking: step.think, signature: "bW9jaw==" });
   const text = textOf(step);
   if (text !== undefined) content.push({ type: "text", text });
-  const call = (name: string, input: unknown): void => {
-    content.push({ type: "tool_use", id: newId("toolu_"), name, input });
-  };
-  const shell = tools.find((name) => /^bash$/i.test(name)) ?? "Bash";
-  if (step.run !== undefined)
-    call(shell, { command: step.run, description: "A step of the script", ...step.runWith });
-  if (step.tool !== undefined) call(step.tool, step.input ?? {});
+  for (const call of callsOf(step, tools))
+    content.push({ type: "tool_use", id: newId("toolu_"), ...call });
   return content;
 }
 
@@ -150,11 +147,6 @@ function blockEvents(block: Record<string, unknown>, index: number): StreamEvent
     ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
     { type: "content_block_stop", index },
   ];
-}
-
-function halves(text: string): string[] {
-  const middle = Math.ceil(text.length / 2);
-  return [text.slice(0, middle), text.slice(middle)];
 }
 
 const ERRORS: Readonly<Record<number, readonly [type: string, message: string]>> = {

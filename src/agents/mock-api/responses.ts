@@ -168,15 +168,20 @@ const ERRORS: Readonly<
   ],
 };
 
+/** The body of an error, as all APIs of OpenAI write it. */
+export function openAiError(status: number): { error: object } {
+  const [type, code, message] = ERRORS[status] ?? ["server_error", null, `Status ${status}`];
+  return { error: { message, type, param: null, code } };
+}
+
 function refusal(step: Step, nowMs: number): Refusal {
   const status = step.status ?? 429;
-  const [type, code, message] = ERRORS[status] ?? ["server_error", null, `Status ${status}`];
   const limit = step.usageLimit;
   if (limit === undefined)
     return {
       status,
       headers: windowHeaders(step.windows ?? {}),
-      body: step.body ?? { error: { message, type, param: null, code } },
+      body: step.body ?? openAiError(status),
     };
   const error = {
     type: "usage_limit_reached",

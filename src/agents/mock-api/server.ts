@@ -1,11 +1,13 @@
 /**
- * A mock of both model APIs on 127.0.0.1: programs such as claude and codex run against it without an account. A script says what it
+ * A mock of the model APIs on 127.0.0.1: programs such as claude and codex run against it without an account. A script says what it
  * answers. It remembers every request.
  */
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { answer } from "./answer.ts";
+import { chatFormat } from "./chat.ts";
 import type { Asked, Format } from "./format.ts";
+import { geminiFormat } from "./gemini.ts";
 import { messagesFormat } from "./messages.ts";
 import { responsesFormat } from "./responses.ts";
 import { type Picked, type Scenario, Script, type Step } from "./script.ts";
@@ -131,7 +133,9 @@ const NO_TURN = {
 
 function formatOf(path: string): Format | undefined {
   if (/\/messages(?:\/count_tokens)?$/.test(path)) return messagesFormat;
-  return /\/responses(?:\/compact)?$/.test(path) ? responsesFormat : undefined;
+  if (/\/responses(?:\/compact)?$/.test(path)) return responsesFormat;
+  if (path.endsWith("/chat/completions")) return chatFormat;
+  return /\/models\/[^/:]+:\w+$/.test(path) ? geminiFormat : undefined;
 }
 
 type Turns = (asked: Asked, key: string, nowMs: number) => Picked;
@@ -169,7 +173,7 @@ function sendOther(
 }
 
 function keyOf({ headers }: IncomingMessage): string {
-  const key = headers["x-api-key"] ?? headers.authorization ?? "";
+  const key = headers["x-api-key"] ?? headers["x-goog-api-key"] ?? headers.authorization ?? "";
   return String(key).slice(-4);
 }
 
