@@ -15,12 +15,14 @@ import {
 import { findProgram } from "../../host/find-program.ts";
 import { readVersion } from "../../host/package.ts";
 import { endTurn, faultOfError, isLost, messageOfError } from "./fault.ts";
-import { answerPermission } from "./permission.ts";
-import { AcpReader, type Ask, REQUEST } from "./read-line.ts";
+import { answerPermission, explainUnasked } from "./permission.ts";
+import { AcpReader, ASKS_PERMISSION, type Ask, REQUEST } from "./read-line.ts";
 
 /** Version 2 is a draft (2026-11): a prompt is answered when it is accepted, and `state_update` says when the work is over. */
 export const PROTOCOL = 1;
 const METHOD_NOT_FOUND = -32601;
+/** The mode in which programs ask before each change. Some begin in another, in which they or their model decide. */
+const ASKING_MODE = "default";
 
 /** `opening`: no prompt was sent yet. `stopping`: no prompt is sent any more. */
 type TurnState = "opening" | "running" | "idle" | "stopping";
@@ -37,6 +39,11 @@ function lineOf(message: object): string {
   return `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`;
 }
 
+function hasOtherMode(modes: JsonMembers): boolean {
+  const offered = listOf(modes["availableModes"]).filter(isObject);
+  return modes["currentModeId"] !== ASKING_MODE && offered.some(({ id }) => id === ASKING_MODE);
+}
+
 interface Message {
   uuid: string;
   text: string;
@@ -51,9 +58,13 @@ export class AcpDialogue implements Dialogue {
   /** What the program can do, and how one logs in. */
   private abilities: JsonMembers = {};
   private logins: string[] = [];
+  /** What one may choose for the session. */
+  private options: JsonMembers[] = [];
   private sessionId = "";
   private state: TurnState = "opening";
   private isCut = false;
+  /** It does not keep to its permissions. */
+  private isUnfit = false;
   private prompts: number = REQUEST.prompt;
   /** The message of the open prompt. */
   private current: (Message & { isRead: boolean }) | undefined;
@@ -94,8 +105,10 @@ export class AcpDialogue implements Dialogue {
   }
 
   readonly read = (line: string): Fact[] => {
-    const { facts: read, reply, ask, isAtWork } = this.reader.take(line);
+    const { facts: read, reply, ask, isAtWork, unasked } = this.reader.take(line);
     const facts = isAtWork === true ? [...this.noteRead(), ...read] : read;
+    const breach = unasked && explainUnasked(unasked, this.run.settings.permissions);
+    if (breach !== undefined) return [...facts, ...this.stopFor(breach)];
     if (ask !== undefined) return [...facts, ...this.answer(ask)];
     if (reply === undefined) return facts;
     return reply.id >= REQUEST.prompt
@@ -113,6 +126,8 @@ export class AcpDialogue implements Dialogue {
         return this.open();
       case REQUEST.open:
         return this.noteOpen(result);
+      case REQUEST.mode:
+        return this.chooseModel();
       default:
         this.prompt(this.packet());
         return [];
@@ -181,13 +196,21 @@ export class AcpDialogue implements Dialogue {
     this.sessionId = sessionId ?? textOf(result["sessionId"]);
     const facts: Fact[] = sessionId === undefined ? [] : [{ fact: "session", id: sessionId }];
     if (this.sessionId === "") return [endTurn("other", "it has opened a session without an id")];
-    const { model } = settings;
+    this.options = listOf(result["configOptions"]).filter(isObject);
+    if (settings.permissions?.mode === "full" || !hasOtherMode(membersAt(result, "modes")))
+      return [...facts, ...this.chooseModel()];
+    const mode = { sessionId: this.sessionId, modeId: ASKING_MODE };
+    this.request(REQUEST.mode, "session/set_mode", mode);
+    return facts;
+  }
+
+  private chooseModel(): Fact[] {
+    const { model } = this.run.settings;
     if (model === undefined) {
       this.prompt(this.packet());
-      return facts;
+      return [];
     }
-    const options = listOf(result["configOptions"]).filter(isObject);
-    const option = options.find(({ category, id }) => category === "model" || id === "model");
+    const option = this.options.find(({ category, id }) => category === "model" || id === "model");
     if (option === undefined)
       return [
         endTurn(
@@ -200,7 +223,7 @@ export class AcpDialogue implements Dialogue {
       configId: textOf(option["id"]),
       value: model,
     });
-    return facts;
+    return [];
   }
 
   private refused(id: number, error: JsonMembers): Fact[] {
@@ -208,6 +231,7 @@ export class AcpDialogue implements Dialogue {
     if (id === REQUEST.open && this.run.sessionId !== undefined && isLost(error))
       return [endTurn("lost_session", message)];
     if (id === REQUEST.model) return [endTurn("config", `model: ${message}`)];
+    if (id === REQUEST.mode) return [endTurn("config", `mode ${ASKING_MODE}: ${message}`)];
     const fault = faultOfError(error);
     const ways = this.logins.length === 0 ? "" : `; auth_method may be ${this.logins.join(", ")}`;
     return [endTurn(fault, fault === "auth" ? `${message}${ways}` : message)];
@@ -234,7 +258,16 @@ export class AcpDialogue implements Dialogue {
     return [{ fact: "message", uuid: current.uuid, state: "read" }];
   }
 
-  private endPrompt(facts: readonly Fact[]): Fact[] {
+  /** Its next run would do the same, so the fault is that of the settings. */
+  private stopFor(breach: string): Fact[] {
+    this.interrupt();
+    this.isUnfit = true;
+    return [endTurn("config", breach)];
+  }
+
+  private endPrompt(all: readonly Fact[]): Fact[] {
+    // That its turn was cancelled then is no news.
+    const facts = this.isUnfit ? all.filter(({ fact }) => fact !== "turn_ended") : all;
     const uuid = this.current?.uuid ?? "";
     this.current = undefined;
     const isOurs = this.isCut;
@@ -262,8 +295,9 @@ export class AcpDialogue implements Dialogue {
     if (message !== undefined) this.prompt(message);
   }
 
-  private answer({ id, method, params }: Ask): Fact[] {
-    if (method !== "session/request_permission") {
+  private answer(ask: Ask): Fact[] {
+    const { id, method, params } = ask;
+    if (method !== ASKS_PERMISSION) {
       const error = { code: METHOD_NOT_FOUND, message: `mailchute does not serve ${method}` };
       this.send({ id, error });
       return [{ fact: "notice", text: `it asked for ${method}, which is not served` }];
@@ -276,7 +310,8 @@ export class AcpDialogue implements Dialogue {
     const { permissions } = this.run.settings;
     const { outcome, denied } = answerPermission(params, permissions, this.run.cwd);
     this.send({ id, result: { outcome } });
-    return denied === undefined ? [{ fact: "writing" }] : [{ fact: "tool_denied", name: denied }];
+    if (denied !== undefined) return [{ fact: "tool_denied", name: denied }];
+    return [{ fact: "writing" }, ...this.reader.begin(ask)];
   }
 
   private cancel(): void {

@@ -29,13 +29,8 @@ export function answerPermission(
   cwd: string,
 ): PermissionAnswer {
   const call = membersAt(params, "toolCall");
-  const kind = textOf(call["kind"]);
-  const name = textOf(call["name"]) || kind || textOf(call["title"]) || "a tool";
-  const kinds = KINDS[mode];
-  const named = [kind, textOf(call["name"]), textOf(call["title"])];
-  const mayUse =
-    kinds === "all" || kinds.includes(kind) || allow.some((one) => named.includes(one));
-  const isAllowed = mayUse && (kinds === "all" || isInside(call, cwd));
+  const name = nameOf(call);
+  const isAllowed = mayUse(call, { mode, allow }) && (mode === "full" || isInside(call, cwd));
   const option = optionOf(params, isAllowed ? "allow" : "reject");
   // Without a fitting option the turn is cancelled, which also is no permission.
   const outcome =
@@ -43,6 +38,26 @@ export function answerPermission(
       ? { outcome: "cancelled" as const }
       : { outcome: "selected" as const, optionId: option };
   return isAllowed && option !== undefined ? { outcome } : { outcome, denied: name };
+}
+
+const nameOf = (call: JsonMembers): string =>
+  textOf(call["name"]) || textOf(call["kind"]) || textOf(call["title"]) || "a tool";
+
+function mayUse(call: JsonMembers, { mode, allow = [] }: Permissions): boolean {
+  const kinds = KINDS[mode];
+  const kind = textOf(call["kind"]);
+  const named = [kind, textOf(call["name"]), textOf(call["title"])];
+  return kinds === "all" || kinds.includes(kind) || allow.some((one) => named.includes(one));
+}
+
+/** Why a program that has used a tool without asking is not as the permissions want it; undefined: it may. */
+export function explainUnasked(
+  call: JsonMembers,
+  permissions: Permissions = { mode: "edit" },
+): string | undefined {
+  const isChange = KINDS.edit.includes(textOf(call["kind"]));
+  if (!isChange || mayUse(call, permissions)) return undefined;
+  return `it has used ${nameOf(call)} without asking, and its permissions are ${permissions.mode}: make it ask in its own settings, see docs/agents.md`;
 }
 
 /** The option for this one time, else the one for good. */

@@ -16,7 +16,15 @@ import { readCount, readSessionId, readUsdMicro } from "../../agents/stream/read
 import { endTurn, faultOfError, messageOfError } from "./fault.ts";
 
 /** The ids of our requests. Prompts count up from `prompt`. */
-export const REQUEST = { initialize: 1, open: 2, authenticate: 3, model: 4, prompt: 100 } as const;
+export const REQUEST = {
+  initialize: 1,
+  open: 2,
+  authenticate: 3,
+  model: 4,
+  mode: 5,
+  prompt: 100,
+} as const;
+export const ASKS_PERMISSION = "session/request_permission";
 
 /** A request of the agent, which waits for an answer. */
 export interface Ask {
@@ -32,6 +40,8 @@ export interface AcpLine {
   ask?: Ask;
   /** The model works on the open prompt. */
   isAtWork?: true;
+  /** A call of a tool that has ended well, and for which it did not ask. */
+  unasked?: JsonMembers | undefined;
 }
 
 /** The pieces of a text, by the name of the update. */
@@ -69,9 +79,18 @@ export class AcpReader {
     const params = membersAt(message, "params");
     if (method === "") return this.takeReply(message);
     if (typeof id === "number" || typeof id === "string")
-      return { facts: [], ask: { id, method, params } };
+      return {
+        facts: [],
+        ask: { id, method, params },
+        ...(method === ASKS_PERMISSION ? { isAtWork: true } : {}),
+      };
     if (method !== "session/update") return { facts: [{ fact: "unknown", type: method }] };
     return this.isOpen ? this.takeUpdate(membersAt(params, "update")) : { facts: [] };
+  }
+
+  /** The call for which it asks begins once that is allowed. Some programs report it in no other way before it is over. */
+  begin({ params }: Ask): Fact[] {
+    return [...this.flush(), ...this.tools.ask(membersAt(params, "toolCall"))];
   }
 
   private takeReply(message: JsonMembers): AcpLine {
@@ -110,9 +129,16 @@ export class AcpReader {
       return { facts: this.write(says, text), isAtWork: true };
     }
     if (kind === "tool_call")
-      return { facts: [...this.flush(), ...this.tools.begin(update)], isAtWork: true };
+      return {
+        facts: [...this.flush(), ...this.tools.begin(update)],
+        isAtWork: true,
+        unasked: this.tools.unasked,
+      };
     if (kind === "tool_call_update")
-      return { facts: [...this.flush(), ...this.tools.update(update)] };
+      return {
+        facts: [...this.flush(), ...this.tools.update(update)],
+        unasked: this.tools.unasked,
+      };
     if (kind === "plan") return { facts: [{ fact: "writing" }] };
     if (kind === "usage_update") return { facts: this.readCost(membersAt(update, "cost")) };
     if (
@@ -153,9 +179,8 @@ export function newAcpReader(): ReadLine {
   const reader = new AcpReader();
   return (line) => {
     const { facts, ask } = reader.take(line);
-    return ask === undefined
-      ? facts
-      : [...facts, { fact: "notice", text: `it asks: ${ask.method}` }];
+    if (ask === undefined) return facts;
+    return [{ fact: "notice", text: `it asks: ${ask.method}` }, ...reader.begin(ask)];
   };
 }
 
@@ -183,25 +208,36 @@ function usageOf(result: JsonMembers): Fact[] {
 
 /** Reads the tool calls of one session; remembers which ones run. */
 class ToolReader {
-  /** By id, whether the call changes files. */
-  private readonly open = new Map<string, boolean>();
+  /** By id. */
+  private readonly open = new Map<string, { call: JsonMembers; wasAsked: boolean }>();
+  /** The call that has ended well just now, if it did not ask for it. */
+  unasked: JsonMembers | undefined;
 
-  begin(call: JsonMembers): Fact[] {
+  begin(call: JsonMembers, wasAsked = false): Fact[] {
     const id = textOf(call["toolCallId"]);
     const kind = textOf(call["kind"]);
     const name = textOf(call["name"]) || kind || "tool";
     const input = asText(call["rawInput"]) || textOf(call["title"]);
-    this.open.set(id, /^(?:edit|delete|move)$/.test(kind));
+    this.open.set(id, { call, wasAsked });
     // Some calls are reported only when they are over.
     return [{ fact: "tool_started", id, name, input }, ...this.update(call)];
+  }
+
+  ask(call: JsonMembers): Fact[] {
+    const id = textOf(call["toolCallId"]);
+    const known = this.open.get(id);
+    if (known === undefined) return id === "" ? [] : this.begin(call, true);
+    known.wasAsked = true;
+    return [];
   }
 
   /** An update that comes after the end of its turn says nothing new. */
   update(call: JsonMembers): Fact[] {
     const id = textOf(call["toolCallId"]);
     const status = textOf(call["status"]);
-    const isEdit = this.open.get(id);
-    if (isEdit === undefined) return [];
+    const begun = this.open.get(id);
+    this.unasked = undefined;
+    if (begun === undefined) return [];
     if (status !== "completed" && status !== "failed") return [{ fact: "writing" }];
     this.open.delete(id);
     const content = listOf(call["content"]).filter(isObject);
@@ -210,6 +246,8 @@ class ToolReader {
     const isError = status === "failed";
     const ended: Fact = { fact: "tool_ended", id, output, exitCode: null, isError };
     if (isError) return [ended];
+    if (!begun.wasAsked) this.unasked = begun.call;
+    const isEdit = /^(?:edit|delete|move)$/.test(textOf(begun.call["kind"]));
     const diffs = content.filter(({ type }) => type === "diff");
     const places = isEdit ? listOf(call["locations"]).filter(isObject) : [];
     const changed = diffs.length > 0 ? diffs : places;

@@ -141,6 +141,15 @@ describe("what it asks a person", () => {
     expect(fs.existsSync(join(bench.pool.dir, "made.txt"))).toBe(false);
   });
 
+  it("is not asked by some programs: a run that changes something in mode read fails, and its agent is paused", async () => {
+    const steps = [{ run: "echo made > made.txt" }, { run: "sleep 60" }, DONE];
+    const bench = benchOf([steps], { settings: { permissions: { mode: "read" } } });
+    const record = await failure(bench, { max_attempts: 3 });
+    expect(record).toMatchObject({ kind: "config", code: "ErrAgentConfig", attempts: 1 });
+    expect(String(record["error"])).toContain("it has used execute without asking");
+    expect(bench.pool.alerts().map(({ alert }) => alert)).toContain("agent_paused");
+  });
+
   it("may use a tool of the list, and anything with mode full", async () => {
     const fetches = { ask: "fetch", run: "echo made > made.txt" };
     for (const permissions of [{ mode: "edit", allow: ["fetch"] }, { mode: "full" }]) {

@@ -208,6 +208,75 @@ describe("a question for a person", () => {
     expect(other.last).toMatchObject({ result: { outcome: { outcome: "cancelled" } } });
   });
 
+  const begun = (talk: Talk): unknown => [...talk.state.openTools.keys()];
+  const completed = { sessionUpdate: "tool_call_update", toolCallId: "t", status: "completed" };
+
+  it("begins the call, where the program does not report that itself, and it proves that the model works", () => {
+    const talk = new Talk().opened();
+    const facts = talk.hear(ask({ kind: "execute", title: "make" }));
+    expect(facts).toContainEqual({ fact: "message", uuid: "u-1", state: "read" });
+    expect(begun(talk)).toEqual(["t"]);
+    talk.update({ ...completed, kind: "execute" });
+    expect([begun(talk), talk.state.toolsDone]).toEqual([[], 1]);
+    const twice = new Talk().opened();
+    twice.update({ sessionUpdate: "tool_call", toolCallId: "t", kind: "execute" });
+    twice.hear(ask({ kind: "execute" }));
+    expect(twice.facts.filter(({ fact }) => fact === "tool_started")).toHaveLength(1);
+    const denied = new Talk({ permissions: { mode: "read" } }).opened();
+    denied.hear(ask({ kind: "execute" }));
+    expect(begun(denied)).toEqual([]);
+  });
+
+  it.each([
+    ["read", "execute", "it has used execute without asking, and its permissions are read"],
+    ["read", "edit", "without asking"],
+    ["read", "fetch", undefined],
+    ["edit", "execute", undefined],
+    ["full", "execute", undefined],
+  ] as const)(
+    "that mode %s wants for a tool of kind %s, and that is not put, ends the run",
+    (mode, kind, why) => {
+      const talk = new Talk({ permissions: { mode } }).opened();
+      talk.update({ sessionUpdate: "tool_call", toolCallId: "t", kind, status: "in_progress" });
+      talk.update(completed);
+      if (why === undefined) {
+        expect(talk.state.lastEnd).toBeUndefined();
+        return;
+      }
+      expect(talk.last).toMatchObject({ method: "session/cancel" });
+      talk.hear(end(100, "cancelled"));
+      expect(talk.state.lastEnd).toMatchObject({
+        fault: "config",
+        text: expect.stringContaining(why),
+      });
+      expect(isRunOver(talk.state)).toBe(true);
+    },
+  );
+
+  it("is put before each change: a session that begins in another mode is set to that one", () => {
+    const modes = {
+      currentModeId: "auto",
+      availableModes: [{ id: "plan" }, { id: "default" }, { id: "auto" }],
+    };
+    const talk = new Talk({ permissions: { mode: "edit" } }).opened({ modes });
+    expect(talk.last).toMatchObject({
+      id: 5,
+      method: "session/set_mode",
+      params: { sessionId: "s", modeId: "default" },
+    });
+    talk.hear({ id: 5, result: {} });
+    expect(talk.last).toMatchObject({ method: "session/prompt" });
+    const refused = new Talk().opened({ modes });
+    refused.hear({ id: 5, error: { message: "no" } });
+    expect(refused.state.lastEnd).toMatchObject({ fault: "config", text: "mode default: no" });
+    for (const [permissions, more] of [
+      [{ mode: "full" }, { modes }],
+      [{ mode: "read" }, { modes: { ...modes, currentModeId: "default" } }],
+      [{ mode: "read" }, { modes: { currentModeId: "act", availableModes: [{ id: "act" }] } }],
+    ] as const)
+      expect(new Talk({ permissions }).opened(more).last).toMatchObject({ id: 100 });
+  });
+
   it("of another method is refused, and the program goes on", () => {
     const talk = new Talk().opened();
     talk.hear({ id: 7, method: "terminal/create", params: {} });
