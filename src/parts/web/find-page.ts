@@ -28,6 +28,7 @@ import { questionsPage } from "./pages/questions-page.ts";
 import { reviewPage, workPage } from "./pages/review-pages.ts";
 import { type TaskReaders, taskPage } from "./pages/task-page.ts";
 import { tasksPage } from "./pages/tasks-page.ts";
+import { TimelinePage } from "./pages/timeline-page.ts";
 import type { VerbReader } from "./verb-reader.ts";
 
 /** The least time between two looks at the pool (ms), and the share of a core that the looks may take. */
@@ -38,7 +39,16 @@ const AGAIN_MS = 1000;
 const AGAIN_MS_MAX = 30_000;
 const WHY_MS = 2000;
 
-const PLACES = ["overview", "tasks", "plan", "agents", "questions", "review", "machine"] as const;
+const PLACES = [
+  "overview",
+  "timeline",
+  "tasks",
+  "plan",
+  "agents",
+  "questions",
+  "review",
+  "machine",
+] as const;
 type Place = (typeof PLACES)[number];
 
 export type Route = { page: Place } | { page: "task" | "work" | "plugin"; id: string };
@@ -70,6 +80,7 @@ export function routeOf(path: string): Route | undefined {
 export class Pages {
   private readonly reader: OverviewReader;
   private readonly series: SeriesReader;
+  private readonly timeline: TimelinePage;
   /** The coding agents of the settings. */
   private readonly agents: readonly AgentSettings[];
   private readonly questions: QuestionStore;
@@ -97,6 +108,7 @@ export class Pages {
     const lastLineOf = (runDir: string): string | null => lines.lastLineOf(runDir);
     this.reader = new OverviewReader(tree, { settings, lastLineOf });
     this.series = new SeriesReader(tree);
+    this.timeline = new TimelinePage(tree, settings);
     const { agents, prices } = settings;
     const explain = (id: string): Promise<Why | undefined> => this.explain(id);
     this.ofTask = { explain, past: new TaskPast(tree, prices), agents: lines };
@@ -130,6 +142,8 @@ export class Pages {
       switch (route.page) {
         case "overview":
           return this.overviewOf(query);
+        case "timeline":
+          return this.timeline.make(query, Date.now());
         case "tasks":
           return await tasksPage(this.tree, query);
         case "task":
@@ -193,6 +207,7 @@ export class Pages {
     const open = this.questions.open(Date.now()).length + (hasPlan ? this.nodesThatAsk() : 0);
     const shownPages: [boolean, string, string][] = [
       [true, "Overview", "/"],
+      [true, "Timeline", "/timeline"],
       [true, "Tasks", "/tasks"],
       [hasPlan, "Plan", "/plan"],
       [hasAgents, "Agents", "/agents"],
@@ -229,6 +244,7 @@ export class Pages {
   close(): void {
     this.reader.close();
     this.series.close();
+    this.timeline.close();
   }
 
   /** @param query its `over` is the span of time that the charts show */

@@ -73,6 +73,25 @@ export interface Chart {
   table: { columns: string[]; rows: Cell[][] } | null;
 }
 
+/** Rows of bars over time. A person can drag over it to zoom in. */
+export interface TimelineBlock {
+  kind: "timeline";
+  title: string;
+  from_ms: number;
+  to_ms: number;
+  /** `line` is a path, such as that of the costs, and `limits` are levels beside it. */
+  rows: {
+    name: string;
+    height: number;
+    /** `text` is written into the shape, as far as it fits. */
+    shapes: (Shape & { to?: string; text?: string })[];
+    limits: { y: number; text: string }[];
+  }[];
+  ticks: [x: number, atMs: number][];
+  /** Each look with what it stands for; `box` is its top and height in the row. */
+  legend: { text: string; look: string; box: [top: number, height: number] }[];
+}
+
 /** Boxes with lines between them. A person can move and zoom the drawing. */
 export interface Graph {
   kind: "graph";
@@ -106,6 +125,7 @@ export type Block =
   | Chart
   | { kind: "charts"; charts: Chart[] }
   | Graph
+  | TimelineBlock
   | { kind: "acts"; label: string; acts: Act[] }
   /** A field whose text becomes the parameter `name` of the page `to`. */
   | { kind: "find"; label: string; to: string; name: string; value: string };

@@ -25,7 +25,7 @@ const navOf = (page: Page): string[] =>
 it("a tree without a plan, agents and branches has no links to their pages, and says so there", async () => {
   const web = await openWeb(newPool().state);
   const page = await web.page("/");
-  expect(navOf(page)).toEqual(["Overview", "Tasks", "Machine"]);
+  expect(navOf(page)).toEqual(["Overview", "Timeline", "Tasks", "Machine"]);
   expect(blockOf(await web.page("/plan"), "text").text).toBe("this tree has no plan");
   expect(blockOf(await web.page("/questions"), "text").text).toContain("No question waits");
   expect(blockOf(await web.page("/review"), "table", "Not landed yet").rows).toEqual([]);
@@ -47,7 +47,7 @@ it("the plan has the nodes of `roadmap show`, and one node with what it waits fo
   ]);
   const web = await openWeb(pool.state);
   const page = await web.page("/plan?node=top");
-  expect(navOf(page)).toEqual(["Overview", "Tasks", "Plan", "Questions", "Machine"]);
+  expect(navOf(page)).toEqual(["Overview", "Timeline", "Tasks", "Plan", "Questions", "Machine"]);
   const graph = blockOf(page, "graph");
   expect(graph.nodes.map(({ text, look, is_here: isHere }) => [text, look, isHere])).toEqual([
     ["✓ base", "good", false],

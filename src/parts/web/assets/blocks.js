@@ -4,6 +4,7 @@ import { goTo } from "./ask.js";
 import { chart, updateChart } from "./chart.js";
 import { cell, element, fill, holding, link, made, updateLink } from "./dom.js";
 import { graph, updateGraph } from "./graph.js";
+import { timeline, updateTimeline } from "./timeline.js";
 
 /** A line is a text, or a list of texts with the colours that they have. */
 function fillLines(pre, lines) {
@@ -88,6 +89,7 @@ export const MAKERS = {
     return box;
   },
   graph,
+  timeline,
   charts({ charts }) {
     const box = element("div", undefined, { class: "charts" });
     fill(box, charts, (one) => MAKERS.chart(one), updateBlock);
@@ -154,6 +156,7 @@ export function updateBlock(node, block) {
   else if (block.kind === "links" && before.label === block.label)
     fill(node, block.links, link, updateLink);
   else if (block.kind === "graph") return updateGraph(node, before, block);
+  else if (block.kind === "timeline") return updateTimeline(node, block);
   else if (block.kind === "charts")
     fill(node, block.charts, (one) => MAKERS.chart(one), updateBlock);
   else if (block.kind === "chart" && before.title === block.title) {

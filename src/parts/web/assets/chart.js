@@ -1,9 +1,9 @@
 /** Draws a chart of the shapes that the server has measured. It fills the width that is there; its texts are no part of the drawing. */
-import { cell, element } from "./dom.js";
+import { cell, element, link } from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
-function shape({ is, look, d, box, tip }) {
+function shape({ is, look, d, box, tip, to }) {
   const node = document.createElementNS(SVG, is === "line" ? "path" : "rect");
   node.setAttribute("class", `${is} look-${look}`);
   if (is === "line") node.setAttribute("d", d);
@@ -15,14 +15,21 @@ function shape({ is, look, d, box, tip }) {
   const title = document.createElementNS(SVG, "title");
   title.textContent = tip;
   node.append(title);
-  return node;
+  if (to === undefined) return node;
+  const { href } = link({ text: tip, to });
+  const holder = document.createElementNS(SVG, "a");
+  holder.setAttribute("href", href);
+  holder.setAttribute("aria-label", tip);
+  holder.append(node);
+  return holder;
 }
 
-function drawing({ title, size, shapes }) {
+export function drawing({ title, size, shapes }) {
   const node = document.createElementNS(SVG, "svg");
   node.setAttribute("viewBox", `0 0 ${size[0]} ${size[1]}`);
   node.setAttribute("preserveAspectRatio", "none");
-  node.setAttribute("role", "img");
+  // A drawing with links is no picture: a reader must find them.
+  node.setAttribute("role", shapes.some(({ to }) => to !== undefined) ? "group" : "img");
   node.setAttribute("aria-label", title);
   node.style.height = `${size[1]}px`;
   node.append(...shapes.map(shape));

@@ -25,6 +25,15 @@ function timeText(date) {
     : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}`;
 }
 
+/** Only as exact as a step of an axis over so much time (ms). */
+export function tickText(atMs, spanMs) {
+  const date = new Date(atMs);
+  const day = `${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  const time = `${two(date.getHours())}:${two(date.getMinutes())}`;
+  if (spanMs > 2 * 86_400_000) return `${day} ${time}`;
+  return spanMs < 8 * 60_000 ? `${time}:${two(date.getSeconds())}` : time;
+}
+
 /** A link leads to pages of this server only. */
 export function link(item) {
   const node = element("a");

@@ -20,6 +20,7 @@ export interface PageOfPool {
 
 export const PAGES: readonly PageOfPool[] = [
   { path: "/", title: "Overview", image: "overview", isAlways: true },
+  { path: "/timeline?over=15m", title: "Timeline", image: "timeline", isAlways: true },
   { path: "/tasks", title: "Tasks: waiting", isAlways: true },
   { path: "/tasks?state=failed", title: "Tasks: failed", image: "tasks", isAlways: true },
   { path: "/tasks?state=done&q=crawl", title: "Tasks: done", isAlways: true },
