@@ -14,11 +14,14 @@ import { lookForRecord } from "../../view/find-task.ts";
 import { readLandingIds, readWork } from "../../view/landing.ts";
 import { readJsonObject } from "../../view/scan.ts";
 import { describeTask } from "../../view/task-rows.ts";
+import { DayCosts } from "../../view/timeline/day-costs.ts";
+import { Timeline } from "../../view/timeline/timeline.ts";
 import { asHtml, asMarkdown, asText, FORMATS, type Format } from "./formats.ts";
 import { readOpenWork } from "./open-work.ts";
 import { pageOf } from "./page.ts";
 import { type EndedFailure, Period } from "./period.ts";
 import { makeReport, type Report } from "./report.ts";
+import type { Drawn } from "./timeline-html.ts";
 
 const RECORD_BYTES_MAX = 1024 * 1024;
 const DEFAULT_MS = 12 * 60 * 60 * 1000;
@@ -35,6 +38,7 @@ export const command = defineCommand({
   usage: "[--since TIME] [--until TIME] [--format text|md|html]",
   details: [
     "TIME is a time of the day (22:00: the last time the clock showed it), a duration (12h: so long ago), or a date as 2026-03-01T22:00. Without --since: the last 12 hours.",
+    "The HTML file has a timeline, too: who ran when, how each run ended, what waited, and what it cost.",
     "Completed leaves out landings, and nodes that asked a question: they stand among the work and the questions.",
     "What happened in the period comes from the journals of the tree; they are kept for retention.journal_days. What waits and what can be done next is the state of now.",
   ],
@@ -61,9 +65,9 @@ export const command = defineCommand({
     const fromMs = since === undefined ? toMs - DEFAULT_MS : readPast(since, nowMs, "--since");
     if (fromMs >= toMs)
       throw new ErrUsage("--since is not before --until", "name an earlier time, as 22:00 or 12h");
-    const report = await readReport(ctx, tree, fromMs, toMs);
+    const { report, drawn } = await readReport(ctx, tree, fromMs, toMs);
     if (ctx.json) ctx.out.json(report);
-    else await ctx.out.raw(`${print(report, format as Format, ctx).join("\n")}\n`);
+    else await ctx.out.raw(`${print(report, drawn, format as Format, ctx).join("\n")}\n`);
     return EXIT.ok;
   },
 });
@@ -73,13 +77,17 @@ async function readReport(
   tree: StateTree,
   fromMs: number,
   toMs: number,
-): Promise<Report> {
+): Promise<{ report: Report; drawn: Drawn }> {
   const { settings } = await openSettings(ctx);
   const counts = { records: 0, bad: 0 };
   const work = await readWork(tree);
   const period = new Period(fromMs, toMs, readLandingIds(tree));
+  const timeline = new Timeline();
   for (const file of [...rotatedOf(tree.events), tree.events])
-    for await (const line of readJournal(file, counts)) period.add(line);
+    for await (const line of readJournal(file, counts)) {
+      period.add(line);
+      timeline.add(line);
+    }
   const sums = new CostSums("agent", settings.prices);
   const isInPeriod = ({ at }: CostRecord): boolean => at * 1000 >= fromMs && at * 1000 < toMs;
   for (const file of filesOfDays(costsOf(tree)))
@@ -87,7 +95,12 @@ async function readReport(
       const record = readCostRecord(line);
       if (record !== undefined && isInPeriod(record)) sums.add(record);
     }
-  return makeReport({
+  const costs = new DayCosts(tree, settings.prices);
+  const points = costs.look(fromMs, toMs);
+  costs.close();
+  const { budgets } = settings;
+  const drawn = { timeline, costs: points, budgets, fromMs, toMs, nowMs: Date.now() };
+  const report = makeReport({
     fromMs,
     toMs,
     period,
@@ -99,6 +112,7 @@ async function readReport(
     wordsOf: (failure) => wordsOf(tree, failure),
     titleOf: (id) => titleOf(tree, id),
   });
+  return { report, drawn };
 }
 
 function wordsOf(tree: StateTree, { id, lease }: EndedFailure): string | undefined {
@@ -131,8 +145,13 @@ async function readAlerts(
   return alerts;
 }
 
-function print(report: Report, format: Format, { columns, colour }: Context): string[] {
+function print(
+  report: Report,
+  drawn: Drawn,
+  format: Format,
+  { columns, colour }: Context,
+): string[] {
   const page = pageOf(report);
   if (format === "md") return asMarkdown(page);
-  return format === "html" ? asHtml(page) : asText(page, columns, colour);
+  return format === "html" ? asHtml(page, drawn) : asText(page, columns, colour);
 }

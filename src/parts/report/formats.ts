@@ -1,6 +1,7 @@
 /** Prints a page as text for a terminal, as Markdown, or as one HTML file without scripts. Pure. */
 import { fold, paint, safe, tableWithTexts, wrap } from "../../text/render.ts";
 import type { Page, Section } from "./page.ts";
+import { type Drawn, TIMELINE_STYLE, timelineHtml } from "./timeline-html.ts";
 
 export const FORMATS = ["text", "md", "html"] as const;
 export type Format = (typeof FORMATS)[number];
@@ -103,9 +104,10 @@ body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding
 table{border-collapse:collapse;width:100%;display:block;overflow-x:auto}
 th,td{text-align:left;padding:.2rem .8rem .2rem 0;border-bottom:1px solid #8884;vertical-align:top}
 th{font-size:.8em}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
-code{font:13px/1.4 ui-monospace,monospace;overflow-wrap:anywhere}`;
+code{font:13px/1.4 ui-monospace,monospace;overflow-wrap:anywhere}
+${TIMELINE_STYLE}`;
 
-export function asHtml(page: Page): string[] {
+export function asHtml(page: Page, drawn: Drawn): string[] {
   return [
     "<!doctype html>",
     `<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">`,
@@ -113,6 +115,7 @@ export function asHtml(page: Page): string[] {
     `<title>${html(page.title)}</title><style>${STYLE}</style></head><body><main>`,
     `<h1>${html(page.title)}</h1>`,
     ...page.lead.map((line) => `<p>${html(line)}</p>`),
+    ...timelineHtml(drawn, html),
     ...page.sections.flatMap(htmlSection),
     ...(page.next.length === 0 ? [] : ["<h2>Do next</h2>", "<ul>"]),
     ...page.next.map(({ why, do: todo }) => `<li>${html(why)}<br><code>${html(todo)}</code></li>`),

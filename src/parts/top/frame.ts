@@ -2,6 +2,7 @@
 import type { LogPage } from "../../view/log-page.ts";
 import type { Overview } from "../../view/overview.ts";
 import type { TaskPage } from "../../view/task-page.ts";
+import type { Column } from "../../view/timeline/lay-out.ts";
 import type { Look } from "./cells.ts";
 import type { Row } from "./rows.ts";
 import type { TopState } from "./state.ts";
@@ -20,10 +21,15 @@ export interface TaskShown {
 /** Turns a line of the log into lines to draw. A line of a coding agent's stream may become none or several. */
 export type ToLines = (raw: string, width: number) => readonly string[];
 
+/** Null: not known. */
+export type PastShown = readonly (Column | null)[];
+
 export interface Frame {
   overview: Overview | undefined;
   /** Why the tree cannot be read now; undefined when it can. */
   trouble: string | undefined;
+  /** What ran in the last hours, as far as the journal was read. */
+  past: PastShown | undefined;
   /** The rows of each pane that the filter leaves. */
   panes: readonly Row[][];
   state: TopState;

@@ -3,11 +3,16 @@
 import { inert } from "../../text/inert.ts";
 import { ago, countText, duration, type Paint, paint, widthOf } from "../../text/render.ts";
 import type { Health, Overview } from "../../view/overview.ts";
-import { countOf, money, sized, sparkline, spread, timeOfDay } from "./cells.ts";
-import type { Frame } from "./frame.ts";
+import type { Column } from "../../view/timeline/lay-out.ts";
+import { countOf, type Look, money, sized, sparkline, spread, timeOfDay } from "./cells.ts";
+import type { Frame, PastShown } from "./frame.ts";
 import { type Prompt, pageOf } from "./state.ts";
 
 const SPARK_MINUTES = 20;
+/** So long a time the line of blocks shows. */
+export const PAST_HOURS = 12;
+const PAST_COLUMNS_MAX = 144;
+const PAST_TEXT_WIDTH = 12;
 
 const HEALTH_PAINTS: Readonly<Record<Health["state"], Paint>> = {
   live: "green",
@@ -27,6 +32,7 @@ export function headLines(frame: Frame, width: number, max: number): string[] {
     titleLine(overview, frame, width),
     sized(countsLine(overview), width),
     sized(ratesLine(overview, frame), width),
+    ...(frame.past === undefined ? [] : [pastLine(frame.past, frame.look, width)]),
   ];
   const urgent = urgentLine(overview, trouble, nowMs);
   if (urgent !== undefined) {
@@ -97,6 +103,34 @@ function ratesLine({ minutes, run_time: time }: Overview, { look }: Frame): stri
     `failed/min ${last(minutes.failed)}`,
     runTime,
   ].join("   ");
+}
+
+/** As many columns as there is room for beside the texts; 0 on a screen that is too small for the line. */
+export function pastColumns({ columns }: { columns: number }): number {
+  return Math.max(0, Math.min(PAST_COLUMNS_MAX, columns - PAST_TEXT_WIDTH));
+}
+
+const PAST_PAINTS: Partial<Record<NonNullable<Column["worst"]>, Paint>> = {
+  failed: "red",
+  killed: "red",
+  mark: "red",
+  again: "yellow",
+  wait: "yellow",
+};
+
+/** `last 12 h  ▁▂▅▅  ▂█`: how much ran; red where a run failed or a process died, yellow where it was tried again or waited. */
+function pastLine(columns: PastShown, { signs, colour }: Look, width: number): string {
+  const most = Math.max(1, ...columns.map((one) => one?.running ?? 0));
+  const blocks = columns.map((one) => {
+    if (one === null || one.worst === null) return " ";
+    const level = Math.max(1, Math.round((one.running / most) * (signs.spark.length - 1)));
+    const sign = signs.spark.charAt(one.worst === "wait" ? 0 : level);
+    const paints = PAST_PAINTS[one.worst];
+    return paints === undefined ? sign : paint(colour, paints, sign);
+  });
+  const text = `last ${PAST_HOURS} h  `;
+  const used = widthOf(text) + blocks.length;
+  return used > width ? sized(text, width) : text + blocks.join("") + sized("", width - used);
 }
 
 /** The fact that a person should see first. */

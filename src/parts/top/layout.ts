@@ -43,7 +43,7 @@ export function wantedTask(
 
 export function layout(frame: Frame, { columns, rows }: Size): Drawn {
   const isSmall = rows < 16;
-  const head = headLines(frame, columns, rows < 8 ? 1 : isSmall ? 2 : 4);
+  const head = headLines(frame, columns, rows < 8 ? 1 : isSmall ? 2 : 5);
   const foot = footLines(frame, columns, rows < 6 ? 1 : 2);
   const room = Math.max(1, rows - head.length - foot.length);
   const { lines: inner, log } = body(frame, { columns, rows: room });

@@ -16,11 +16,13 @@ import type { Overview } from "../../view/overview.ts";
 import { OverviewReader } from "../../view/overview-reader.ts";
 import { Actions } from "./actions.ts";
 import type { Look } from "./cells.ts";
-import type { Frame, LogShown, TaskShown } from "./frame.ts";
+import type { Frame, LogShown, PastShown, TaskShown } from "./frame.ts";
+import { pastColumns } from "./head.ts";
 import { Keyboard } from "./keyboard.ts";
 import type { Key } from "./keys.ts";
 import { layout, wantedTask } from "./layout.ts";
 import { scrolled, searched } from "./log-moves.ts";
+import { Past } from "./past.ts";
 import { press, taskPage } from "./press.ts";
 import { type Row, rowsOf } from "./rows.ts";
 import { type Deed, pageOf, START, type TaskPageState, type TopState } from "./state.ts";
@@ -51,6 +53,7 @@ function cpuMs(): number {
 
 export class Top {
   private readonly reader: OverviewReader;
+  private readonly past: Past;
   private readonly actions: Actions;
   private readonly loader: TaskLoader;
   private readonly agents = new AgentLines();
@@ -58,6 +61,7 @@ export class Top {
   private readonly screen: LiveScreen;
   private state: TopState = START;
   private overview: Overview | undefined;
+  private pastShown: PastShown | undefined;
   private trouble: string | undefined;
   private task: TaskShown | undefined;
   private log: LogShown = { rows: 0, firstStart: 0 };
@@ -77,6 +81,7 @@ export class Top {
       settings,
       lastLineOf: (runDir) => this.agents.lastLineOf(runDir),
     });
+    this.past = new Past(tree);
     this.actions = new Actions(ctx, tree, settings.workers);
     this.loader = new TaskLoader(tree, settings.agents, this.agents, look.colour);
     const keyboard = new Keyboard(
@@ -102,6 +107,7 @@ export class Top {
       this.end = () => {};
       this.screen.close();
       this.reader.close();
+      this.past.close();
     }
   }
 
@@ -127,6 +133,7 @@ export class Top {
       this.overview = this.reader.next(Date.now());
       const runs = this.overview.running.flatMap(({ run }) => run ?? []);
       this.agents.keepOnly(new Set(runs.map((run) => join(this.tree.runs, run))));
+      this.pastShown = this.past.look(pastColumns(this.terminal), Date.now());
       this.trouble = undefined;
     } catch (error) {
       this.trouble = `the tree cannot be read: ${messageOf(error)}`;
@@ -146,6 +153,7 @@ export class Top {
     const frame: Frame = {
       overview: this.overview,
       trouble: this.trouble,
+      past: this.pastShown,
       panes,
       state: this.state,
       task: this.task,

@@ -153,6 +153,16 @@ describe("report", () => {
       "analytics/supervisor_lifecycle.jsonl",
       hostile
         .flatMap((text, n) => [
+          { event: "selected", task_id: text, submission: `s${n}`, t: t + n, title: text },
+          { event: "assigned", task_id: text, submission: `s${n}`, agent_id: text, t: t + n },
+          {
+            event: "held",
+            task_id: text,
+            submission: `s${n}`,
+            t: t + n + 2,
+            gate: text,
+            error: text,
+          },
           { event: "failed", task_id: text, agent_id: text, t: t + n, error: text, kind: "exit" },
           {
             event: "completed",
@@ -176,6 +186,7 @@ describe("report", () => {
       if (format === "text") continue;
       const bare = stdout.replaceAll(/(`+) ?[\s\S]*?\1/g, (span) => (format === "md" ? "" : span));
       expect(bare).not.toContain("<script>alert");
+      expect(stdout.includes("<rect ")).toBe(format === "html");
       if (format === "md") {
         expect(bare).not.toMatch(/(?<!\\)!\[/);
         for (const line of stdout.split("\n").filter((one) => one.startsWith("|")))

@@ -1,5 +1,6 @@
 /** The screen of `top` as lines of text, in many sizes. */
 import { describe, expect, it } from "vitest";
+import { UNICODE_SIGNS } from "../../../src/parts/top/cells.ts";
 import type { TaskShown } from "../../../src/parts/top/frame.ts";
 import { keyTexts } from "../../../src/parts/top/help.ts";
 import { layout, wantedTask } from "../../../src/parts/top/layout.ts";
@@ -8,6 +9,7 @@ import { taskPage } from "../../../src/parts/top/press.ts";
 import { rowsOf } from "../../../src/parts/top/rows.ts";
 import { START } from "../../../src/parts/top/state.ts";
 import { widthOf } from "../../../src/text/render.ts";
+import type { Column } from "../../../src/view/timeline/lay-out.ts";
 import { ASCII_SIGNS, frame, NOW_MS, overview, runningRow } from "./made.ts";
 
 const SIZES = [
@@ -94,6 +96,16 @@ describe("in 80 × 24", () => {
     expect(lines[0]).toMatch(/^top {2}LIVE {2}\/srv\/pool\/state .* 2\/3 slots {2}\$18\.40 today/);
     expect(text).toContain("waiting 410  ready 2  running 2  done 100,000+  failed 5");
     expect(text).toMatch(/done\/min +█▂ 42 {3}failed\/min 1 {3}run p50 12 s p95 4 min/);
+  });
+
+  it("what ran in the last hours is a line of blocks: low where tasks only waited, blank where nothing is known", () => {
+    const column = (running: number, worst: Column["worst"]): Column => ({ running, worst });
+    const past = [column(2, "running"), column(1, "failed"), column(0, "wait"), null];
+    const lines = layout(frame({ past }), { columns: 80, rows: 24 }).lines;
+    expect(lines[4]).toBe("last 12 h  █▅▁ ".padEnd(80));
+    const look = { colour: true, signs: UNICODE_SIGNS };
+    const coloured = layout(frame({ past, look }), { columns: 80, rows: 24 }).lines;
+    expect(coloured[4]).toContain("█\u001b[31m▅\u001b[39m\u001b[33m▁\u001b[39m");
   });
 
   it("what is most urgent stands below the title, with what to do", () => {

@@ -130,6 +130,7 @@ export function frame({
   return {
     overview: of,
     trouble: undefined,
+    past: undefined,
     panes: rowsOf(of, whole.filter),
     state: whole,
     task: undefined,
