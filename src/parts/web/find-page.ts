@@ -1,5 +1,6 @@
 /** Makes the page of a path. It reads a bounded amount, even if many browsers ask. */
 import fs from "node:fs";
+import { join } from "node:path";
 import { openIdReaders } from "../../app/id-readers.ts";
 import { describeError } from "../../cli/shell/error-text.ts";
 import { existsTree } from "../../cli/shell/options.ts";
@@ -20,12 +21,14 @@ import { type Why, WhyOpen } from "../../view/why-open.ts";
 import { type Link, type Page, type SentPage, say, shown, withoutActs } from "./page.ts";
 import { agentsPage } from "./pages/agents-page.ts";
 import { chartBlocks } from "./pages/charts.ts";
+import { costsPage } from "./pages/costs-page.ts";
 import { machinePage } from "./pages/machine-page.ts";
 import { overviewPage } from "./pages/overview-page.ts";
 import { PlanPage, readNodes } from "./pages/plan-page.ts";
 import { pluginPage } from "./pages/plugin-page.ts";
 import { questionsPage } from "./pages/questions-page.ts";
 import { reviewPage, workPage } from "./pages/review-pages.ts";
+import { schedulesPage } from "./pages/schedules-page.ts";
 import { type TaskReaders, taskPage } from "./pages/task-page.ts";
 import { tasksPage } from "./pages/tasks-page.ts";
 import { TimelinePage } from "./pages/timeline-page.ts";
@@ -47,6 +50,8 @@ const PLACES = [
   "agents",
   "questions",
   "review",
+  "schedules",
+  "costs",
   "machine",
 ] as const;
 type Place = (typeof PLACES)[number];
@@ -81,6 +86,7 @@ export class Pages {
   private readonly reader: OverviewReader;
   private readonly series: SeriesReader;
   private readonly timeline: TimelinePage;
+  private readonly settings: Settings;
   /** The coding agents of the settings. */
   private readonly agents: readonly AgentSettings[];
   private readonly questions: QuestionStore;
@@ -98,6 +104,7 @@ export class Pages {
     settings: Settings,
     { isReadOnly = false, verbs, plugins = [] }: PagesOptions = {},
   ) {
+    this.settings = settings;
     this.agents = settings.agents.filter(isCoding);
     this.questions = new QuestionStore(tree.dir);
     this.verbs = verbs;
@@ -194,6 +201,10 @@ export class Pages {
         });
       case "work":
         return await workPage(verbs, route.id);
+      case "schedules":
+        return await schedulesPage(tree, verbs, query);
+      case "costs":
+        return await costsPage(verbs, query, this.settings.budgets);
       default:
         return await machinePage(verbs);
     }
@@ -217,6 +228,8 @@ export class Pages {
         "/questions",
       ],
       [fs.existsSync(landingsDir(tree.dir)), "Review", "/review"],
+      [verbs !== undefined && this.hasSchedules(), "Schedules", "/schedules"],
+      [hasAgents, "Costs", "/costs"],
       [verbs !== undefined, "Machine", "/machine"],
     ];
     for (const { plugin } of this.plugins)
@@ -233,6 +246,11 @@ export class Pages {
 
   private hasPlan(): boolean {
     return fs.existsSync(this.tree.roadmap);
+  }
+
+  private hasSchedules(): boolean {
+    const { schedules } = this.settings;
+    return Object.keys(schedules).length > 0 || fs.existsSync(join(this.tree.dir, "schedules"));
   }
 
   private health(): Page["health"] {

@@ -214,3 +214,84 @@ it("mail is there by its threads: who has not read it, and what was said in one"
   expect(text).toBe("use the old name\nof the <b>cookie</b>\\u{202e}");
   expect(blockOf(await web.page("/agents?thread=none"), "text").text).toContain("no thread");
 });
+
+it("the schedules have their next times, the error of a bad file, and how their last tasks ended", async () => {
+  const pool = newPool({ config: "durability: process\n" });
+  fs.mkdirSync(join(pool.state, "schedules"));
+  const yaml = (name: string, text: string): void =>
+    fs.writeFileSync(join(pool.state, "schedules", `${name}.yaml`), text);
+  yaml("nightly", 'cron: "30 2 * * *"\ntimezone: UTC\ntask: {exec: ["false"], max_attempts: 1}\n');
+  yaml("wrong", 'cron: "never"\ntask: {exec: ["true"]}\n');
+  expect((await pool.run(["schedule", "run", "nightly"])).code).toBe(0);
+  await pool.run(["run", "--drain"]);
+  const web = await openWeb(pool.state);
+  const page = await web.page("/schedules");
+  expect(navOf(page)).toContain("Schedules");
+  expect(blockOf(page, "table").rows).toMatchObject([
+    [{ to: "/schedules?name=nightly" }, "30 2 * * * (UTC)", {}, "–", "0", "0", "on"],
+    [{ text: "wrong" }, "", "–", "–", "0", "0", expect.stringContaining("six fields")],
+  ]);
+  const one = await web.page("/schedules?name=nightly");
+  const times = blockOf(one, "table", "Its next times").rows.flat() as { at_ms: number }[];
+  expect(times.map(({ at_ms: ms }) => new Date(ms).toISOString().slice(11, 16))).toEqual(
+    Array.from({ length: 5 }, () => "02:30"),
+  );
+  expect(blockOf(one, "table", "Its last tasks").rows).toMatchObject([
+    [
+      { text: expect.stringMatching(/^nightly\./) },
+      "failed",
+      {},
+      expect.stringContaining("code 1"),
+    ],
+  ]);
+  expect(blockOf(await web.page("/schedules?name=wrong"), "table").rows).toHaveLength(1);
+});
+
+it("the costs are those of `cost`, by what was chosen and in the time that was chosen", async () => {
+  const pool = newPool({
+    config: "agents: [{name: ada, kind: claude}]\nbudgets: {day_usd: 5, day_hard_usd: 8}\n",
+  });
+  const nowS = Math.floor(Date.now() / 1000);
+  const line = (task: string, at: number, usd: number): string =>
+    `${JSON.stringify({ at, task_id: task, run: `${task}@s.1`, agent: "ada", account: "a", model: "m", session_id: task, input_tokens: 1000, cached_input_tokens: 10, output_tokens: 20, cost_usd_micro: usd * 1e6, outcome: "completed" })}\n`;
+  const file = (at: number): string =>
+    join(pool.state, "analytics", `costs.${new Date(at * 1000).toISOString().slice(0, 10)}.jsonl`);
+  fs.mkdirSync(join(pool.state, "analytics"), { recursive: true });
+  const old = nowS - 3 * 86_400;
+  fs.writeFileSync(file(old), line("old", old, 2));
+  fs.writeFileSync(file(nowS), line("new", nowS, 1.5));
+  const web = await openWeb(pool.state);
+  const all = await web.page("/costs?by=task");
+  expect(navOf(all)).toContain("Costs");
+  expect(blockOf(all, "table").rows.map(([name, usd]) => [name, usd])).toEqual([
+    ["all", "3.5000"],
+    [{ text: "old", to: "/tasks/old" }, "2.0000"],
+    [{ text: "new", to: "/tasks/new" }, "1.5000"],
+  ]);
+  expect(blockOf(all, "facts").facts).toEqual([
+    ["asks a person at", "$5 a day (UTC)"],
+    ["stops at", "$8 a day (UTC)"],
+  ]);
+  const recent = blockOf(await web.page("/costs?by=agent&since=24h"), "table").rows;
+  expect(recent.map(([, usd]) => usd)).toEqual(["1.5000", "1.5000"]);
+});
+
+it("the timeline has the runs of the pool with their ends, and its table what went wrong first", async () => {
+  const pool = newPool({ config: "durability: process\nretry: {max_attempts: 1}\n" });
+  pool.drop("bad", { title: "<b>Send</b>", exec: ["false"] });
+  await pool.run(["run", "--drain"]);
+  pool.drop("good", { exec: ["true"] });
+  await pool.run(["run", "--drain"]);
+  const page = await (await openWeb(pool.state)).page("/timeline?over=1h");
+  const { rows, ticks, legend } = blockOf(page, "timeline");
+  expect(rows.map(({ name }) => name)).toEqual(["exec"]);
+  const shapes = rows.flatMap((row) => row.shapes);
+  expect(shapes.map(({ look }) => look)).toContain("bad");
+  expect(ticks.length).toBeGreaterThan(3);
+  expect(legend.map(({ text }) => text)).toContain("killed");
+  const told = blockOf(page, "table").rows.map(([task, what, , , , , end]) => [task, what, end]);
+  expect(told).toEqual([
+    [{ text: "bad", to: "/tasks/bad" }, "<b>Send</b>", "failed"],
+    [{ text: "good", to: "/tasks/good" }, expect.any(String), "done"],
+  ]);
+});

@@ -118,7 +118,13 @@ function countsOf({ counts, slots, minutes, run_time: time, cost }: Overview, di
   ];
   if (disk !== "") facts.push(["disk", disk]);
   if (spent !== null)
-    facts.push(["cost today", `$${(spent / 1e6).toFixed(2)}${cost.is_complete ? "" : " or more"}`]);
+    facts.push([
+      "cost today",
+      {
+        text: `$${(spent / 1e6).toFixed(2)}${cost.is_complete ? "" : " or more"}`,
+        to: pathWith("/costs", { by: "agent", since: "24h" }),
+      },
+    ]);
   return { kind: "facts", facts };
 }
 

@@ -29,6 +29,9 @@ export const PAGES: readonly PageOfPool[] = [
   { path: "/agents", title: "Agents", image: "agents", isAlways: true },
   { path: "/questions", title: "Questions", image: "questions", isAlways: true },
   { path: "/review", title: "Review", isAlways: true },
+  { path: "/schedules", title: "Schedules", isAlways: true },
+  { path: "/schedules?name=nightly", title: "Schedule nightly", isAlways: false },
+  { path: "/costs?by=agent", title: "Costs", image: "costs", isAlways: true },
   { path: "/machine", title: "Machine", image: "machine", isAlways: true },
   { path: "/tasks/build-docs", title: "build-docs", image: "task", isAlways: false },
   { path: "/tasks/deploy-eu", title: "deploy-eu", isAlways: false },
@@ -86,6 +89,7 @@ function configOf(home: string): string {
   });
 }
 const DONE = 40;
+const NIGHTLY = 'cron: "30 2 * * 1-5"\ntask: {exec: ["make", "nightly"]}\n';
 
 let made: Promise<Pool> | undefined;
 
@@ -128,6 +132,8 @@ async function makePool(): Promise<Pool> {
     exec: ["true"],
     metadata: { dependencies: ["build-docs"] },
   });
+  fs.mkdirSync(join(pool.state, "schedules"));
+  fs.writeFileSync(join(pool.state, "schedules/nightly.yaml"), NIGHTLY);
   fs.writeFileSync(join(pool.state, "roadmap.yaml"), JSON.stringify({ nodes: planNodes() }));
   new QuestionStore(pool.state).ask({
     id: "budget.agent.ada.usd.1",

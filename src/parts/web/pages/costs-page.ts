@@ -1,0 +1,107 @@
+/** The page of what coding agents have cost: the rows of `cost`, by day, agent, account, task, model or plan. */
+import { COST_KEYS, type CostKey, type CostSum, usdText } from "../../../agents/cost-sums.ts";
+import type { DayBudget } from "../../../core/budget.ts";
+import { countText } from "../../../text/render.ts";
+import { type Block, type Cell, linkToTask, type Page, pathWith, say, shown } from "../page.ts";
+import type { VerbReader } from "../verb-reader.ts";
+
+const AGAIN_MS = 2000;
+const ROWS_MAX = 200;
+const HOUR_MS = 60 * 60 * 1000;
+/** Texts of links to spans, their names in the address, and how long they are. */
+const SPANS: readonly [text: string, since: string | undefined, ms: number | undefined][] = [
+  ["last 12 h", "12h", 12 * HOUR_MS],
+  ["last 24 h", "24h", 24 * HOUR_MS],
+  ["last 7 d", "168h", 168 * HOUR_MS],
+  ["all that is kept", undefined, undefined],
+];
+const LINKS_OF: Partial<Record<CostKey, (key: string) => Cell>> = {
+  task: linkToTask,
+  agent: (key) => ({ text: shown(key), to: "/agents" }),
+};
+
+/** @param query `by` and `since`, as `mailchute cost` has them */
+export async function costsPage(
+  verbs: VerbReader,
+  query: URLSearchParams,
+  budgets: DayBudget,
+): Promise<Page> {
+  const by = COST_KEYS.find((one) => one === query.get("by")) ?? "day";
+  const [, since, ms] = SPANS.find(([, one]) => one === query.get("since")) ?? [];
+  const options = { by, ...(ms === undefined ? {} : { since: ms }) };
+  const found = await verbs.read({ verb: "cost", options, againMs: AGAIN_MS });
+  const rows = ((found?.["rows"] ?? []) as CostSum[]).slice();
+  const total = found?.["total"] as CostSum | undefined;
+  if (by === "day") rows.reverse();
+  const linksOf = (
+    label: string,
+    links: [text: string, values: object, isHere: boolean][],
+  ): Block => ({
+    kind: "links",
+    label,
+    links: links.map(([text, values, isHere]) => ({
+      text,
+      to: pathWith("/costs", { by, since, ...values }),
+      is_here: isHere,
+    })),
+  });
+  return {
+    title: "Costs",
+    command: `mailchute cost --by ${by}${since === undefined ? "" : ` --since ${since}`}`,
+    at_ms: Date.now(),
+    health: null,
+    blocks: [
+      linksOf(
+        "one row for each",
+        COST_KEYS.map((one) => [one, { by: one }, one === by]),
+      ),
+      linksOf(
+        "time",
+        SPANS.map(([text, one]) => [text, { since: one }, one === since]),
+      ),
+      ...limitsOf(budgets),
+      {
+        kind: "table",
+        title: `By ${by}`,
+        columns: [
+          by,
+          "USD",
+          "runs",
+          "not done",
+          "input tokens",
+          "of these cached",
+          "output tokens",
+        ],
+        rows: [
+          ...(total === undefined || total.runs === 0 ? [] : [cellsOf(total, "all")]),
+          ...rows.slice(0, ROWS_MAX).map((one) => cellsOf(one, (LINKS_OF[by] ?? shown)(one.key))),
+        ],
+        none: "no run of a coding agent is booked",
+      },
+      ...(rows.length > ROWS_MAX ? [say(`the first ${ROWS_MAX} of ${rows.length} are shown`)] : []),
+    ],
+  };
+}
+
+function cellsOf(sum: CostSum, name: Cell): Cell[] {
+  const { runs, runs_not_completed: notDone, runs_without_price: unpriced } = sum;
+  return [
+    name,
+    `${usdText(sum)}${unpriced === 0 ? "" : `; ${countText(unpriced)} without a price`}`,
+    countText(runs),
+    countText(notDone),
+    countText(sum.input_tokens),
+    countText(sum.cached_input_tokens),
+    countText(sum.output_tokens),
+  ];
+}
+
+function limitsOf({ day_usd: soft = 0, day_hard_usd: hard = 0 }: DayBudget): Block[] {
+  const facts = [
+    ["asks a person at", soft],
+    ["stops at", hard],
+  ].flatMap(([name, usd]): [string, Cell][] =>
+    Number(usd) > 0 ? [[String(name), `$${usd} a day (UTC)`]] : [],
+  );
+  return facts.length === 0 ? [] : [{ kind: "facts", facts }];
+}
