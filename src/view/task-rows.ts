@@ -43,8 +43,9 @@ export interface TaskRow {
   failed_lines: number;
   /** The gate at which a held task waits, such as `quota-default`. */
   gate: string | null;
-  /** The field `group` of the task. */
+  /** The fields `group` and `agent` of the task. */
   group: string | null;
+  agent: string | null;
 }
 
 /** The state as one word, so that `awk` finds the columns of a list. Not safe for a terminal: a gate is a part of a file name. */
@@ -54,8 +55,7 @@ export function stateWord({ state, failed_lines: failedLines, gate }: TaskRow): 
 }
 
 /** The row of a task that waits in the inbox. */
-export function waitingRow(file: ChosenFile): TaskRow {
-  const task = readTask(file.path);
+export function waitingRow(file: ChosenFile, task = readTask(file.path)): TaskRow {
   const due = (numberIn(task, "not_before") ?? 0) * 1000;
   return rowOf(file.id, "waiting", task, {
     time_ms: Math.round(due > Date.now() ? due : file.mtimeMs),
@@ -64,8 +64,11 @@ export function waitingRow(file: ChosenFile): TaskRow {
 }
 
 /** The row of a task that has ended, from its record. */
-export function settledRow(file: ChosenFile, state: "done" | "failed"): TaskRow {
-  const record = readJsonObject(file.path);
+export function settledRow(
+  file: ChosenFile,
+  state: "done" | "failed",
+  record = readJsonObject(file.path),
+): TaskRow {
   const counts = countsOf(record);
   const task = record?.["task"] as JsonObject | undefined;
   const label = state === "done" ? state : failedStateOf(record?.["kind"]);
@@ -98,9 +101,8 @@ function batchTitle(tree: StateTree, { name }: TaskPlace): string | undefined {
 }
 
 /** The row of an accepted task, from its place in `processing/`. */
-export function placeRow(tree: StateTree, place: TaskPlace): TaskRow {
+export function placeRow(tree: StateTree, place: TaskPlace, task = readTask(place.path)): TaskRow {
   const title = batchTitle(tree, place);
-  const task = readTask(place.path);
   const mtimeMs = statOf(place.path)?.mtimeMs;
   const isDelayed = place.state === "ready" && mtimeMs !== undefined && mtimeMs > Date.now();
   const owner = place.name?.stage === "w" ? place.name.token : undefined;
@@ -134,6 +136,7 @@ function rowOf(
     failed_lines: 0,
     gate: null,
     group: typeof task?.["group"] === "string" ? task["group"] : null,
+    agent: typeof task?.["agent"] === "string" ? task["agent"] : null,
     ...more,
   };
 }
@@ -191,6 +194,14 @@ export function maxAttemptsIn(task: JsonObject | null | undefined): number | nul
 export function numberIn(object: JsonObject | null | undefined, field: string): number | null {
   const value = object?.[field];
   return typeof value === "number" ? value : null;
+}
+
+/** What a person may remember of a task: its id, title, program and prompt, and its error. In small letters. */
+export function wordsOf({ id, title, error }: TaskRow, task: JsonObject | undefined): string {
+  const { exec } = task ?? {};
+  const texts = [task?.["prompt"], task?.["description"]].filter((one) => typeof one === "string");
+  const program = Array.isArray(exec) ? exec.map(String).join(" ") : "";
+  return [id, title, program, ...texts, error ?? ""].join("\n").toLowerCase();
 }
 
 /** Describes a task in one line: by its title, its program, or its prompt. */

@@ -19,6 +19,7 @@ it("ls: each state is one word, so that the columns stay in their places", () =>
     failed_lines: 0,
     gate: null,
     group: null,
+    agent: null,
   };
   const gates = [null, "quota-ada", "land-0a1b2c3d4e5f6071.main", "question-colour"];
   const texts = [...LISTED_STATES, "delayed", "orphaned", "skipped", "cancelled"].flatMap((state) =>

@@ -4,7 +4,7 @@ import { basename } from "node:path";
 import { headlineOf } from "../../core/outcome.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { ago, countText, safe, table } from "../../text/render.ts";
-import { LISTED_STATES, type ListedState, pageOfTasks } from "../../view/page-of-tasks.ts";
+import { LISTED_STATES, type ListedState, searchTasks } from "../../view/page-of-tasks.ts";
 import { failedBatchRows, stateWord, type TaskRow } from "../../view/task-rows.ts";
 import {
   type Context,
@@ -27,12 +27,16 @@ const LIMIT = 50;
 const READ_MAX = 10_000;
 
 export const command = defineCommand({
-  usage: "[--state-is STATE] [--group NAME] [--since TIME] [--sort WHAT] [-n N]",
+  usage:
+    "[--state-is STATE] [--find TEXT] [--group NAME] [--agent NAME] [--since TIME] [--sort WHAT] [-n N]",
   details: [
     "What runs comes first, then the latest. If a tray has more than 10,000 files, only 10,000 of them are looked at, and the latest that the events name.",
     "TIME is a time of the day (22:00: the last time the clock showed it), a duration (12h: so long ago), or a date as 2026-03-01T22:00. It is compared with the time at which a task has ended, or came; those at work always count.",
   ],
-  examples: ["ls --state-is skipped", "ls --group gpu --since 22:00 --sort priority"],
+  examples: [
+    "ls --state-is failed --find econnrefused",
+    "ls --group gpu --since 22:00 --sort priority",
+  ],
   options: {
     "state-is": {
       type: "text",
@@ -41,7 +45,12 @@ export const command = defineCommand({
       alsoCalled: ["status", "is", "filter", "only"],
       help: "only tasks in this state; failed includes skipped and cancelled tasks, and completed batches with failed lines",
     },
+    find: textOption(
+      "TEXT",
+      "only tasks with this text in their id, title, program, prompt or error; capitals do not matter",
+    ),
     group: textOption("NAME", "only tasks of this group"),
+    agent: textOption("NAME", "only tasks that name this agent"),
     since: textOption(
       "TIME",
       "only tasks that have ended since then, or came since then and have not ended",
@@ -60,18 +69,18 @@ export const command = defineCommand({
   async run(ctx) {
     refuseStateAsPlace(ctx);
     const tree = existingTree(ctx);
-    const { since, group, sort } = ctx.options;
+    const { since, find, group, agent, sort } = ctx.options;
     const wanted = ctx.options["state-is"] as ShownState | undefined;
     const nowMs = Date.now();
     const sinceMs = since === undefined ? undefined : readPast(since, nowMs, "--since");
     const limit = ctx.options.limit ?? LIMIT;
     const isChosen =
-      [since, group].some((one) => one !== undefined) ||
+      [since, find, group, agent].some((one) => one !== undefined) ||
       (sort !== undefined && sort !== "time") ||
       !(wanted === undefined || isListed(wanted));
     const { rows, hasMore } = await chooseRows(
       tree,
-      { wanted, sinceMs, group, sort: (sort ?? "time") as Sort },
+      { wanted, sinceMs, find: find?.toLowerCase(), group, agent, sort: (sort ?? "time") as Sort },
       limit,
       isChosen ? READ_MAX : limit,
     );
@@ -96,33 +105,30 @@ function isListed(state: ShownState): state is ListedState {
 interface Wanted {
   wanted: ShownState | undefined;
   sinceMs: number | undefined;
+  find: string | undefined;
   group: string | undefined;
+  agent: string | undefined;
   sort: Sort;
 }
 
 /** @param readMax reads so many rows of each state that may be wanted, and chooses from them */
 async function chooseRows(
   tree: StateTree,
-  { wanted, sinceMs = Number.NEGATIVE_INFINITY, group, sort }: Wanted,
+  { wanted, sinceMs = Number.NEGATIVE_INFINITY, find, group, agent, sort }: Wanted,
   limit: number,
   readMax: number,
 ): Promise<{ rows: TaskRow[]; hasMore: boolean }> {
-  const all: TaskRow[] = [];
-  let isAll = true;
   const states =
     wanted === undefined ? LISTED_STATES : isListed(wanted) ? [wanted] : (["failed"] as const);
-  for (const state of states) {
-    const page = await pageOfTasks(tree, { state, limit: readMax + 1, isLatestFirst: true });
-    all.push(...page.rows);
-    isAll &&= page.isAll && page.next === undefined;
-  }
-  if (wanted === "failed") all.push(...failedBatchRows(tree));
-  const rows = all.filter(
-    (row) =>
-      (wanted === undefined || isListed(wanted) || row.state === wanted) &&
-      (group === undefined || row.group === group) &&
-      (row.time_ms === null || row.time_ms >= sinceMs),
-  );
+  const isWanted = (row: TaskRow, words: () => string): boolean =>
+    (wanted === undefined || isListed(wanted) || row.state === wanted) &&
+    (group === undefined || row.group === group) &&
+    (agent === undefined || row.agent === agent) &&
+    (row.time_ms === null || row.time_ms >= sinceMs) &&
+    (find === undefined || words().includes(find));
+  const { rows, isAll } = await searchTasks(tree, { states, readMax: readMax + 1, isWanted });
+  if (wanted === "failed")
+    rows.push(...failedBatchRows(tree).filter((row) => isWanted(row, () => row.id.toLowerCase())));
   rows.sort(ORDERS[sort]);
   return { rows: rows.slice(0, limit), hasMore: rows.length > limit || !isAll };
 }

@@ -4,6 +4,7 @@ import type { Question } from "../../questions/question-file.ts";
 import { counted, countText } from "../../text/render.ts";
 import type { TaskState } from "../../view/find-task.ts";
 import type { Count } from "../../view/scan.ts";
+import type { TaskRow } from "../../view/task-rows.ts";
 import { type Act, shown } from "./page.ts";
 import { type All, IDS_MAX } from "./verbs.ts";
 
@@ -45,6 +46,31 @@ export function retryThese(ids: readonly string[]): Act[] {
   const name = some.length === 1 ? shown(some[0]) : counted(some.length, "task");
   const text = some.length < ids.length ? `Retry the first ${some.length}` : "Retry";
   return [{ text, what: `retry ${name}`, verb: "retry", ids: some }];
+}
+
+/** Buttons for the tasks that a search has found: retry for those that have failed, cancel for those that have not ended. */
+export function actsOnThese(rows: readonly Pick<TaskRow, "id" | "state">[]): Act[] {
+  const idsOf = (isOf: (state: string) => boolean): string[] =>
+    rows
+      .filter(({ state }) => isOf(state))
+      .map(({ id }) => id)
+      .slice(0, IDS_MAX);
+  const failed = idsOf((state) => ["failed", "cancelled", "skipped"].includes(state));
+  const open = idsOf((state) => !["failed", "cancelled", "skipped", "done"].includes(state));
+  return [
+    ...retryThese(failed).map((act) => ({ ...act, text: `Retry these ${failed.length}` })),
+    ...(open.length === 0
+      ? []
+      : [
+          {
+            text: `Cancel these ${open.length}…`,
+            what: `cancel ${counted(open.length, "task")}`,
+            verb: "cancel" as const,
+            ids: open,
+            ask: `End ${counted(open.length, "task")} for good? They stay as failed, and can be retried.`,
+          },
+        ]),
+  ];
 }
 
 /** Buttons for all tasks of a filtered list. @param count the number of tasks, or a lower bound of it */

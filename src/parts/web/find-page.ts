@@ -152,7 +152,7 @@ export class Pages {
         case "timeline":
           return this.timeline.make(query, Date.now());
         case "tasks":
-          return await tasksPage(this.tree, query);
+          return await tasksPage(this.tree, query, this.look().counts);
         case "task":
           return await taskPage(this.tree, route.id, query, this.ofTask);
         default:

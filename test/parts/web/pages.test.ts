@@ -58,7 +58,7 @@ it("the overview has the counts, what waits and why, and failures by their cause
   ]);
   const [row] = blockOf(page, "table", "Failed, by cause").rows;
   expect(row).toEqual([
-    "1",
+    { text: "1", to: expect.stringContaining("/tasks?state=failed&cause=disk+full") },
     "exit",
     expect.stringContaining("disk full"),
     { at_ms: expect.any(Number) as number },
@@ -291,4 +291,46 @@ it("reading the pages changes no file of the tree", async () => {
   ])
     await web.page(path);
   expect(everything(pool.state)).toEqual(before);
+});
+
+it("a search finds tasks by their words, group, agent, time and cause, in any state, and has buttons for what it found", async () => {
+  const pool = newPool({ config: "workers: 2\ndurability: process\nretry: {max_attempts: 1}\n" });
+  const fails = (host: string): string[] => [
+    "sh",
+    "-c",
+    `echo cannot reach ${host}:5432 >&2; exit 3`,
+  ];
+  pool.drop("a-1", { title: "Count the WORDS", group: "text", exec: ["true"] });
+  pool.drop("b-1", { group: "net", exec: fails("10.0.0.1") });
+  pool.drop("b-2", { group: "net", exec: fails("10.0.0.2") });
+  pool.drop("c-1", { description: "about words, too", exec: ["false"] });
+  await pool.run(["run", "--drain"]);
+  pool.drop("d-1", { agent: "ada", prompt: "Spell words right", exec: ["true"] });
+  const web = await openWeb(pool.state);
+  const idsAt = async (path: string): Promise<string[]> => {
+    const { rows } = blockOf(await web.page(path), "table");
+    return rows.map(([id]) => (id as { text: string }).text).sort();
+  };
+  expect(await idsAt("/tasks?state=all&find=words")).toEqual(["a-1", "c-1", "d-1"]);
+  expect(await idsAt("/tasks?state=failed&group=net")).toEqual(["b-1", "b-2"]);
+  expect(await idsAt("/tasks?state=all&agent=ada")).toEqual(["d-1"]);
+  expect(await idsAt("/tasks?state=done&since=1h")).toEqual(["a-1"]);
+  expect(await idsAt("/tasks?state=skipped")).toEqual([]);
+  const causes = blockOf(await web.page("/"), "table", "Failed, by cause").rows;
+  const [both] = causes.flatMap(([count]) => count as { text: string; to: string });
+  expect(both?.text).toBe("2");
+  expect(await idsAt(both?.to ?? "")).toEqual(["b-1", "b-2"]);
+  const page = await web.page("/tasks?state=all&find=words");
+  expect(blockOf(page, "acts").acts).toMatchObject([
+    { text: "Retry these 1", ids: ["c-1"] },
+    { text: "Cancel these 1…", ids: ["d-1"], ask: expect.any(String) },
+  ]);
+  expect(blockOf(page, "links").links.map(({ text }) => text)).toEqual([
+    ...["waiting 1", "ready 0", "held 0", "running 0", "done 1", "failed 3"],
+    ...["cancelled", "skipped 0", "all"],
+  ]);
+  const { stdout } = await pool.run(["ls", "--find", "WORDS", "--json"]);
+  const { tasks } = JSON.parse(stdout) as { tasks: { id: string; agent: string | null }[] };
+  expect(tasks.map(({ id }) => id).sort()).toEqual(["a-1", "c-1", "d-1"]);
+  expect(tasks.find(({ id }) => id === "d-1")?.agent).toBe("ada");
 });

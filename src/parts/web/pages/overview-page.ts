@@ -1,5 +1,6 @@
 /** The first page: it shows the data of `top` as tables. Pure. */
 import { countText, duration, safe } from "../../../text/render.ts";
+import { causeOf } from "../../../view/causes.ts";
 import type { MinuteCounts } from "../../../view/done-rate.ts";
 import type { Overview, RunningRow, WaitingGroup } from "../../../view/overview.ts";
 import type { Count } from "../../../view/scan.ts";
@@ -170,7 +171,10 @@ function failuresOf({ failures, counts }: Overview): Block {
       : `Failed, by cause (the latest ${countText(grouped)} of ${countOf(counts.failed)})`,
     columns: ["times", "kind", "error", "last", "tasks", "again"],
     rows: causes.map(({ count, kind, error, last_ms: lastMs, tasks }) => [
-      countText(count),
+      {
+        text: countText(count),
+        to: pathWith("/tasks", { state: "failed", cause: causeOf(error, tasks[0] ?? "") }),
+      },
       shown(kind),
       shown(error),
       timeOf(lastMs),

@@ -84,15 +84,15 @@ describe("a person", () => {
     await tab.getByText("words of one").first().waitFor();
   });
 
-  it("finds a task by the beginning of its id", async () => {
+  it("finds a task by a part of its id", async () => {
     const web = await openWeb((await pool()).state);
     const tab = await opened(web);
     await tab.goto(`http://127.0.0.1:${web.port}/tasks?state=done`);
     await heading(tab, "Tasks: done");
-    const field = tab.getByLabel(/id begins with/);
+    const field = tab.getByLabel(/text in id/);
     await field.fill("tw");
     await field.press("Enter");
-    await until(tab, "location.search.includes('q=tw')");
+    await until(tab, "location.search.includes('find=tw')");
     await until(tab, "document.querySelectorAll('tbody tr').length === 1");
     expect(await tab.locator("tbody").innerText()).toContain("two");
   });
