@@ -118,9 +118,9 @@ function touchUp({ worktree }: Place): void {
 async function lookAround(scene: Place): Promise<void> {
   const { pool } = scene;
   touchUp(scene);
-  expect(await pool.run(["review", "hostile"])).toMatchObject({
+  expect(await pool.run(["review", "hostile", "--diff"])).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining("x.txt"),
+    stdout: expect.stringMatching(/x\.txt.*\n@@ /s),
   });
   expect(await pool.run(["worktrees", "ls"])).toMatchObject({
     code: 0,
@@ -197,7 +197,7 @@ test("without the door they run: filters, merge drivers, hooks, monitors, those 
   goOn(scene);
   // It does not drain: with such filters the tree of the person is never clean.
   await pool.start();
-  await pool.run(["review", "hostile"]);
+  await pool.run(["review", "hostile", "--diff"]);
   await pool.run(["worktrees", "ls"]);
   const missing = (): string[] => ways.filter((way) => !ran().includes(way));
   await waitFor(() => missing().length === 0, { what: "each of these ways" }).catch(() => {});
