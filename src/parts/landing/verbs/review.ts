@@ -3,11 +3,13 @@ import fs from "node:fs";
 import { type Context, defineCommand } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree } from "../../../cli/shell/options.ts";
+import { showLong } from "../../../cli/shell/pager.ts";
 import { landingIdOf } from "../../../core/landing.ts";
 import { headlineOf } from "../../../core/outcome.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
+import { listFiles, readDiff } from "../../../git/diff.ts";
 import { atCommonDir, commitOf, findGitDir, openRepository } from "../../../git/repository.ts";
-import { gitLines } from "../../../git/run-git.ts";
+import { type GitCall, gitLines } from "../../../git/run-git.ts";
 import { statusOf } from "../../../git/status.ts";
 import { worktreeAt } from "../../../git/worktree.ts";
 import { counted, fold, safe, wrap } from "../../../text/render.ts";
@@ -17,7 +19,11 @@ import { readJsonObject, textOf } from "../../../view/scan.ts";
 import { type LandingOrder, stateOf } from "../../../worker/landing-files.ts";
 import { verdictOn } from "../ask-reviewer.ts";
 import { readChecked } from "../landed-ref.ts";
+import { type Proof, proofRefOf, readProof } from "../proof.ts";
+import { lookAtChange } from "../protect-check.ts";
+import { startOf } from "../review-packet.ts";
 import { summaryOf, verifyEndOf } from "../what-it-says.ts";
+import { diffText } from "./diff-text.ts";
 import { orderOf } from "./order-of.ts";
 
 /** How many of the last lines of a text are shown. */
@@ -25,45 +31,73 @@ const SECTION_LINES_MAX = 20;
 const MARGIN = 10;
 const NOTHING = { modified: [], untracked: [], unmerged: [] };
 
-interface Review extends Pick<LandingOrder, "task_id" | "title" | "branch" | "base" | "target"> {
+/** With `--diff` the lines of longer changes are left out. */
+const LIMITS = { files: 3000, lines: 200_000, fileLines: 50_000, fileBytes: 20_000_000 };
+
+interface Review
+  extends Pick<LandingOrder, "task_id" | "title" | "agent" | "branch" | "base" | "target"> {
+  repository: string;
+  /** The work is what changes between these two commits. `start` is later than `base` if the branch has taken in commits of the target. */
+  start: string;
+  tip: string;
   commits: string[];
   files: { path: string; insertions: number | null; deletions: number | null }[];
+  /** The changed files that only a person or a reviewer may let pass. */
+  protected: string[];
   uncommitted: string[];
   summary: string;
+  /** The programs that check it, and the end of their output in the run of the task. */
+  checks: string[][];
   verify: string;
   /** Null when the task has no reviewer. */
   reviewer: { name: string; verdict: "pass" | "fail" | null; text: string } | null;
+  /** The last task that mends the work, and what it was told. */
+  fix: { id: string; text: string } | null;
   /** `details`: the conflict or the end of the check, if the landing has failed. */
   landing: { state: string; why: string; details: string };
   worktree: string;
+  /** Of work that has landed. */
+  proof: Proof["predicate"] | null;
 }
 
 export const command = defineCommand({
-  usage: "ID",
+  usage: "ID [--diff]",
   args: { min: 1, max: 1 },
   details: [
-    "Exit code 3: the task has left no work. To see the changes themselves: git diff BASE BRANCH, as it prints them.",
+    "On a terminal it shows the changed lines, too, in $PAGER or less. Exit code 3: the task has left no work.",
   ],
   examples: ["review fix-login"],
-  options: {},
+  options: {
+    diff: { type: "toggle", help: "with the changed lines; on a terminal that is the default" },
+  },
   async run(ctx) {
     const tree = existingTree(ctx);
     const [id = ""] = ctx.positionals;
     const review = await learn(tree, await orderOf(tree, id, "review"));
-    if (ctx.json) ctx.out.json(review);
-    else print(ctx, review);
+    if (ctx.json) {
+      ctx.out.json(review);
+      return EXIT.ok;
+    }
+    const lines: string[] = [];
+    print({ ...ctx, out: { ...ctx.out, line: (line = "") => void lines.push(line) } }, review);
+    if (ctx.options.diff ?? ctx.isTerminal) {
+      const call = atCommonDir(await openRepository(review.repository));
+      const files = await readDiff(call, [review.start, review.tip], LIMITS);
+      lines.push(...diffText(files, ctx.colour, `git diff ${review.start} ${review.tip}`));
+    }
+    await showLong(ctx, lines);
     return EXIT.ok;
   },
 });
 
 async function learn(tree: StateTree, order: LandingOrder): Promise<Review> {
-  const { task_id, title, branch, base, target, worktree } = order;
+  const { task_id, title, agent, branch, base, target, worktree, checks } = order;
   const repository = await openRepository(order.repository);
   const call = atCommonDir(repository);
   const landed = await readChecked(repository, order);
   const tip = (await commitOf(call, `refs/heads/${branch}`)) ?? landed?.tip ?? base;
-  const range = `${base}..${tip}`;
-  const stat = await gitLines(call, "diff", "--numstat", base, tip);
+  const start = await startOfWork(call, order, tip);
+  const files = await listFiles(call, start, tip);
   const gitDir = findGitDir(repository, worktree);
   const { modified, untracked, unmerged } =
     gitDir === undefined
@@ -72,33 +106,40 @@ async function learn(tree: StateTree, order: LandingOrder): Promise<Review> {
   const place = await findTask(tree, task_id);
   const record = place === undefined ? undefined : readJsonObject(place.path);
   const run = findRun(tree, task_id, place, record);
+  const { fix } = stateOf(tree.dir, order);
+  const landing = await landingOf(tree, order);
+  const isLanded = landing.state === "landed";
+  const proof = isLanded ? await readProof(repository, proofRefOf(order)) : undefined;
   return {
     task_id,
     title,
+    agent,
     branch,
     base,
     target,
     worktree,
-    commits: await gitLines(call, "log", "--format=%h %s", "--max-count=50", range),
-    files: stat.map((line) => {
-      const [insertions = "", deletions = "", ...path] = line.split("\t");
-      return {
-        path: path.join("\t"),
-        insertions: numberOf(insertions),
-        deletions: numberOf(deletions),
-      };
-    }),
+    repository: order.repository,
+    start,
+    tip,
+    commits: await gitLines(call, "log", "--format=%h %s", "--max-count=50", `${start}..${tip}`),
+    files: files.map(({ path, insertions, deletions }) => ({ path, insertions, deletions })),
+    protected: (await lookAtChange(repository, order, start, tip)).changed,
     uncommitted: [...modified, ...unmerged, ...untracked],
     summary: summaryOf(record),
+    checks: checks.verify ?? [],
     verify: run === undefined ? "" : verifyEndOf(run),
     reviewer: reviewerOf(tree, order, tip),
-    landing: await landingOf(tree, order),
+    fix: fix === null ? null : { id: fix.id, text: fix.text },
+    landing,
+    proof: proof?.predicate ?? null,
   };
 }
 
-/** `-` means that the file is no text. */
-function numberOf(text: string): number | null {
-  return text === "-" ? null : Number(text);
+/** All commits of work that has landed are on the target, too: then they count from where the branch began. */
+async function startOfWork(call: GitCall, order: LandingOrder, tip: string): Promise<string> {
+  const target = await commitOf(call, `refs/heads/${order.target}`);
+  const start = await startOf(call, order, tip, target);
+  return start === tip ? order.base : start;
 }
 
 /** The reviewer's verdict on the current tip of the branch. */
@@ -140,9 +181,12 @@ function print(ctx: Context, review: Review): void {
   put("task", id);
   if (title !== id) put("title", title);
   put("branch", `${branch}, from ${base.slice(0, 12)}, for ${target}`);
+  if (review.fix !== null) put("mended", `${review.fix.id}: ${headlineOf(review.fix.text)}`);
   put("landing", `${landing.state}${landing.why === "" ? "" : `: ${landing.why}`}`);
   if (reviewer !== null)
     put("reviewer", `${reviewer.name}: ${reviewer.verdict ?? "no verdict on this commit"}`);
+  if (review.protected.length > 0) put("protected", review.protected.join(", "));
+  if (review.proof !== null) put("proof", `mailchute prove ${id}`);
   put("worktree", fs.existsSync(review.worktree) ? review.worktree : "gone");
   const sum = (what: "insertions" | "deletions"): number =>
     files.reduce((all, one) => all + (one[what] ?? 0), 0);
