@@ -104,7 +104,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/service": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
   "parts/stats": [...SHELL, ...CLI_ROOMS],
   "parts/top": [...SHELL, ...CLI_ROOMS, "cli/commands"],
-  "parts/web": [...SHELL, ...CLI_ROOMS],
+  "parts/web": [...SHELL, ...CLI_ROOMS, "git"],
   "parts/why": [...SHELL, ...CLI_ROOMS],
   "parts/questions": [...TASKS, "supervisor", ...QUEUE_BELOW],
   "parts/worktrees": [...SHELL, ...CLI_ROOMS, "git", "supervisor", ...QUEUE_BELOW],

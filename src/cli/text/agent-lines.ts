@@ -16,6 +16,7 @@ const UNBROKEN = undefined;
 export class AgentLines {
   private readonly readers = new Map<string, ReadLine | "loading">();
   private readonly kinds = new Map<string, string | undefined>();
+  private readonly loads = new Map<string, Promise<void>>();
   private readonly last = new Map<string, { size: number; line: string | null }>();
 
   /** The reader for `events.jsonl` of this run; undefined when no coding agent ran there, or the reader is not loaded yet. */
@@ -30,6 +31,11 @@ export class AgentLines {
     const reader = this.readers.get(kind);
     if (reader === undefined) this.load(kind);
     return reader === "loading" ? undefined : reader;
+  }
+
+  /** Resolves when the reader of this run is loaded, if it has one. */
+  async ready(runDir: string): Promise<void> {
+    if (this.readerOf(runDir) === undefined) await this.loads.get(this.kinds.get(runDir) ?? "");
   }
 
   /** What the agent last said or did. */
@@ -58,7 +64,7 @@ export class AgentLines {
 
   private load(kind: string): void {
     this.readers.set(kind, "loading");
-    void loadKind(kind).then(
+    const loading = loadKind(kind).then(
       (loaded) => {
         const read = loaded?.newReader();
         if (read !== undefined) this.readers.set(kind, read);
@@ -67,6 +73,7 @@ export class AgentLines {
         // Without a reader, its stream is shown as a plain log.
       },
     );
+    this.loads.set(kind, loading);
   }
 }
 

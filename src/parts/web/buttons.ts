@@ -135,11 +135,48 @@ export function answersTo({ id }: Pick<Question, "id">, expects: Question["expec
   return expects === "limit" ? [click("yes"), click("no"), field] : [field];
 }
 
-/** @param id the task that has left work */
-export function actsOnReview(id: string): Act[] {
+/** The facts of a work that its buttons need. */
+export interface WorkFacts {
+  task_id: string;
+  agent: string;
+  target: string;
+  /** Protected files that it changes. */
+  protected: readonly string[];
+  reviewer: { name: string; verdict: string | null } | null;
+}
+
+/** Lands the work, and says what a person lets pass by that. */
+export function actsOnReview(work: WorkFacts): Act[] {
+  const { task_id: id, target, protected: files, reviewer } = work;
   const name = shown(id);
-  return [
-    { text: "Land", what: `land ${name}`, verb: "land", ids: [id] },
-    { text: "Reject", what: `reject ${name}`, verb: "reject", ids: [id], field: "what is wrong" },
-  ];
+  const land = (verb: Act["verb"], text: string, but = ""): Act => ({
+    text,
+    what: `land ${name}`,
+    verb,
+    ids: [id],
+    ask: `Bring the work of ${name} into ${shown(target)}${but}? Its checks run once more before that.`,
+  });
+  const unseen = reviewer !== null && reviewer.verdict !== "pass";
+  if (unseen)
+    return [
+      land("land", "Land…"),
+      land(
+        "land-unreviewed",
+        "Land without the review…",
+        `, without a pass of ${shown(reviewer.name)}`,
+      ),
+    ];
+  if (reviewer === null && files.length > 0) {
+    const which = `, although it changes ${counted(files.length, "protected file")}`;
+    return [land("land-protected", "Approve the protected files and land…", which)];
+  }
+  return [land("land", "Approve and land…")];
+}
+
+/** Gives the work back to its agent, with what a person says about it. */
+export function rejectIt({ task_id: id, agent }: WorkFacts): Act {
+  const name = shown(id);
+  const ask = `Send the work of ${name} back to ${shown(agent)}, with these words?`;
+  const label = "what is wrong";
+  return { text: "Reject…", what: `reject ${name}`, verb: "reject", ids: [id], field: label, ask };
 }

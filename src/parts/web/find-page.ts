@@ -27,11 +27,13 @@ import { overviewPage } from "./pages/overview-page.ts";
 import { PlanPage, readNodes } from "./pages/plan-page.ts";
 import { pluginPage } from "./pages/plugin-page.ts";
 import { questionsPage } from "./pages/questions-page.ts";
-import { reviewPage, workPage } from "./pages/review-pages.ts";
+import { reviewPage } from "./pages/review-page.ts";
 import { schedulesPage } from "./pages/schedules-page.ts";
 import { type TaskReaders, taskPage } from "./pages/task-page.ts";
 import { tasksPage } from "./pages/tasks-page.ts";
 import { TimelinePage } from "./pages/timeline-page.ts";
+import { WorkDiffs } from "./pages/work-diff.ts";
+import { readReview, workPage } from "./pages/work-page.ts";
 import type { VerbReader } from "./verb-reader.ts";
 
 /** The least time between two looks at the pool (ms), and the share of a core that the looks may take. */
@@ -96,6 +98,7 @@ export class Pages {
   private readonly why: WhyOpen;
   private readonly isReadOnly: boolean;
   private readonly ofTask: TaskReaders;
+  private readonly diffs = new WorkDiffs();
   private overview: { at: Overview; untilMs: number } | undefined;
   private whyUntilMs = Number.NEGATIVE_INFINITY;
 
@@ -141,6 +144,13 @@ export class Pages {
       blocks: this.isReadOnly ? withoutActs(blocks) : blocks,
       again_ms: Math.round(Math.min(AGAIN_MS_MAX, Math.max(AGAIN_MS, tookMs / SHARE))),
     };
+  }
+
+  /** A picture that a work changes, for its page. @throws when there is no such work */
+  async picture(query: URLSearchParams): Promise<{ type: string; bytes: Buffer } | undefined> {
+    const [task, id] = [query.get("task") ?? "", query.get("id") ?? ""];
+    if (this.verbs === undefined) return undefined;
+    return this.diffs.picture(await readReview(this.tree, this.verbs, task), id);
   }
 
   private async make(route: Route, query: URLSearchParams): Promise<Page> {
@@ -200,7 +210,11 @@ export class Pages {
           thread: query.get("thread"),
         });
       case "work":
-        return await workPage(verbs, route.id);
+        return await workPage(
+          { tree, verbs, agents: this.ofTask.agents, diffs: this.diffs },
+          route.id,
+          query.get("file") ?? undefined,
+        );
       case "schedules":
         return await schedulesPage(tree, verbs, query);
       case "costs":

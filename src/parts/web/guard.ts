@@ -5,6 +5,7 @@ export const SESSION_PATH = "/api/session";
 export const PAGE_PATH = "/api/page";
 export const STREAM_PATH = "/api/stream";
 export const ACT_PATH = "/api/act";
+export const PICTURE_PATH = "/api/picture";
 export const METRICS_PATH = "/metrics";
 export const KEY_HEADER = "x-mailchute-key";
 /** Paths that change something. They need POST, which no link and no picture of another page can send. */

@@ -39,7 +39,16 @@ export interface Act {
   count?: number;
 }
 
-export type Cell = string | Link | Time | { acts: Act[] };
+/** How a state looks: its colour and its shape. */
+export type Look = "good" | "bad" | "warn" | "run" | "soft";
+
+/** A state in one or two words. */
+export interface Pill {
+  look: Look;
+  word: string;
+}
+
+export type Cell = string | Link | Time | Pill | { acts: Act[] };
 
 /** A line of a log: a text, or parts with their colours, such as `red bold`. */
 export type Line = string | [text: string, colours: string][];
@@ -115,6 +124,44 @@ export interface GraphBox {
   is_here: boolean;
 }
 
+/** The lines of files that changed between two commits. */
+export interface Diff {
+  kind: "diff";
+  /** The task that did the work, and the commit at its end. */
+  id: string;
+  commit: string;
+  title: string;
+  files: DiffFile[];
+  /** Says that there are more files; else "". */
+  more: string;
+  /** Whether a person may comment on lines, for the block `reject`. */
+  can_comment: boolean;
+}
+
+export interface DiffFile {
+  path: string;
+  /** Such as `new`. */
+  notes: string[];
+  insertions: number | null;
+  deletions: number | null;
+  /** Why its lines are missing; else "". */
+  why: string;
+  /** The page with its lines. */
+  to: Link | null;
+  hunks: DiffHunk[];
+  /** Pictures before and after: the ids of their objects, or "" for none. */
+  pictures: [old: string, now: string] | null;
+}
+
+export interface DiffHunk {
+  /** Its first line in the old and in the new file. */
+  old: number;
+  new: number;
+  near: string;
+  /** `is`: in both, old, new, or a remark. `marks`: the words that have changed. */
+  lines: [is: string, text: string, marks?: [from: number, to: number][]][];
+}
+
 export type Block =
   | { kind: "heading"; text: string }
   | { kind: "text"; text: string; is_bad: boolean }
@@ -127,6 +174,13 @@ export type Block =
   | Graph
   | TimelineBlock
   | { kind: "acts"; label: string; acts: Act[] }
+  | Diff
+  /** Sends work back, with words and with the comments on the lines of the same task. */
+  | { kind: "reject"; id: string; act: Act }
+  /** Blocks beside others; below them on a narrow screen. */
+  | { kind: "split"; main: Block[]; side: Block[] }
+  /** Blocks under a line that opens and closes them. */
+  | { kind: "fold"; title: string; pill: Pill | null; is_open: boolean; blocks: Block[] }
   /** A field whose text becomes the parameter `name` of the page `to`. */
   | { kind: "find"; label: string; to: string; name: string; value: string };
 
@@ -180,7 +234,11 @@ export function timeOf(ms: number | null): Cell {
 /** Removes all buttons that change something, for a read-only page. */
 export function withoutActs(blocks: readonly Block[]): Block[] {
   return blocks.flatMap((block): Block[] => {
-    if (block.kind === "acts") return [];
+    if (block.kind === "acts" || block.kind === "reject") return [];
+    if (block.kind === "diff") return [{ ...block, can_comment: false }];
+    if (block.kind === "fold") return [{ ...block, blocks: withoutActs(block.blocks) }];
+    if (block.kind === "split")
+      return [{ ...block, main: withoutActs(block.main), side: withoutActs(block.side) }];
     if (block.kind === "facts")
       return [{ ...block, facts: block.facts.filter(([, value]) => !isActs(value)) }];
     if (block.kind !== "table") return [block];

@@ -17,6 +17,7 @@ import {
   KEY_HEADER,
   METRICS_PATH,
   PAGE_PATH,
+  PICTURE_PATH,
   refuse,
   SESSION_PATH,
   STREAM_PATH,
@@ -37,7 +38,7 @@ const ACTS_MAX = 8;
 
 const HEADERS: Readonly<Record<string, string>> = {
   "Content-Security-Policy":
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; " +
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; base-uri 'none'; form-action 'none'; " +
     "frame-ancestors 'none'; require-trusted-types-for 'script'",
   "X-Frame-Options": "DENY",
   "X-Content-Type-Options": "nosniff",
@@ -152,6 +153,7 @@ export class WebServer {
         return send(response, 401, { error: "open the link that `mailchute web` prints" });
       this.connections.trust(request.socket);
       if (url.pathname === PAGE_PATH) return this.sendPage(response, url);
+      if (url.pathname === PICTURE_PATH) return this.sendPicture(response, url);
       if (url.pathname === STREAM_PATH) return this.stream(request, response, url, isAllowed);
       if (url.pathname === ACT_PATH) return this.act(request, response);
     }
@@ -201,12 +203,27 @@ export class WebServer {
   private async sendPage(response: ServerResponse, url: URL): Promise<void> {
     const wanted = wantedOf(url);
     if (wanted === undefined) return send(response, 404, { error: "there is no such page" });
+    await this.withRoom(response, async () => {
+      const { watch: _, ...page } = await this.options.pages.find(wanted.route, wanted.query);
+      send(response, 200, page);
+    });
+  }
+
+  /** Its type comes from its bytes, and is one that runs nothing. */
+  private async sendPicture(response: ServerResponse, url: URL): Promise<void> {
+    await this.withRoom(response, async () => {
+      const found = await this.options.pages.picture(url.searchParams);
+      if (found === undefined) return send(response, 404, { error: "there is no such picture" });
+      response.writeHead(200, { ...HEADERS, "Content-Type": found.type }).end(found.bytes);
+    });
+  }
+
+  private async withRoom(response: ServerResponse, answer: () => Promise<void>): Promise<void> {
     if (this.pagesNow >= PAGES_MAX)
       return send(response, 503, { error: "too many requests at once" }, { "Retry-After": "1" });
     this.pagesNow++;
     try {
-      const { watch: _, ...page } = await this.options.pages.find(wanted.route, wanted.query);
-      send(response, 200, page);
+      await answer();
     } finally {
       this.pagesNow--;
     }

@@ -4,7 +4,7 @@ import { type TProperties, Type } from "../../codec/typebox.ts";
 import { LISTED_STATES, type ListedState } from "../../view/page-of-tasks.ts";
 import type { Line } from "./run-verb.ts";
 
-/** The names of verbs in a request. `requeue` stops a run and puts its task back. */
+/** The names of verbs in a request. `requeue` stops a run and puts its task back; the two others with a hyphen land what waits for a person. */
 export type Verb =
   | "retry"
   | "cancel"
@@ -14,6 +14,8 @@ export type Verb =
   | "workers"
   | "answer"
   | "land"
+  | "land-unreviewed"
+  | "land-protected"
   | "reject";
 
 /** Asks for all tasks of a list, some in each request. */
@@ -83,6 +85,8 @@ const VERBS: Readonly<Record<Verb, Entry>> = {
   },
   answer: { verb: "answer", needs: { ids: One, text: Text } },
   land: { verb: "land", needs: { ids: One } },
+  "land-unreviewed": { verb: "land", needs: { ids: One }, options: { "no-review": true } },
+  "land-protected": { verb: "land", needs: { ids: One }, options: { "accept-protected": true } },
   reject: { verb: "reject", needs: { ids: One, text: Text } },
 };
 

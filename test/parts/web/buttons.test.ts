@@ -6,6 +6,7 @@ import {
   actsOnReview,
   actsOnTask,
   answersTo,
+  rejectIt,
   retryThese,
 } from "../../../src/parts/web/buttons.ts";
 import type { Act } from "../../../src/parts/web/page.ts";
@@ -13,6 +14,7 @@ import { lineOf, readWish } from "../../../src/parts/web/verbs.ts";
 import { LISTED_STATES } from "../../../src/view/page-of-tasks.ts";
 
 const many = Array.from({ length: 250 }, (_, n) => `task-${n}`);
+const WORK = { task_id: "a", agent: "ada", target: "main", protected: [], reviewer: null };
 const ACTS: readonly Act[] = [
   ...LISTED_STATES.flatMap((state) => actsOnTask("a", state)),
   ...LISTED_STATES.flatMap((state) => actsOnList({ state, q: "a" }, { count: 3, is_exact: true })),
@@ -22,7 +24,10 @@ const ACTS: readonly Act[] = [
   ...actsOnPool({ paused: false }, 4),
   ...answersTo({ id: "q" }, "text"),
   ...answersTo({ id: "q" }, "limit"),
-  ...actsOnReview("a"),
+  ...actsOnReview(WORK),
+  ...actsOnReview({ ...WORK, protected: ["verify.sh"] }),
+  ...actsOnReview({ ...WORK, reviewer: { name: "critic", verdict: "fail" } }),
+  rejectIt(WORK),
 ];
 
 it.each(ACTS.map((act) => [act.what, act.text, act] as const))("%s: %s", (_what, _text, act) => {

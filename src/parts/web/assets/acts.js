@@ -29,7 +29,7 @@ export function updateButtons(box, acts) {
 }
 
 function button(act) {
-  const node = element("button", act.text, { type: "button" });
+  const node = element("button", act.text, { type: "button", "data-verb": act.verb });
   node.addEventListener("click", () => void perform(act, act.words, node));
   return node;
 }
@@ -51,7 +51,8 @@ function field(act) {
   return form;
 }
 
-async function perform(act, words, node) {
+/** Asks first if it is to be asked, and tells what came of it. @returns whether it is done */
+export async function perform(act, words, node) {
   if (node.getAttribute("aria-disabled") === "true") return false;
   if (act.ask !== undefined && !(await isSure(act))) return false;
   node.setAttribute("aria-disabled", "true");

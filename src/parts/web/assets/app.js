@@ -3,7 +3,7 @@
  * focus and the place to which a person has scrolled.
  */
 import { DISCONNECTED, GO, hasKey, keepKey, request } from "./ask.js";
-import { MAKERS, updateBlock } from "./blocks.js";
+import { fillBlocks } from "./blocks.js";
 import { byId, fill, link, updateLink } from "./dom.js";
 import { follow, letGo } from "./follow.js";
 
@@ -22,7 +22,7 @@ function draw(page) {
   );
   if (shownAt !== location.href) byId("blocks").replaceChildren();
   shownAt = location.href;
-  fill(byId("blocks"), page.blocks, (block) => MAKERS[block.kind](block), updateBlock);
+  fillBlocks(byId("blocks"), page.blocks);
   if (top !== undefined) window.scrollTo(0, top);
   top = undefined;
   const nav = page.nav.map((one) => ({ ...one, is_here: isHere(one.to) }));

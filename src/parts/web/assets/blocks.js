@@ -2,6 +2,7 @@
 import { buttons, updateButtons } from "./acts.js";
 import { goTo } from "./ask.js";
 import { chart, updateChart } from "./chart.js";
+import { diff, reject } from "./diff.js";
 import { cell, element, fill, holding, link, made, updateLink } from "./dom.js";
 import { graph, updateGraph } from "./graph.js";
 import { timeline, updateTimeline } from "./timeline.js";
@@ -118,6 +119,23 @@ export const MAKERS = {
     box.append(buttons(acts));
     return box;
   },
+  diff,
+  reject,
+  split({ main, side }) {
+    const box = element("div", undefined, { class: "split" });
+    box.append(element("div"), element("div", undefined, { class: "side" }));
+    fillSplit(box, { main, side });
+    return box;
+  },
+  fold({ title, pill, is_open: isOpen, blocks }) {
+    const box = element("details", undefined, { class: "fold" });
+    const head = element("summary", title);
+    if (pill !== null) head.append(" ", cell(pill));
+    box.open = isOpen;
+    box.append(head, element("div"));
+    fillBlocks(box.lastElementChild, blocks);
+    return box;
+  },
   find({ label, to, name, value }) {
     const form = element("form");
     const input = element("input", undefined, { name, type: "search", maxlength: "200" });
@@ -134,6 +152,15 @@ export const MAKERS = {
     return form;
   },
 };
+
+export function fillBlocks(parent, blocks) {
+  fill(parent, blocks, (block) => MAKERS[block.kind](block), updateBlock);
+}
+
+function fillSplit(box, { main, side }) {
+  fillBlocks(box.firstElementChild, main);
+  fillBlocks(box.lastElementChild, side);
+}
 
 function fact([name, value]) {
   const pair = element("div");
@@ -164,8 +191,15 @@ export function updateBlock(node, block) {
     const body = node.querySelector("tbody");
     if (body !== null) fillRows(body, { ...block.table, none: "nothing" });
   } else if (block.kind === "log") updateLog(node, block);
+  else if (block.kind === "split") fillSplit(node, block);
+  else if (block.kind === "fold" && isSameHead(before, block))
+    fillBlocks(node.lastElementChild, block.blocks);
   else return false;
   return true;
+}
+
+function isSameHead(one, other) {
+  return one.title === other.title && JSON.stringify(one.pill) === JSON.stringify(other.pill);
 }
 
 /** What a log shows when a person looks at its end again. */

@@ -58,6 +58,7 @@ export function updateLink(node, item) {
 export function cell(value) {
   if (typeof value === "string") return document.createTextNode(value);
   if ("to" in value) return link(value);
+  if ("look" in value) return element("span", value.word, { class: `pill pill-${value.look}` });
   if ("acts" in value) return buttons(value.acts);
   const date = new Date(value.at_ms);
   return element("time", timeText(date), { datetime: date.toISOString(), title: date.toString() });

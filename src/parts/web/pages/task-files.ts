@@ -53,6 +53,18 @@ export function fileBlocks(
   return [{ kind: "links", label: "files", links }, contentOf(file, query, agents, at)];
 }
 
+/** The end of the conversation with the agent of a task; undefined when it has none. */
+export function conversationBlock(
+  tree: StateTree,
+  task: TaskPage,
+  agents: AgentLines,
+): Block | undefined {
+  const file = filesOf(tree, task).find(({ key }) => key === STREAM);
+  const at = (key: string, end?: number): string =>
+    pathWith(taskPath(task.id), { file: key, to: end === undefined ? undefined : String(end) });
+  return file && contentOf(file, new URLSearchParams(), agents, at);
+}
+
 /** The file that people look for first. */
 function firstOf(files: readonly TaskFile[]): TaskFile | undefined {
   return (

@@ -77,6 +77,7 @@ async function blocksOf(
   const past = readers.past.look(task.id);
   const landing = task.state === "done" ? await askForLanding(tree, task.id) : undefined;
   const blocks: Block[] = [];
+  if (task.run_dir !== null) await readers.agents.ready(task.run_dir);
   if (task.title !== "") blocks.push(say(shown(task.title.slice(0, TEXT_CHARS_MAX))));
   blocks.push({ kind: "facts", facts: factsOf(task, past, landing) });
   const acts = actsOnTask(task.id, task.state, usedBy(task, past));

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll } from "vitest";
 import { QuestionStore } from "../../../../src/questions/question-store.ts";
+import { GIT_ENVIRONMENT, newRepository } from "../../../support/git-repository.ts";
 import { newPool, type Pool } from "../../../support/pool.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { waitFor } from "../../../support/wait-for.ts";
@@ -32,6 +33,17 @@ export const PAGES: readonly PageOfPool[] = [
   { path: "/schedules", title: "Schedules", isAlways: true },
   { path: "/schedules?name=nightly", title: "Schedule nightly", isAlways: false },
   { path: "/costs?by=agent", title: "Costs", image: "costs", isAlways: true },
+  {
+    path: "/review/mend-discount",
+    title: "The discount is taken twice",
+    image: "review",
+    isAlways: false,
+  },
+  {
+    path: "/review/mend-discount?file=package-lock.json",
+    title: "The discount is taken twice",
+    isAlways: false,
+  },
   { path: "/machine", title: "Machine", image: "machine", isAlways: true },
   { path: "/tasks/build-docs", title: "build-docs", image: "task", isAlways: false },
   { path: "/tasks/deploy-eu", title: "deploy-eu", isAlways: false },
@@ -44,9 +56,45 @@ export const PAGES: readonly PageOfPool[] = [
 const program = (kind: string): string =>
   fileURLToPath(new URL(`../../../fixtures/programs/fake-${kind}.mjs`, import.meta.url));
 
+const CART = `import type { Item } from "./item.ts";
+
+/** What a cart costs, in cents. */
+export function sumOf(items: Item[], discount: number): number {
+  let sum = 0;
+  for (const item of items) {
+    sum += item.price * item.count * (1 - discount);
+  }
+  return sum * (1 - discount);
+}
+
+export function isEmpty(items: Item[]): boolean {
+  return items.length == 0;
+}
+`;
+/** A disk on white, and a white one. */
+const LOGOS = [
+  "iVBORw0KGgoAAAANSUhEUgAAADAAAAAwCAMAAABg3Am1AAAABlBMVEX///8AcrJtpBqqAAAAUklEQVR42u3VMQoAIAwEwez/P21pIYgbVARzdaZLLhGVV0OPHF8hjLHzUwFOgBPgBEhhAUhhAUhR4BdwfvkuHJC/ad8avpd88/lu9e2d+A+VDWmVHAN2MdTXPAAAAABJRU5ErkJggg==",
+  "iVBORw0KGgoAAAANSUhEUgAAADAAAAAwCAMAAABg3Am1AAAABlBMVEUAcrL///+RsKpjAAAAUklEQVR42u3VMQoAIAwEwez/P21pIYgbVARzdaZLLhGVV0OPHF8hjLHzUwFOgBPgBEhhAUhhAUhR4BdwfvkuHJC/ad8avpd88/lu9e2d+A+VDWmVHAN2MdTXPAAAAABJRU5ErkJggg==",
+] as const;
+const REPAIR = [
+  "sed -i 's/ \\* (1 - discount);$/;/; s/return sum;/return Math.round(sum * (1 - discount));/; s/ == 0/ === 0/' src/cart.ts",
+  'mkdir -p test; printf \'import { sumOf } from "../src/cart.ts";\n\ntest("a discount is taken once", () => {\n  expect(sumOf([{ price: 100, count: 2 }], 0.1)).toBe(180);\n});\n\' > test/cart.test.ts',
+  "git mv docs/sums.md docs/cart.md; rm notes.txt",
+  'for n in $(seq 300); do echo "    \\"package-$n\\": \\"1.$n.0\\","; done > package-lock.json',
+  `echo ${LOGOS[1]} | base64 -d > logo.png`,
+].join("; ");
+
 /** What the stand-ins for coding agents do, by a word of the prompt. */
 const SCRIPT = {
   tasks: {
+    discount: [
+      [
+        { think: "Where is the sum made? In src/cart.ts." },
+        { say: "The discount is taken from each item and once more from the sum. I take it once." },
+        { run: REPAIR },
+        { say: "The sum is right now, and a test holds it." },
+      ],
+    ],
     redirect: [
       [
         { think: "The query string is lost when the login redirects." },
@@ -101,7 +149,7 @@ export function busyPool(): Promise<Pool> {
 
 async function makePool(): Promise<Pool> {
   const home = tempDir(afterAll);
-  const env = { XDG_STATE_HOME: home };
+  const env = { ...GIT_ENVIRONMENT, XDG_STATE_HOME: home };
   const pool = newPool({ config: configOf(home), env, onEnd: afterAll });
   await pool.start();
   for (let n = 1; n <= DONE; n++)
@@ -121,7 +169,19 @@ async function makePool(): Promise<Pool> {
     prompt: "Write the page about logins, and run its examples.",
     cwd: home,
   });
-  await waitFor(() => pool.settledCount() === DONE + 5, { what: "the end of the quick tasks" });
+  const repo = newRepository(join(pool.dir, "shop"));
+  for (const folder of ["src", "test", "docs"]) fs.mkdirSync(join(repo.dir, folder));
+  fs.writeFileSync(join(repo.dir, "logo.png"), Buffer.from(LOGOS[0], "base64"));
+  repo.commit({ "src/cart.ts": CART, "docs/sums.md": "# Sums\n", "notes.txt": "later\n" });
+  pool.drop("mend-discount", {
+    title: "The discount is taken twice",
+    agent: "ada",
+    prompt: "Mend the sum of the cart: the discount is taken twice.",
+    cwd: "shop",
+    worktree: "auto",
+    verify: ["echo", "✓ test/cart.test.ts: a discount is taken once"],
+  });
+  await waitFor(() => pool.settledCount() === DONE + 6, { what: "the end of the quick tasks" });
   pool.drop("build-docs", { title: "Build the manual", exec: ["sh", "-c", BUILD] });
   pool.drop("crawl-eu", {
     title: "Read the whole catalogue",

@@ -44,13 +44,15 @@ it("work is landed with a click, and other work rejected with a word", async () 
   const tab = await opened(await openWeb(pool.state), "/review");
   await tab.getByRole("link", { name: "good", exact: true }).click();
   await tab.getByText("good.txt").first().waitFor();
-  await button(tab, "Land").click();
+  await button(tab, "Approve and land…").click();
+  await button(tab, "Yes, land good").click();
   await said(tab, "land good");
   await tab.goBack();
   await tab.getByRole("link", { name: "bad", exact: true }).click();
   await tab.getByText("bad.txt").first().waitFor();
   await tab.getByLabel("what is wrong").fill("say more");
-  await button(tab, "Reject").click();
+  await button(tab, "Reject…").click();
+  await button(tab, "Yes, reject bad").click();
   await said(tab, "reject bad");
   expect(fs.existsSync(join(pool.inbox, "bad.fix-1.json"))).toBe(true);
   await (await pool.start(["--drain"])).ended;

@@ -1,0 +1,277 @@
+/** The page of a work: what `review` says of it, its changed lines, its checks, the conversation with its agent, the proof of its landing. */
+import { join } from "node:path";
+import type { AgentLines } from "../../../cli/text/agent-lines.ts";
+import { messageOf } from "../../../core/errors.ts";
+import { isId } from "../../../core/names.ts";
+import { landingFileOf, type StateTree } from "../../../core/state-tree.ts";
+import type { FileDiff } from "../../../git/diff.ts";
+import { counted } from "../../../text/render.ts";
+import { lookForLanding } from "../../../view/landing.ts";
+import { readTaskPage } from "../../../view/task-page.ts";
+import { actsOnReview, rejectIt } from "../buttons.ts";
+import {
+  type Block,
+  type Cell,
+  type Look,
+  linkToTask,
+  type Page,
+  type Pill,
+  say,
+  shown,
+} from "../page.ts";
+import type { VerbReader } from "../verb-reader.ts";
+import { conversationBlock } from "./task-files.ts";
+import { type Change, diffFiles, FILES_MAX, type WorkDiffs } from "./work-diff.ts";
+
+const AGAIN_MS = 2000;
+const ROWS_MAX = 300;
+const TEXT_LINES_MAX = 200;
+
+/** What `review --json` prints. */
+export interface Review extends Change {
+  title: string;
+  agent: string;
+  branch: string;
+  target: string;
+  commits: string[];
+  protected: string[];
+  uncommitted: string[];
+  summary: string;
+  checks: string[][];
+  verify: string;
+  reviewer: { name: string; verdict: string | null; text: string } | null;
+  fix: { id: string; text: string } | null;
+  landing: { state: string; why: string; details: string };
+  worktree: string;
+  proof: Proof | null;
+}
+
+interface Proof {
+  at: string;
+  onto: string;
+  check: { red_before: true | null; protected_changed: string[] } | null;
+  accepted_by: string | null;
+  review: { by: string; verdict: string } | null;
+  denied: string[];
+  cost: { key: string; runs: number; cost_usd_micro: number }[];
+}
+
+/** @throws when the task has left no work */
+export async function readReview(tree: StateTree, verbs: VerbReader, id: string): Promise<Review> {
+  const stamp = isId(id) ? JSON.stringify(lookForLanding(tree, id)) : "";
+  const found = await verbs.read({ verb: "review", positionals: [id], againMs: AGAIN_MS, stamp });
+  return found as unknown as Review;
+}
+
+interface Readers {
+  tree: StateTree;
+  verbs: VerbReader;
+  agents: AgentLines;
+  diffs: WorkDiffs;
+}
+
+/** @param only the path of the one file whose lines are shown. @throws when the task has left no work */
+export async function workPage(
+  { tree, verbs, agents, diffs }: Readers,
+  id: string,
+  only: string | undefined,
+): Promise<Page> {
+  const review = await readReview(tree, verbs, id);
+  const { title, landing } = review;
+  const isOver = landing.state === "landed";
+  const isUsual = landing.state === "branch" || landing.why === "";
+  const files = await diffs.read(review, only).catch((error: unknown) => messageOf(error));
+  const { fix } = review;
+  const mended = fix === null ? undefined : await talkOf(tree, fix.id, agents);
+  const talk = mended ?? (await talkOf(tree, id, agents));
+  const main: Block[] = [
+    ...(only === undefined ? [] : [say(`Only ${shown(only)} is shown.`), linkBack(id)]),
+    typeof files === "string" ? say(shown(files), true) : diffOf(review, files, isOver),
+  ];
+  const side: Block[] = [
+    ...(isOver ? [] : [{ kind: "reject", id: shown(id), act: rejectIt(review) } as const]),
+    ...checksOf(review),
+    ...(review.proof === null ? [] : [proofOf(review, review.proof)]),
+    ...(fix === null ? [] : textFold(`Sent back: ${fix.id}`, fix.text)),
+    ...textFold("What it says", review.summary),
+    ...(talk === undefined ? [] : [talk.block]),
+    ...whereItIs(review),
+  ];
+  return {
+    title: shown(title),
+    command: `mailchute review ${shown(id)}`,
+    at_ms: Date.now(),
+    health: null,
+    blocks: [
+      { kind: "facts", facts: factsOf(review) },
+      ...(isOver
+        ? []
+        : [{ kind: "acts", label: "this work", acts: actsOnReview(review) } as const]),
+      ...(isUsual ? [] : [say(shown(landing.why), landing.state === "failed")]),
+      { kind: "split", main, side },
+    ],
+    watch: [landingFileOf(tree.dir, id, "state"), ...(talk === undefined ? [] : [talk.path])],
+  };
+}
+
+function factsOf(review: Review): [string, Cell][] {
+  const { task_id: id, agent, target, reviewer, landing } = review;
+  return [
+    ["state", pillOf(landing.state)],
+    ["task", linkToTask(id)],
+    ["agent", shown(agent)],
+    ["for", shown(target)],
+    ...(reviewer === null
+      ? []
+      : [
+          ["reviewer", `${shown(reviewer.name)}: ${reviewer.verdict ?? "no verdict yet"}`] as [
+            string,
+            Cell,
+          ],
+        ]),
+    ...(review.protected.length === 0
+      ? []
+      : [["protected files", shown(review.protected.join(", "))] as [string, Cell]]),
+  ];
+}
+
+/** Where the work is, and its commits. */
+function whereItIs({ branch, worktree, start, tip, commits, uncommitted }: Review): Block[] {
+  const facts: [string, Cell][] = [
+    ["branch", shown(branch)],
+    ["worktree", shown(worktree)],
+    ["changes", `git diff ${start.slice(0, 12)} ${tip.slice(0, 12)}`],
+  ];
+  const lists = [list("Commits", "commit", commits), list("Not committed", "file", uncommitted)];
+  const blocks: Block[] = [
+    { kind: "facts", facts },
+    ...lists.filter(({ rows }) => rows.length > 0),
+  ];
+  const title = `${counted(commits.length, "commit")} on ${shown(branch)}`;
+  return [{ kind: "fold", title, pill: null, is_open: uncommitted.length > 0, blocks }];
+}
+
+const STATES: Readonly<Record<string, Pill>> = {
+  branch: { look: "warn", word: "waits for you" },
+  failed: { look: "bad", word: "could not land" },
+  landed: { look: "good", word: "landed" },
+};
+
+function pillOf(state: string): Pill {
+  return STATES[state] ?? { look: "run", word: `on its way: ${shown(state)}` };
+}
+
+function linkBack(id: string): Block {
+  const to = `/review/${encodeURIComponent(id)}`;
+  return { kind: "links", label: "files", links: [{ text: "all files", to, is_here: false }] };
+}
+
+function diffOf(review: Review, files: readonly FileDiff[], isOver: boolean): Block {
+  const sum = (what: "insertions" | "deletions"): number =>
+    files.reduce((all, one) => all + (one[what] ?? 0), 0);
+  const more = files.length - FILES_MAX;
+  const { task_id: id, tip, start } = review;
+  return {
+    kind: "diff",
+    id: shown(id),
+    commit: tip,
+    title: `${counted(files.length, "changed file")}, +${sum("insertions")} −${sum("deletions")}`,
+    files: diffFiles(review, files),
+    more: more > 0 ? `and ${more} more: git diff --stat ${start} ${tip}` : "",
+    can_comment: !isOver,
+  };
+}
+
+/** Each check with its end: in the run of the task, of the reviewer, of the landing. */
+function checksOf(review: Review): Block[] {
+  const { checks, verify, reviewer, landing, proof } = review;
+  const blocks: Block[] = [];
+  const put = (title: string, look: Look, word: string, text: string): void => {
+    const lines = linesOf(text);
+    const log: Block[] =
+      lines.length === 0
+        ? []
+        : [{ kind: "log", title: `The end of ${title}`, lines, older: null, end: null }];
+    blocks.push({
+      kind: "fold",
+      title,
+      pill: { look, word },
+      is_open: look === "bad",
+      blocks: log,
+    });
+  };
+  const programs = shown(checks.map((argv) => argv.join(" ")).join("; "));
+  if (checks.length === 0) blocks.push(say("No program has checked it."));
+  else put(programs, "good", "passed in the run", verify);
+  if (reviewer !== null) {
+    const { verdict, text } = reviewer;
+    const look = verdict === "pass" ? "good" : verdict === null ? "soft" : "bad";
+    put(`review by ${shown(reviewer.name)}`, look, verdict ?? "no verdict yet", text);
+  }
+  if (landing.state === "failed") put("landing", "bad", "failed", landing.details);
+  else if (proof !== null && proof.check !== null && landing.state === "landed")
+    put(`${programs} on ${shown(review.target)}`, "good", "passed at the landing", "");
+  return [{ kind: "heading", text: "Checks" }, ...blocks];
+}
+
+function proofOf({ task_id: id }: Review, proof: Proof): Block {
+  const { check, review, accepted_by: person, denied, cost } = proof;
+  const facts: [string, Cell][] = [
+    ["landed", { at_ms: Date.parse(proof.at) }],
+    ["onto", shown(String(proof.onto).slice(0, 12))],
+    ["check", check === null ? "none: it landed unchecked" : "passed on what landed"],
+    ...(check?.red_before === true ? [["before the work", "it failed"] as [string, Cell]] : []),
+    ...(review === null
+      ? []
+      : [["review", shown(`${review.by}: ${review.verdict}`)] as [string, Cell]]),
+    ...(person === null ? [] : [["accepted by", shown(person)] as [string, Cell]]),
+    ...(denied.length === 0 ? [] : [["denied tools", shown(denied.join(", "))] as [string, Cell]]),
+    ...cost.map(({ key, runs, cost_usd_micro: micro }): [string, Cell] => [
+      shown(key),
+      `${counted(runs, "run")}, $${(micro / 1e6).toFixed(2)}`,
+    ]),
+  ];
+  const words = say(`Tried again by: mailchute prove ${shown(id)} --again`);
+  return {
+    kind: "fold",
+    title: "Proof",
+    pill: null,
+    is_open: true,
+    blocks: [{ kind: "facts", facts }, words],
+  };
+}
+
+/** The conversation with the agent that did the work, or that mends it. */
+async function talkOf(
+  tree: StateTree,
+  id: string,
+  agents: AgentLines,
+): Promise<{ block: Block; path: string } | undefined> {
+  const task = isId(id) ? readTaskPage(tree, id) : undefined;
+  const dir = task?.run_dir ?? null;
+  if (task === undefined || dir === null) return undefined;
+  await agents.ready(dir);
+  const block = conversationBlock(tree, task, agents);
+  return block && { block, path: join(dir, "events.jsonl") };
+}
+
+function list(
+  title: string,
+  column: string,
+  lines: readonly string[],
+): Extract<Block, { kind: "table" }> {
+  const rows = lines.slice(0, ROWS_MAX).map((line) => [shown(line)]);
+  return { kind: "table", title, columns: [column], rows, none: "" };
+}
+
+/** The last lines of a text, folded. */
+function textFold(title: string, text: string): Block[] {
+  const lines = linesOf(text);
+  if (lines.length === 0) return [];
+  const log: Block = { kind: "log", title, lines, older: null, end: null };
+  return [{ kind: "fold", title: shown(title), pill: null, is_open: true, blocks: [log] }];
+}
+
+function linesOf(text: string): string[] {
+  return text.trim() === "" ? [] : text.trim().split("\n").slice(-TEXT_LINES_MAX).map(shown);
+}
