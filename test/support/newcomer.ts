@@ -40,14 +40,17 @@ export function putProgram(dir: string, name: string, script: string): void {
   fs.writeFileSync(join(dir, "bin", name), `#!/bin/sh\n${script}`, { mode: 0o755 });
 }
 
-/** A stand-in for claude that does what its script says: test/fixtures/programs/fake-agent/script.mjs. */
-export function putClaude(dir: string, script: object): void {
-  const path = join(dir, "claude-script.json");
+/** A stand-in for a coding agent that does what its script says: test/fixtures/programs/fake-agent/script.mjs. */
+function putAgent(dir: string, name: string, script: object): void {
+  const path = join(dir, `${name}-script.json`);
   fs.writeFileSync(path, JSON.stringify(script));
-  const program = join(ROOT, "test", "fixtures", "programs", "fake-claude.mjs");
-  const env = `FAKE_AGENT='${path}' FAKE_AGENT_STATE='${join(dir, "claude-state")}'`;
-  putProgram(dir, "claude", `${env} exec '${process.execPath}' '${program}' "$@"\n`);
+  const program = join(ROOT, "test", "fixtures", "programs", `fake-${name}.mjs`);
+  const env = `FAKE_AGENT='${path}' FAKE_AGENT_STATE='${join(dir, `${name}-state`)}'`;
+  putProgram(dir, name, `${env} exec '${process.execPath}' '${program}' "$@"\n`);
 }
+
+export const putClaude = (dir: string, script: object): void => putAgent(dir, "claude", script);
+export const putCodex = (dir: string, script: object): void => putAgent(dir, "codex", script);
 
 /** A repository with a first commit of these files, and a person who commits. */
 export function putRepository(path: string, files: Record<string, string>): void {
@@ -65,6 +68,7 @@ export function putRepository(path: string, files: Record<string, string>): void
 
 /** Puts `mailchute` and `npx mailchute` into `bin/`, both the built command line. */
 function installFor(dir: string): void {
+  if (fs.existsSync(join(dir, "node_modules"))) return;
   const launcher = `exec '${process.execPath}' '${join(ROOT, "bin", "mailchute.js")}' "$@"\n`;
   putProgram(dir, "mailchute", launcher);
   putProgram(dir, "npx", `shift\n${launcher}`);
@@ -82,12 +86,20 @@ export async function runAsNewcomer(
   env: Record<string, string> = {},
 ): Promise<string> {
   installFor(dir);
+  const ours = Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) =>
+        !/^(?:(?:MAILCHUTE|DROVER|GIT|VITEST|npm)_|(?:INIT_CWD|UV_THREADPOOL_SIZE|VITEST)$)/.test(
+          name,
+        ),
+    ),
+  );
   // A group of its own: whatever it started ends with the test.
   const child = spawn("bash", ["-euo", "pipefail", "-c", script.replaceAll("/tmp/", `${dir}/`)], {
     cwd: dir,
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, ...env, PATH: `${join(dir, "bin")}${delimiter}${process.env["PATH"]}` },
+    env: { ...ours, ...env, PATH: `${join(dir, "bin")}${delimiter}${process.env["PATH"]}` },
   });
   onTestFinished(() => {
     try {
@@ -158,8 +170,16 @@ function asPattern(seen: string): RegExp {
   return new RegExp(`^${lines.join("")}$`);
 }
 
-/** Ends what a page has left in the background. */
-function killAllOf(dir: string): void {
+/** The folders of a user whose home is this directory. */
+export const homeOf = (dir: string): Record<string, string> => ({
+  HOME: dir,
+  XDG_CONFIG_HOME: join(dir, ".config"),
+  XDG_DATA_HOME: join(dir, ".local", "share"),
+  XDG_STATE_HOME: join(dir, ".local", "state"),
+});
+
+/** Kills what was started with this directory in its environment, and has left its group. */
+export function killAllOf(dir: string): void {
   for (const pid of fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)))
     try {
       if (fs.readFileSync(`/proc/${pid}/environ`, "utf8").includes(dir))
@@ -184,11 +204,7 @@ export async function runPage(dir: string, page: string): Promise<void> {
     ...steps.flatMap(({ script: text }, index) => [`printf '\\n@@step ${index}\\n'`, text]),
     "exit 0",
   ].join("\n");
-  const output = await runAsNewcomer(dir, script, {
-    HOME: dir,
-    XDG_DATA_HOME: join(dir, ".local", "share"),
-    XDG_STATE_HOME: join(dir, ".local", "state"),
-  });
+  const output = await runAsNewcomer(dir, script, homeOf(dir));
   const parts = output.split(/\n?@@step \d+\n/).slice(1);
   expect(parts, output).toHaveLength(steps.length);
   for (const [index, { script: text, seen }] of steps.entries()) {

@@ -48,6 +48,7 @@ export const command = defineCommand({
       tree.evidence,
       tree.kv,
       tree.workers,
+      join(dir, "schedules"),
     ])
       makeStateDir(path);
     const found = ctx.options.agents ? findAgents(ctx.env) : [];
