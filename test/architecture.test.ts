@@ -36,6 +36,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   journal: ["core", "host"],
   kv: [...BASE, "journal"],
   questions: ["core", "host"],
+  // Signed links in messages: one part makes them, another one serves them.
+  links: ["core", "host"],
   // Calls of git, and nothing else.
   git: ["core", "host"],
   // The only folder that moves mailbox files: it must not know who asks.
@@ -96,7 +98,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/list": [...SHELL, ...CLI_ROOMS],
   "parts/mcp": [...SHELL, ...CLI_ROOMS],
   "parts/metrics": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
-  "parts/notify": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
+  "parts/notify": ["links", ...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
   "parts/report": [...SHELL, ...CLI_ROOMS],
   "parts/schedules": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
   "parts/meter": ["core", "host", "agents"],
@@ -104,7 +106,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/service": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
   "parts/stats": [...SHELL, ...CLI_ROOMS],
   "parts/top": [...SHELL, ...CLI_ROOMS, "cli/commands"],
-  "parts/web": [...SHELL, ...CLI_ROOMS, "git"],
+  "parts/web": ["links", ...SHELL, ...CLI_ROOMS, "git"],
   "parts/why": [...SHELL, ...CLI_ROOMS],
   "parts/questions": [...TASKS, "supervisor", ...QUEUE_BELOW],
   "parts/worktrees": [...SHELL, ...CLI_ROOMS, "git", "supervisor", ...QUEUE_BELOW],

@@ -20,7 +20,8 @@ import { ErrInvalidConfig, messageOf } from "../core/errors.ts";
 import type { AgentSettings, PluginSettings } from "../core/settings.ts";
 import { suggest } from "../core/suggest.ts";
 import { visibleMessage } from "../core/visible.ts";
-import { ConfigSchema, explainBadSetting, isGroup, propertiesOf } from "./config-schema.ts";
+import { ConfigSchema } from "./config-schema.ts";
+import { explainBadSetting, isGroup, propertiesOf } from "./explain-setting.ts";
 
 const ALIASES_MAX = 100;
 const DEPTH_MAX = 8;

@@ -1,7 +1,7 @@
-/** The JSON Schema of `config.yaml`. Also explains why a value does not fit it. */
+/** The JSON Schema of `config.yaml`. */
 
 import { PermissionsSchema } from "../codec/agent-fields.ts";
-import { optional, shapeOf } from "../codec/schema.ts";
+import { optional } from "../codec/schema.ts";
 import {
   CALLBACK_FIELDS,
   CHECK_FIELDS,
@@ -12,13 +12,7 @@ import {
   RunLimitsSchema,
   TASK_BUDGET,
 } from "../codec/task-codec.ts";
-import {
-  type SchemaOptions,
-  type TProperties,
-  type TSchema,
-  Type,
-  Value,
-} from "../codec/typebox.ts";
+import { type SchemaOptions, type TProperties, Type } from "../codec/typebox.ts";
 import {
   BATCH_CONCURRENCY_MAX,
   BURST_MAX,
@@ -371,6 +365,16 @@ export const ConfigSchema = Settings(
       description: "how much all coding agents of this tree may spend",
     }),
     notify: Type.Array(NotifySchema, { description: "whom mailchute tells what happens" }),
+    web: Settings(
+      {
+        public_url: Type.String({
+          pattern: "^(https://[^/\\s]+)?$",
+          description:
+            "https://NAME[:PORT] under which people open the pages; messages get links to it",
+        }),
+      },
+      { description: "the pages for a browser" },
+    ),
     cluster: Settings(
       {
         servers: Type.Array(Text, {
@@ -421,30 +425,3 @@ export const ConfigSchema = Settings(
   },
   { $id: "config", title: "mailchute config.yaml" },
 );
-
-/** Whether a schema is a group of settings. A record, in which the user chooses the names, counts as one setting. */
-export function isGroup(schema: TSchema): boolean {
-  return schema["type"] === "object" && schema["properties"] !== undefined;
-}
-
-/** The settings of an object in the schema, by name. */
-export function propertiesOf(schema: TSchema): Record<string, TSchema> {
-  return (schema["properties"] ?? {}) as Record<string, TSchema>;
-}
-
-/** Why a value does not fit a setting; undefined when it fits. */
-export function explainBadSetting(schema: TSchema, value: unknown): string | undefined {
-  if (Value.Check(schema, value)) return undefined;
-  const first = Value.Errors(schema, value).First();
-  const choices = choicesOf(schema);
-  const found = `found ${shapeOf(value)}`;
-  if (choices !== undefined) return `expected ${choices.join(" or ")}, ${found}`;
-  return `${(first?.message ?? "does not fit").replace(/^./, (c) => c.toLowerCase())}, ${found}`;
-}
-
-function choicesOf(schema: TSchema): string[] | undefined {
-  const anyOf = schema["anyOf"] as { const?: unknown }[] | undefined;
-  return anyOf?.every((one) => typeof one.const === "string") === true
-    ? anyOf.map((one) => String(one.const))
-    : undefined;
-}

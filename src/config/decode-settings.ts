@@ -7,8 +7,9 @@ import { CALLBACK_EVENTS, type CallbackFields } from "../core/callback.ts";
 import { ErrInvalidConfig } from "../core/errors.ts";
 import { DEFAULT_SETTINGS, type SettingSource, type Settings } from "../core/settings.ts";
 import { decodeConfig } from "./config-file.ts";
-import { ConfigSchema, explainBadSetting, isGroup, propertiesOf } from "./config-schema.ts";
+import { ConfigSchema } from "./config-schema.ts";
 import { ENV_PREFIX, mailboxDirFrom } from "./environment.ts";
+import { explainBadSetting, isGroup, propertiesOf } from "./explain-setting.ts";
 
 export interface LoadedSettings {
   settings: Settings;

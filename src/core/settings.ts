@@ -226,6 +226,10 @@ export interface Settings extends Required<CallbackFields> {
   budgets: Required<DayBudget>;
   /** Who gets notifications of what happens. */
   notify: NotifySettings[];
+  web: {
+    /** The address under which people open the pages from elsewhere; "": messages have no links. */
+    public_url: string;
+  };
   cluster: ClusterSettings;
   /** The prices of models, for programs that report no cost themselves. */
   prices: Record<string, Price>;
@@ -343,6 +347,7 @@ export const DEFAULT_SETTINGS: Settings = {
     day_hard_time_ms: 0,
   },
   notify: [],
+  web: { public_url: "" },
   cluster: {
     servers: [],
     bridge: false,

@@ -9,6 +9,8 @@ export interface Gathered {
   /** When the first event was seen (epoch ms). */
   since_ms: number;
   topics: Partial<Record<NotifyTopic, { count: number; lines: string[] }>>;
+  /** The tasks that have failed, as many as the message names. Missing in documents of earlier versions. */
+  failed?: string[];
 }
 
 /** A message does not change when it is sent again. A receiver recognizes a repeated message by its id. */
@@ -19,6 +21,8 @@ export interface Message {
   title: string;
   text: string;
   counts: Partial<Record<NotifyTopic, number>>;
+  /** Where a person may answer, retry or pause. */
+  link?: string;
 }
 
 /** Topics that need a person most come first. */
@@ -41,22 +45,31 @@ const NEXT: Partial<Record<NotifyTopic, string>> = {
 
 export function gather(
   before: Gathered | undefined,
-  { topic, text }: News,
+  { topic, text, failed: id }: News,
   nowMs: number,
 ): Gathered {
   const all = before ?? { since_ms: nowMs, topics: {} };
   const { count, lines } = all.topics[topic] ?? { count: 0, lines: [] };
   const isShown = lines.length < LINES_MAX && !lines.includes(text);
   const after = { count: count + 1, lines: isShown ? [...lines, text] : lines };
-  return { ...all, topics: { ...all.topics, [topic]: after } };
+  const { failed = [] } = all;
+  const isNamed = id !== undefined && isShown && !failed.includes(id);
+  const topics = { ...all.topics, [topic]: after };
+  return { ...all, topics, ...(isNamed && { failed: [...failed, id] }) };
 }
 
-/** @param where a name of the state tree for people */
+/** Whether a person can do something about it from a phone. */
+export function needsPerson({ topics }: Gathered): boolean {
+  return (["question", "budget", "failed", "stuck"] as const).some((one) => one in topics);
+}
+
+/** @param where a name of the state tree for people @param link to a page with what a person may do */
 export function composeMessage(
   id: string,
   { topics }: Gathered,
   where: string,
   nowMs: number,
+  link?: string,
 ): Message {
   const present = ORDER.flatMap((topic) => {
     const found = topics[topic];
@@ -76,7 +89,8 @@ export function composeMessage(
     id,
     made_at_ms: nowMs,
     title: `mailchute ${where}: ${heads.join(", ")}`,
-    text: body.join("\n"),
+    text: [...body, ...(link === undefined ? [] : [`within an hour: ${link}`])].join("\n"),
     counts: Object.fromEntries(present.map(({ topic, count }) => [topic, count])),
+    ...(link === undefined ? {} : { link }),
   };
 }

@@ -5,10 +5,12 @@
 import os from "node:os";
 import { basename, dirname } from "node:path";
 import type { Apart } from "../../core/apart.ts";
+import { messageOf } from "../../core/errors.ts";
 import { NOTIFY_EVERY_MS, type NotifySettings, topicsOf } from "../../core/notify-settings.ts";
+import { newLink } from "../../links/new-link.ts";
 import type { Environment } from "../../supervisor/environment/environment.ts";
 import { ordersApart } from "../../supervisor/environment/orders-apart.ts";
-import { composeMessage, gather } from "./gathered.ts";
+import { composeMessage, gather, needsPerson } from "./gathered.ts";
 import { JournalNews } from "./journal-news.ts";
 import { isMorning, localDate, readReport } from "./morning.ts";
 import {
@@ -127,10 +129,24 @@ export class Notifier {
     state.n++;
     // The time keeps the ids different from those of a copied tree, or of an earlier tree at this place.
     const id = `${target.name}-${state.n}-${gathered.since_ms.toString(36)}`;
-    state.pending = composeMessage(id, gathered, basename(dirname(tree.dir)), wallMs);
+    const link = needsPerson(gathered) ? this.linkTo(gathered.failed ?? [], wallMs) : undefined;
+    state.pending = composeMessage(id, gathered, basename(dirname(tree.dir)), wallMs, link);
     delete state.gathered;
     Object.assign(state, { made_at_ms: wallMs, tries: 0, next_at_ms: 0 });
     this.isChanged = true;
+  }
+
+  /** Undefined without `web.public_url`, and when the key cannot be used: the message goes without it. */
+  private linkTo(failed: string[], nowMs: number): string | undefined {
+    const { settings, tree, alerts } = this.env;
+    const { public_url: url } = settings.web;
+    if (url === "") return undefined;
+    try {
+      return newLink(url, tree.dir, { failed, nowMs });
+    } catch (error) {
+      alerts.report("notify:link", `messages have no links: ${messageOf(error)}`);
+      return undefined;
+    }
   }
 
   private send(target: NotifySettings, wallMs: number, isEnd: boolean): void {

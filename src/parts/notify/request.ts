@@ -63,11 +63,11 @@ function variable(name: string, { env }: Sender): string {
 }
 
 function webhook(message: Message, { host, stateDir }: Sender): string {
-  const { title, text, counts, made_at_ms: madeAtMs } = message;
+  const { title, text, counts, link, made_at_ms: madeAtMs } = message;
   return JSON.stringify({
     type: "mailchute.notification",
     timestamp: isoTime(madeAtMs),
-    data: { id: message.id, title, text, counts, host, state_dir: stateDir },
+    data: { id: message.id, title, text, counts, link, host, state_dir: stateDir },
   });
 }
 
@@ -81,7 +81,7 @@ function slack({ title, text }: Message): string {
 }
 
 /** Posts JSON to the root of the server. ntfy also takes a message in headers, but headers cannot carry UTF-8. */
-function ntfy(url: string, { title, text, counts }: Message): Omit<PostRequest, "headers"> {
+function ntfy(url: string, { title, text, counts, link }: Message): Omit<PostRequest, "headers"> {
   const root = new URL(url);
   const path = root.pathname.replace(/\/+$/, "");
   const cut = path.lastIndexOf("/");
@@ -92,6 +92,7 @@ function ntfy(url: string, { title, text, counts }: Message): Omit<PostRequest, 
     title,
     message: text,
     priority: isUrgent ? 4 : 3,
+    click: link,
   };
   return { url: root.href, body: JSON.stringify(body) };
 }

@@ -6,6 +6,8 @@ import { visibleMessage } from "../../core/visible.ts";
 export interface News {
   topic: NotifyTopic;
   text: string;
+  /** The task that has failed. */
+  failed?: string;
 }
 
 /** The beginnings of events that are worth parsing: our records begin with their event. */
@@ -39,7 +41,8 @@ export function mayBeNews(line: string): boolean {
 export function newsOfEvent(record: Readonly<Record<string, unknown>>): News | undefined {
   const { task_id: id, error, kind } = record;
   if (isSkippedKind(kind)) return undefined;
-  return { topic: "failed", text: line(`${text(id)}: ${text(error) || text(kind)}`) };
+  const what = line(`${text(id)}: ${text(error) || text(kind)}`);
+  return { topic: "failed", text: what, ...(record["event"] === "failed" && { failed: text(id) }) };
 }
 
 export function newsOfAlert(record: Readonly<Record<string, unknown>>): News | undefined {

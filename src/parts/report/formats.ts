@@ -1,4 +1,5 @@
 /** Prints a page as text for a terminal, as Markdown, or as one HTML file without scripts. Pure. */
+import { html } from "../../text/html.ts";
 import { fold, paint, safe, tableWithTexts, wrap } from "../../text/render.ts";
 import type { Page, Section } from "./page.ts";
 import { type Drawn, TIMELINE_STYLE, timelineHtml } from "./timeline-html.ts";
@@ -73,7 +74,9 @@ function markdownTable(section: Section): string[] {
 /** Escapes a text so that Markdown shows it as it is, on one line. */
 function markdown(text: string): string {
   return safe(text)
-    .replace(/[&<>]/g, (c) => ENTITIES[c] ?? c)
+    .replace(/&/g, "&amp;")
+    .replace(/</g, "&lt;")
+    .replace(/>/g, "&gt;")
     .replace(/[\\`*_{}[\]()#!|~]/g, "\\$&")
     .replace(/^([-+])/, "\\$1")
     .replace(/^(\d+)\.(?=\s|$)/, "$1\\.");
@@ -85,18 +88,6 @@ function code(text: string): string {
   const fence = "`".repeat(longest + 1);
   const pad = longest > 0 ? " " : "";
   return fence + pad + plain + pad + fence;
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-function html(text: string): string {
-  return safe(text).replace(/[&<>"']/g, (c) => ENTITIES[c] ?? c);
 }
 
 const STYLE = `:root{color-scheme:light dark}
@@ -115,7 +106,7 @@ export function asHtml(page: Page, drawn: Drawn): string[] {
     `<title>${html(page.title)}</title><style>${STYLE}</style></head><body><main>`,
     `<h1>${html(page.title)}</h1>`,
     ...page.lead.map((line) => `<p>${html(line)}</p>`),
-    ...timelineHtml(drawn, html),
+    ...timelineHtml(drawn),
     ...page.sections.flatMap(htmlSection),
     ...(page.next.length === 0 ? [] : ["<h2>Do next</h2>", "<ul>"]),
     ...page.next.map(({ why, do: todo }) => `<li>${html(why)}<br><code>${html(todo)}</code></li>`),

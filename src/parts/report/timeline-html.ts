@@ -1,5 +1,6 @@
-/** Draws the timeline of a report as HTML without scripts: each row is a small SVG. Pure; the caller gives what escapes a text. */
+/** Draws the timeline of a report as HTML without scripts: each row is a small SVG. Pure. */
 import type { DayBudget } from "../../core/budget.ts";
+import { html } from "../../text/html.ts";
 import type { CostPoint } from "../../view/timeline/day-costs.ts";
 import {
   COST_HEIGHT,
@@ -31,7 +32,7 @@ path{fill:none;stroke:#8884;vector-effect:non-scaling-stroke}.cost{stroke:#7a3e9
 .legend svg{width:12px;height:${ROW_HEIGHT}px;vertical-align:middle;margin:0 .3em 0 1em}`;
 
 /** Nothing when nothing ran or waited. */
-export function timelineHtml(drawn: Drawn, html: (text: string) => string): string[] {
+export function timelineHtml(drawn: Drawn): string[] {
   const { timeline, costs, budgets, fromMs, toMs, nowMs } = drawn;
   const span = { fromMs, toMs, nowMs: Math.min(nowMs, toMs) };
   const rows = layOut(timeline, span);

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { type Context, defineCommand, ErrUsage, textOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { usablePlugins } from "../../cli/shell/foreign-verbs.ts";
+import { dropOf, insideRun } from "../../cli/shell/inside-run.ts";
 import { existingTree, existsTree, openSettings } from "../../cli/shell/options.ts";
 import { watchTerminals } from "../../cli/shell/terminals.ts";
 import { messageOf, systemCode } from "../../core/errors.ts";
@@ -11,11 +12,13 @@ import type { StateTree } from "../../core/state-tree.ts";
 import { isSource, pathInPackage } from "../../host/package.ts";
 import { Actor } from "./act.ts";
 import { Pages } from "./find-page.ts";
+import { LinkPage } from "./link-page.ts";
 import { listenOn } from "./listen-on.ts";
 import { Live } from "./live.ts";
 import type { MetricsPage } from "./metrics-page.ts";
 import { openBrowser } from "./open-browser.ts";
 import { type WebOptions, WebServer } from "./server.ts";
+import { Servers } from "./servers.ts";
 import { Sessions } from "./sessions.ts";
 import { VerbReader } from "./verb-reader.ts";
 
@@ -24,11 +27,10 @@ const PORT = 7433;
 
 export const command = defineCommand({
   usage:
-    "[--port N] [--open] [--read-only] [--metrics-token-file FILE] [--host ADDR --origin URL …]",
+    "[--port N] [--open] [--link] [--read-only] [--metrics-token-file FILE] [--host ADDR --origin URL …]",
   isLongLived: true,
-  otherWays: { link: "Enter in the terminal of `mailchute web` prints a new link" },
   details: [
-    "Shows the pool, its tasks and their logs in a browser on this machine, with buttons for what their commands do: retry, cancel, pause, answer, land and others. It prints a link, which works once and for a minute; Enter prints a new one. A browser that used it stays signed in until this command ends.",
+    "Shows the pool, its tasks and their logs in a browser on this machine, with buttons for what their commands do: retry, cancel, pause, answer, land and others. It prints a link, which works once and for a minute; Enter prints a new one, and `mailchute web --link` does so from another terminal. A browser that used it stays signed in until this command ends.",
     "With --metrics-token-file, /metrics has the numbers of `mailchute metrics` for Prometheus, which sends the token of that file. The file is read at the start.",
     "It listens on 127.0.0.1. Another address needs --origin, the address that people open, and TLS: of its own (--tls-cert, --tls-key), or of a proxy in front of it that passes the Host header on (--behind-proxy). Each request for data needs a cookie and a key that only pages of this server have.",
   ],
@@ -47,6 +49,10 @@ export const command = defineCommand({
       help: `default ${PORT}; 0: any free one`,
     },
     open: { type: "flag", help: "open the link in your browser (xdg-open, open)" },
+    link: {
+      type: "flag",
+      help: "print a new link to a server that runs already, also in the background, and end",
+    },
     host: textOption("ADDR", "the address to listen on (default: 127.0.0.1)"),
     origin: textOption("URL", "https://NAME[:PORT], as people open it"),
     "tls-cert": textOption("FILE", "the certificate, as PEM"),
@@ -57,6 +63,8 @@ export const command = defineCommand({
   },
   async run(ctx) {
     const tree = existingTree(ctx);
+    const servers = new Servers(tree.dir);
+    if (ctx.options.link) return printLink(ctx as Context, servers);
     const on = listenOn(ctx.options);
     const settings = await openSettings(ctx).then(
       (loaded) => loaded.settings,
@@ -70,8 +78,9 @@ export const command = defineCommand({
     const assets = pathInPackage(`${isSource ? "src" : "dist"}/parts/web/assets`);
     const metrics = await openMetrics(ctx as Context, tree, settings);
     const actor = isReadOnly ? {} : { actor: new Actor(ctx as Context) };
+    const links = settings.web.public_url === "" ? {} : { links: new LinkPage(tree, actor.actor) };
     const live = new Live(tree, pages);
-    const sessions = new Sessions();
+    const sessions = new Sessions(undefined, (code) => servers.takes(code));
     const server = makeServer({
       port,
       listenOn: on,
@@ -80,11 +89,13 @@ export const command = defineCommand({
       sessions,
       assets,
       ...actor,
+      ...links,
       ...metrics,
     });
     await server.listen().catch((error: unknown) => {
       throw cannotListen(error, on.host, port);
     });
+    servers.announce(server.port, server.origin);
     const endIfHungUp = watchTerminals();
     const print = (link: string): void => {
       if (ctx.json) ctx.out.json({ link, port: server.port, pid: process.pid });
@@ -97,6 +108,7 @@ export const command = defineCommand({
     if (process.stdin.isTTY) process.stdin.on("data", () => print(server.newLink()));
     const signal = await ended();
     process.stdin.pause();
+    servers.retract();
     await server.close();
     pages.close();
     metrics.closeMetrics?.();
@@ -105,6 +117,21 @@ export const command = defineCommand({
     return signal === "SIGINT" ? EXIT.interrupted : EXIT.ok;
   },
 });
+
+/** @throws ErrUsage when no server runs on this tree, ErrInsideRun */
+function printLink(ctx: Context, servers: Servers): number {
+  const { options, out, json } = ctx;
+  if (dropOf(ctx) !== undefined) throw insideRun("web --link", "ask a person for it");
+  const port = typeof options["port"] === "number" ? options["port"] : undefined;
+  const link = servers.newLink(port);
+  if (link === undefined) {
+    const where = port === undefined ? "" : ` on port ${port}`;
+    throw new ErrUsage(`no mailchute web runs on this tree${where}`, "start one: mailchute web");
+  }
+  if (json) out.json({ link });
+  else out.line(link);
+  return EXIT.ok;
+}
 
 /** One look reads at most this much of a journal that no supervisor has counted (bytes). That takes a tenth of a second. */
 const METRICS_BYTES_MAX = 8 * 1024 * 1024;
@@ -157,6 +184,6 @@ function cannotListen(error: unknown, host: string, port: number): ErrUsage {
     `cannot listen on port ${port} of ${host}: ${why}`,
     isAddress
       ? "name an address of this machine with --host"
-      : "name another one with --port; 0 takes any free one. If it is `mailchute web`, Enter in its terminal prints a new link",
+      : "name another one with --port; 0 takes any free one. If it is `mailchute web`, mailchute web --link prints a new link",
   );
 }

@@ -23,14 +23,35 @@ export interface Asked {
   headers: IncomingHttpHeaders;
 }
 
+/** The origin of ours that a request names. */
+function originOf(headers: IncomingHttpHeaders, origins: readonly string[]): string | undefined {
+  // A foreign name that points to this machine comes with its own Host. The whole name is compared, because 127.evil.example is not
+  // ours.
+  return origins.find((one) => one.slice(one.indexOf("//") + 2) === headers.host);
+}
+
+/** The same for a signed link, whose page is opened from a message, and sends a form. */
+export function refuseLink(
+  { method, headers }: Omit<Asked, "path">,
+  origins: readonly string[],
+): Refusal | undefined {
+  const own = originOf(headers, origins);
+  if (own === undefined) return { status: 421, text: "this host is not served here" };
+  if (!["GET", "HEAD", "POST"].includes(method))
+    return { status: 405, text: "this method is not served here" };
+  if (method !== "POST") return undefined;
+  if (headers.origin !== own) return { status: 403, text: "the request comes from another page" };
+  return headers["content-type"] === "application/x-www-form-urlencoded"
+    ? undefined
+    : { status: 415, text: "send a form" };
+}
+
 /** Undefined when the request may go on. @param origins the origins of our pages, such as `http://127.0.0.1:7433` */
 export function refuse(
   { method, path, headers }: Asked,
   origins: readonly string[],
 ): Refusal | undefined {
-  // A foreign name that points to this machine comes with its own Host. The whole name is compared, because 127.evil.example is not
-  // ours.
-  const own = origins.find((one) => one.slice(one.indexOf("//") + 2) === headers.host);
+  const own = originOf(headers, origins);
   if (own === undefined) return { status: 421, text: "this host is not served here" };
   const isData = path.startsWith("/api/") || path === METRICS_PATH;
   const isPost = method === "POST";

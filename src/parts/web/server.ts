@@ -7,6 +7,7 @@ import { extname, join } from "node:path";
 import { describeError } from "../../cli/shell/error-text.ts";
 import { messageOf } from "../../core/errors.ts";
 import { NAMED, readRegular } from "../../host/regular-file.ts";
+import { LINK_PATH } from "../../links/new-link.ts";
 import type { Actor } from "./act.ts";
 import { Connections } from "./connections.ts";
 import { EventStream, type Wanted } from "./event-stream.ts";
@@ -19,9 +20,11 @@ import {
   PAGE_PATH,
   PICTURE_PATH,
   refuse,
+  refuseLink,
   SESSION_PATH,
   STREAM_PATH,
 } from "./guard.ts";
+import type { LinkPage } from "./link-page.ts";
 import type { ListenOn } from "./listen-on.ts";
 import type { Live } from "./live.ts";
 import type { MetricsPage } from "./metrics-page.ts";
@@ -47,6 +50,13 @@ const HEADERS: Readonly<Record<string, string>> = {
   "Cross-Origin-Resource-Policy": "same-origin",
   "Cache-Control": "no-store",
 };
+/** Of the page of a signed link: it has forms and no scripts. Without a referrer browsers would not say from where a form comes. */
+const LINK_HEADERS: Readonly<Record<string, string>> = {
+  "Content-Type": "text/html; charset=utf-8",
+  "Content-Security-Policy":
+    "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  "Referrer-Policy": "same-origin",
+};
 /** Content types by file extension. */
 const TYPES: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
@@ -63,6 +73,8 @@ export interface WebOptions {
   sessions: Sessions;
   /** Left out when pages may change nothing. */
   actor?: Actor;
+  /** Left out when messages have no links. */
+  links?: LinkPage;
   /** Left out when there is no `/metrics`. */
   metrics?: MetricsPage;
   /** The folder with the files of the pages themselves: HTML, scripts and style. */
@@ -122,15 +134,22 @@ export class WebServer {
     });
   }
 
+  /** The address of the pages, such as `http://127.0.0.1:7433`. */
+  get origin(): string {
+    return this.origins[0] ?? "";
+  }
+
   /** A new link, which works once. */
   newLink(): string {
-    return `${this.origins[0]}/#code=${this.options.sessions.newCode()}`;
+    return `${this.origin}/#code=${this.options.sessions.newCode()}`;
   }
 
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = "", headers } = request;
     const url = parse(request.url ?? "");
     if (url === undefined) return send(response, 400, { error: "this is no path" });
+    if (this.options.links !== undefined && url.pathname.startsWith(LINK_PATH))
+      return this.answerLink(request, response, url.pathname, this.options.links);
     const refusal = refuse({ method, path: url.pathname, headers }, this.origins);
     if (refusal !== undefined) return send(response, refusal.status, { error: refusal.text });
     const { metrics } = this.options;
@@ -198,6 +217,24 @@ export class WebServer {
     } finally {
       this.actsNow--;
     }
+  }
+
+  private async answerLink(
+    request: IncomingMessage,
+    response: ServerResponse,
+    path: string,
+    links: LinkPage,
+  ): Promise<void> {
+    const { method = "", headers } = request;
+    const refusal = refuseLink({ method, headers }, this.origins);
+    if (refusal !== undefined) return send(response, refusal.status, { error: refusal.text });
+    const form = method === "POST" ? await readBody(request, ACT_BYTES_MAX) : undefined;
+    if (method === "POST" && form === undefined)
+      return send(response, 413, { error: "the body is too large" });
+    await this.withRoom(response, async () => {
+      const { status, body } = await links.answer(path, form);
+      response.writeHead(status, { ...HEADERS, ...LINK_HEADERS }).end(body);
+    });
   }
 
   private async sendPage(response: ServerResponse, url: URL): Promise<void> {

@@ -27,8 +27,11 @@ export class Sessions {
   private readonly wrongCodes: WrongOnes;
   private readonly wrongKeys: WrongOnes;
 
-  /** @param nowMs a clock that is never set back */
-  constructor(private readonly nowMs: () => number = () => performance.now()) {
+  /** @param nowMs a clock that is never set back @param isLeft whether `web --link` has left this code */
+  constructor(
+    private readonly nowMs: () => number = () => performance.now(),
+    private readonly isLeft: (code: string) => boolean = () => false,
+  ) {
     this.wrongCodes = new WrongOnes(WRONG_CODES_MAX, nowMs);
     this.wrongKeys = new WrongOnes(WRONG_KEYS_MAX, nowMs);
   }
@@ -43,8 +46,10 @@ export class Sessions {
   /** "later" after too many wrong codes. A right one works even then, so that no other user can lock the owner out. */
   exchange(code: string): Session | "wrong" | "later" {
     const nowMs = this.nowMs();
-    if (this.code !== undefined && nowMs < this.code.untilMs && isSame(code, this.code.text)) {
-      this.code = undefined;
+    const isOwn =
+      this.code !== undefined && nowMs < this.code.untilMs && isSame(code, this.code.text);
+    if (isOwn || this.isLeft(code)) {
+      if (isOwn) this.code = undefined;
       const session = { id: secret(), key: secret() };
       this.open.push(session);
       if (this.open.length > SESSIONS_MAX) this.open.shift();

@@ -17,7 +17,11 @@ it("tells what failed in a run that ends while the code of the part is being loa
   const tree = stateTree(join(tempDir(), "state"));
   fs.mkdirSync(dirname(tree.events), { recursive: true });
   const env = {
-    settings: { notify: [{ name: "ops", url: receiver.url }], durability: "process" },
+    settings: {
+      notify: [{ name: "ops", url: receiver.url }],
+      durability: "process",
+      web: { public_url: "" },
+    },
     tree,
     trays: { clock: systemClock },
     alerts: { report: fail, alert: fail },

@@ -1,0 +1,72 @@
+/**
+ * Which servers of the pages run on a tree, so that `web --link` can make a link to one that runs in the background: it leaves a code in
+ * `web/codes/`, which only the owner of the tree can write, and the server takes it once.
+ */
+import { randomBytes } from "node:crypto";
+import { isNumber, isText, shape } from "../../core/shape.ts";
+import { Documents } from "../../host/document-store.ts";
+import { judge, thisProcess } from "../../host/identity.ts";
+import { isSame } from "./secrets.ts";
+
+const CODE_MS = 60_000;
+
+const server = shape({
+  place: isText,
+  pid: isNumber,
+  start_ticks: isNumber,
+  port: isNumber,
+  /** As people open it. */
+  origin: isText,
+});
+const code = shape({ code: isText, at_ms: isNumber });
+
+export class Servers {
+  private readonly servers;
+  private readonly codes;
+
+  constructor(stateDir: string) {
+    this.servers = new Documents(stateDir, "web/servers", server);
+    this.codes = new Documents(stateDir, "web/codes", code);
+  }
+
+  /** Tells that this process serves the pages. A tree that cannot be written has no such links. */
+  announce(port: number, origin: string): void {
+    const { place, pid, startTicks: start_ticks } = thisProcess();
+    try {
+      this.servers.replace(String(pid), { place, pid, start_ticks, port, origin });
+    } catch {
+      // The link that the terminal shows works.
+    }
+  }
+
+  retract(): void {
+    for (const one of [this.servers, this.codes])
+      try {
+        one.remove(String(process.pid));
+      } catch {
+        // A reader judges by the process.
+      }
+  }
+
+  /** A new link to a server that runs. @param port of the server; undefined: any @returns undefined when there is none. @throws a system error */
+  newLink(port: number | undefined): string | undefined {
+    const live = this.servers.readAll().find(([, one]) => {
+      const { place, pid, start_ticks: startTicks } = one;
+      return judge({ place, pid, startTicks }) === "alive" && (port ?? one.port) === one.port;
+    });
+    if (live === undefined) return undefined;
+    const [name, { origin }] = live;
+    const text = randomBytes(24).toString("base64url");
+    this.codes.replace(name, { code: text, at_ms: Date.now() });
+    return `${origin}/#code=${text}`;
+  }
+
+  /** Whether this code was left for this process within a minute. It works once. */
+  takes(text: string): boolean {
+    const name = String(process.pid);
+    const left = this.codes.read(name);
+    if (left === undefined || !isSame(text, left.code)) return false;
+    this.codes.remove(name);
+    return Math.abs(Date.now() - left.at_ms) < CODE_MS;
+  }
+}
