@@ -187,6 +187,7 @@ const AccountSchema = Settings({
     description: "variables that lead a program to this login, such as CODEX_HOME",
   }),
   reserve_pct: Count(0, 99, "this much of each window of the quota is left to its owner"),
+  meter: Type.Boolean({ description: "its agents have a meter, unless they say otherwise" }),
 });
 
 const Slots = Count(0, WORKERS_MAX, "how many of its tasks may be in work at once");

@@ -5,7 +5,13 @@ import type { TSchema } from "../codec/typebox.ts";
 import { explainBadSettings } from "../core/bad-settings.ts";
 import { CALLBACK_EVENTS, type CallbackFields } from "../core/callback.ts";
 import { ErrInvalidConfig } from "../core/errors.ts";
-import { DEFAULT_SETTINGS, type SettingSource, type Settings } from "../core/settings.ts";
+import {
+  type AgentSettings,
+  DEFAULT_SETTINGS,
+  isCoding,
+  type SettingSource,
+  type Settings,
+} from "../core/settings.ts";
 import { decodeConfig } from "./config-file.ts";
 import { ConfigSchema } from "./config-schema.ts";
 import { ENV_PREFIX, mailboxDirFrom } from "./environment.ts";
@@ -79,6 +85,7 @@ export function decodeSettings({ path, text, env, flags }: SettingsSaid): Loaded
   }
 
   const whole = settings as unknown as Settings;
+  whole.agents = whole.agents.map((agent) => withMeterOfAccount(agent, whole.accounts));
   const fault = explainBadSettings(whole) ?? explainBadCallbacks(whole);
   if (fault !== undefined) {
     throw new ErrInvalidConfig(fault, {
@@ -94,6 +101,14 @@ export function decodeSettings({ path, text, env, flags }: SettingsSaid): Loaded
     mailboxDir: mailboxDirFrom(env),
     file: text === undefined ? undefined : path,
   };
+}
+
+/** An agent that names an account with a meter has one, unless it says otherwise itself. */
+function withMeterOfAccount(agent: AgentSettings, all: Settings["accounts"]): AgentSettings {
+  const { account = "", accounts = [account], kind, meter } = agent;
+  if (meter !== undefined || !(isCoding(agent) || kind === "exec")) return agent;
+  const isMetered = accounts.some((name) => Object.hasOwn(all, name) && all[name]?.meter === true);
+  return isMetered ? { ...agent, meter: true } : agent;
 }
 
 function explainBadCallbacks(settings: Settings): string | undefined {

@@ -126,6 +126,8 @@ export interface AccountSettings {
   env?: Record<string, string>;
   /** This much of each window of its quota is left to its owner (percent). */
   reserve_pct?: number;
+  /** Whether its agents that do not say it themselves have a meter. */
+  meter?: boolean;
 }
 
 /** All settings. Its callbacks are for tasks without callbacks of their own and of their group. */

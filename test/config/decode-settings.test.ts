@@ -223,3 +223,25 @@ test("accounts have names of the user's choice; a fault in one names its line an
   ]);
   expect(faults[0]?.hint).toContain("reserve_pct");
 });
+
+test("the meter of an account is that of its programs, unless an agent says otherwise", () => {
+  const config = `
+accounts: {work: {meter: true}, home: {meter: false}}
+agents:
+  - {name: a, kind: claude, account: work}
+  - {name: b, kind: codex, accounts: [home, work]}
+  - {name: c, kind: exec, program: "true", account: work}
+  - {name: d, kind: claude, account: work, meter: false}
+  - {name: e, kind: claude, account: home}
+  - {name: f, kind: claude}
+`;
+  const { settings } = loadSettings({ stateDir: stateWith(config), env: {} });
+  expect(settings.agents.map(({ name, meter }) => [name, meter])).toEqual([
+    ["a", true],
+    ["b", true],
+    ["c", true],
+    ["d", false],
+    ["e", undefined],
+    ["f", undefined],
+  ]);
+});
