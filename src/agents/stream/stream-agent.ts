@@ -130,12 +130,15 @@ export class StreamAgent extends Agent {
     if (entered.gate === undefined) return entered.refusal;
     const { gate, session } = entered;
     try {
+      const { was_refused, silent_runs } = session;
       const first = await this.runOnce(assignment, session, file, { gate, budget });
       if (first.next === "outcome") return first.outcome;
       // Begin a new session, which is told what the old one did. It resumes nothing, so this happens only once.
-      const { hand_off, overflowed } = session;
+      // What the runs before it have met still counts: a program that keeps no session of a bad turn would go on for ever.
+      const { failing, hand_off, overflowed } = session;
       const anew = newSession({ ...of, account: gate.account });
-      const again = { ...anew, hand_off, ...compact({ overflowed }) };
+      const counts = compact({ failing, overflowed, silent_runs });
+      const again = { ...anew, hand_off, was_refused, ...counts };
       const second = await this.runOnce(assignment, again, file, { gate, budget });
       return second.next === "outcome"
         ? second.outcome

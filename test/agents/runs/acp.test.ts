@@ -185,6 +185,23 @@ describe("its session", () => {
     expect(bench.messages("coder")[1]).toContain("Half.");
   });
 
+  it("may be lost after a bad turn: a second refusal of the account, and a fourth silence, still end the task", async () => {
+    const abilities = { forgets: true };
+    const refused = benchOf([[{ fail: 401 }]], { abilities });
+    expect(await failure(refused)).toMatchObject({ code: "ErrAuth", attempts: 1 });
+    expect(refused.resumed("coder")).toEqual([undefined, expect.any(String), undefined]);
+    const silent = benchOf([[{ hang: true }]], { abilities, settings: { idle_ms: 1000 } });
+    await silent.pool.start();
+    drop(silent, { max_attempts: 1 });
+    const hasEnded = (): boolean => {
+      // The account is open again.
+      fs.rmSync(silent.gatePath("coder"), { force: true });
+      return silent.pool.errors().length > 0;
+    };
+    await waitFor(hasEnded, { what: "the end", timeoutMs: 60_000 });
+    expect(silent.pool.errors()).toMatchObject([{ code: "ErrIdle", attempts: 1 }]);
+  });
+
   it("uses the model of the settings, and a model that it does not offer is a fault of them", async () => {
     const abilities = { models: ["small", "large"] };
     const good = benchOf([[DONE]], { abilities, settings: { model: "large" } });
