@@ -14,7 +14,7 @@ const WORDS: readonly (readonly [TurnFault, RegExp])[] = [
   ["auth", /\b40[13]\b|unauthorized|not logged in|log in|sign in|login|api.?key|authenticat/i],
   [
     "overload",
-    /\b5\d\d\b|overloaded|at capacity|unavailable|timed? ?out|ECONN|ENOTFOUND|socket hang up|network|fetch failed/i,
+    /\b5\d\d\b|overloaded|at capacity|unavailable|timed? ?out|ECONN|ENOTFOUND|socket (?:hang up|connection)|cannot connect|connection error|network|fetch failed|(?:^|: )terminated$/i,
   ],
   ["config", /\bmodel\b.*(?:not found|not exist|not supported|unknown|invalid)/i],
   ["request", /\b400\b|invalid_request|bad request/i],
@@ -28,9 +28,18 @@ export function faultOfWords(message: string): TurnFault | undefined {
   return WORDS.find(([, words]) => words.test(text))?.[0];
 }
 
+/** Copilot CLI tells the errors of its service as a text, after notices, and then ends its turn well. Undefined when the text is no such one. */
+export function faultOfSaid(text: string): TurnFault | undefined {
+  const [, error] = /^(?:Info: .*)?(Error: .*)$/s.exec(text) ?? [];
+  return error === undefined ? undefined : faultOfWords(error);
+}
+
 export function faultOfError(error: JsonMembers): TurnFault {
-  if (error["code"] === AUTH_REQUIRED) return "auth";
-  return faultOfWords(messageOfError(error)) ?? "other";
+  const { code } = error;
+  if (code === AUTH_REQUIRED) return "auth";
+  // Some programs give the status of the service as the code.
+  const status = typeof code === "number" && code >= 400 && code < 600 ? `${code} ` : "";
+  return faultOfWords(status + messageOfError(error)) ?? "other";
 }
 
 /** Whether the session to resume does not exist. Every refusal but that of the account means so: the work goes on in a new session then. */

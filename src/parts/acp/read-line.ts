@@ -13,7 +13,7 @@ import {
   textOf,
 } from "../../agents/stream/json-values.ts";
 import { readCount, readSessionId, readUsdMicro } from "../../agents/stream/read-values.ts";
-import { endTurn, faultOfError, messageOfError } from "./fault.ts";
+import { endTurn, faultOfError, faultOfSaid, messageOfError } from "./fault.ts";
 
 /** The ids of our requests. Prompts count up from `prompt`. */
 export const REQUEST = {
@@ -111,12 +111,15 @@ export class AcpReader {
   }
 
   private endPrompt(result: JsonMembers, error: JsonMembers | undefined): Fact[] {
-    const last = this.text;
-    const facts = [...this.flush(), ...usageOf(result)];
+    const last = this.textIs === "said" ? this.text : "";
+    const usage = usageOf(result);
+    const facts = [...this.flush(), ...usage];
     this.tools.forget();
     if (error !== undefined) return [...facts, endTurn(faultOfError(error), messageOfError(error))];
     const reason = textOf(result["stopReason"]);
-    const [fault, text] = STOPS.get(reason) ?? [undefined, this.textIs === "said" ? last : ""];
+    // A turn that took tokens had an answer.
+    const told = usage.length > 0 ? undefined : faultOfSaid(last);
+    const [fault, text] = STOPS.get(reason) ?? [told, last];
     if (reason === "end_turn" || fault !== undefined) return [...facts, endTurn(fault, text)];
     return [...facts, endTurn("other", `its turn ended with ${reason || "no reason"}`)];
   }

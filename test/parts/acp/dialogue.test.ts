@@ -148,6 +148,39 @@ describe("the turn", () => {
     expect(talk.sent).toHaveLength(3);
   });
 
+  it.each([
+    [-32603, "Internal error: The socket connection was closed unexpectedly.", "overload"],
+    [-32603, "Cannot connect to API: The socket connection was closed.", "overload"],
+    [-32603, "Internal error: terminated", "overload"],
+    [-32603, "Internal error: the tool was terminated by a signal", "other"],
+    [500, "terminated", "overload"],
+    [401, "Request had invalid credentials.", "auth"],
+    [429, "Resource has been exhausted.", "limit"],
+    [400, "Request contains an invalid argument.", "request"],
+    [400, "The input exceeds the context window.", "context"],
+  ])("that ends with the error %i, %s, has the fault %s", (code, message, fault) => {
+    const talk = new Talk().opened();
+    talk.hear({ id: 100, error: { code, message } });
+    expect(talk.state.lastEnd).toMatchObject({ fault });
+  });
+
+  it.each([
+    ["Error: 400 The request is not valid.", "request"],
+    ["Info: Request failed. Retrying...Error: Authentication failed (HTTP 401).", "auth"],
+    ["Error: the tests do not pass yet.", undefined],
+    ["I have seen Error: 401 in the log, and mended it.", undefined],
+  ])("that ends well without tokens, with the text %s, has the fault %s", (text, fault) => {
+    const talk = new Talk().opened();
+    talk.say(text);
+    talk.hear(end(100));
+    expect(talk.state.lastEnd).toMatchObject({ fault, text });
+    const answered = new Talk().opened();
+    answered.say(text);
+    const usage = { inputTokens: 10, outputTokens: 4 };
+    answered.hear({ id: 100, result: { stopReason: "end_turn", usage } });
+    expect(answered.state.lastEnd).toMatchObject({ fault: undefined });
+  });
+
   it("is cut for an urgent message, and goes on with it", () => {
     const talk = new Talk().opened();
     expect(talk.dialogue.cut()).toBe(true);
