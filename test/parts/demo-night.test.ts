@@ -11,6 +11,7 @@ import { expectSameNumbers, HAS_JQ } from "./report/reader.ts";
 
 const SCRIPT = fileURLToPath(new URL("../../scripts/demo-night.mjs", import.meta.url));
 const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
+const PAINTER = new URL("../../scripts/night-picture.mjs", import.meta.url);
 /** Many times what it takes on a free machine (s). */
 const LIMIT_S = 280;
 
@@ -43,6 +44,16 @@ it("plays a quota wait, a crash, a conflict, a question, a budget and a review, 
   expect(text).not.toContain("OFF");
   const wide = text.split("\n").filter((line) => line.length > 80);
   expect(wide.filter((line) => !line.includes("state tree: "))).toEqual([]);
+  // The picture of README.md; MAILCHUTE_WRITE_DOCS=1 makes it anew of this night.
+  const { drawNight, PICTURE } = (await import(PAINTER.href)) as {
+    drawNight: (text: string) => string;
+    PICTURE: string;
+  };
+  const picture = drawNight(text);
+  expect(Buffer.byteLength(picture)).toBeLessThan(60_000);
+  for (const said of ["its worker is dead, taken back", "[x] Greet politely", "none lost"])
+    for (const one of [picture, fs.readFileSync(PICTURE, "utf8")]) expect(one).toContain(said);
+  if (process.env["MAILCHUTE_WRITE_DOCS"]) fs.writeFileSync(PICTURE, picture);
   expect(pool.pids()).toEqual([]);
   expect(fs.readdirSync(homeIn(pool))).toEqual([]);
   // Quota waits, costs, landings, crashes and questions as they really come: another reader finds the same numbers.
