@@ -1,5 +1,5 @@
 /**
- * A signed link to a page with a few actions, for a message to a phone. Whoever has it may do one of them, once, within an hour. Pure;
+ * A signed link to a page with a few actions, for a message to a phone. A person who has it may do one of them, once, within an hour. Pure;
  * the text is `<body>.<signature>`, both base64url; the signature is HMAC-SHA-256 with the key of the tree.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
