@@ -122,7 +122,7 @@ async function load(picture, path) {
 function linesOf(file, { id, commit, can_comment: canComment }) {
   const table = element("table", undefined, { "aria-label": file.path });
   const columns = element("colgroup");
-  for (const name of ["number", "number", "sign", "code"])
+  for (const name of ["number", "number", "plus-minus", "code"])
     columns.append(element("col", undefined, { class: name }));
   table.append(columns);
   for (const hunk of file.hunks) {

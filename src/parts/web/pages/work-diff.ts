@@ -15,9 +15,9 @@ export interface Change {
 
 /** Lines on one page, and on the page of a single file. */
 const ALL = { files: 300, lines: 3000, fileLines: 1000, fileBytes: 1 << 20 };
-const ONE = { files: 1, lines: 20_000, fileLines: 20_000, fileBytes: 8 << 20 };
+const ONE = { files: 1, lines: 5000, fileLines: 5000, fileBytes: 4 << 20 };
 /** With the lines around the changed ones (characters). */
-const CHARS_MAX = 600_000;
+const CHARS_MAX = { all: 300_000, one: 800_000 };
 export const FILES_MAX = 1000;
 const KEPT_MAX = 8;
 const PICTURE = /\.(?:png|jpe?g|gif|webp)$/i;
@@ -59,22 +59,29 @@ async function readFiles(
   return readDiff(call, commits, only === undefined ? ALL : ONE, only);
 }
 
-export function diffFiles({ task_id: id }: Change, files: readonly FileDiff[]): DiffFile[] {
+/** @param isOne the page of a single file: what is too long for it has no page */
+export function diffFiles(
+  { task_id: id, start, tip }: Change,
+  files: readonly FileDiff[],
+  isOne: boolean,
+): DiffFile[] {
+  const max = isOne ? CHARS_MAX.one : CHARS_MAX.all;
   let chars = 0;
   return files.slice(0, FILES_MAX).map((file) => {
     const { path, insertions, deletions, ids } = file;
     const own = file.hunks.reduce((sum, { lines }) => sum + charsOf(lines), 0);
-    const folded = file.folded ?? (chars + own > CHARS_MAX && chars > 0 ? "many" : null);
+    const folded = file.folded ?? (own > max ? "large" : chars + own > max ? "many" : null);
     if (folded === null) chars += own;
-    const canOpen = folded === "generated" || folded === "large" || folded === "many";
+    const isLong = folded === "generated" || folded === "large" || folded === "many";
+    const todo = isLong && isOne ? `; do: git diff ${start} ${tip} -- ${path}` : "";
     const page = pathWith(`/review/${encodeURIComponent(id)}`, { file: path });
     return {
       path: shown(path),
       notes: notesOn(file).map(shown),
       insertions,
       deletions,
-      why: folded === null ? "" : FOLDED[folded],
-      to: canOpen ? { text: "show it", to: page } : null,
+      why: folded === null ? "" : shown(`${FOLDED[folded]}${todo}`),
+      to: isLong && !isOne ? { text: "show it", to: page } : null,
       hunks: folded === null ? file.hunks.map((hunk) => hunkOf(hunk)) : [],
       pictures: PICTURE.test(path) ? [pictureId(ids[0]), pictureId(ids[1])] : null,
     };

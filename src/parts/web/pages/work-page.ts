@@ -86,7 +86,9 @@ export async function workPage(
   const talk = mended ?? (await talkOf(tree, id, agents));
   const main: Block[] = [
     ...(only === undefined ? [] : [say(`Only ${shown(only)} is shown.`), linkBack(id)]),
-    typeof files === "string" ? say(shown(files), true) : diffOf(review, files, isOver),
+    typeof files === "string"
+      ? say(shown(files), true)
+      : diffOf(review, files, { isOver, isOne: only !== undefined }),
   ];
   const side: Block[] = [
     ...(isOver ? [] : [{ kind: "reject", id: shown(id), act: rejectIt(review) } as const]),
@@ -166,7 +168,11 @@ function linkBack(id: string): Block {
   return { kind: "links", label: "files", links: [{ text: "all files", to, is_here: false }] };
 }
 
-function diffOf(review: Review, files: readonly FileDiff[], isOver: boolean): Block {
+function diffOf(
+  review: Review,
+  files: readonly FileDiff[],
+  { isOver, isOne }: { isOver: boolean; isOne: boolean },
+): Block {
   const sum = (what: "insertions" | "deletions"): number =>
     files.reduce((all, one) => all + (one[what] ?? 0), 0);
   const more = files.length - FILES_MAX;
@@ -176,7 +182,7 @@ function diffOf(review: Review, files: readonly FileDiff[], isOver: boolean): Bl
     id: shown(id),
     commit: tip,
     title: `${counted(files.length, "changed file")}, +${sum("insertions")} −${sum("deletions")}`,
-    files: diffFiles(review, files),
+    files: diffFiles(review, files, isOne),
     more: more > 0 ? `and ${more} more: git diff --stat ${start} ${tip}` : "",
     can_comment: !isOver,
   };
