@@ -67,7 +67,9 @@ export function readTaskPage(tree: StateTree, id: string): TaskPage | undefined 
     id,
     state: place.state,
     path: place.path,
-    title: describeTask(task),
+    // Its program stands beside it anyway.
+    title:
+      Array.isArray(task?.["exec"]) && typeof task["title"] !== "string" ? "" : describeTask(task),
     attempt: place.name?.attempt ?? numberIn(isRecord ? file : undefined, "attempts"),
     attempts_max: maxAttemptsIn(task),
     agent: textIn(task, "agent") ?? textIn(isRecord ? file : undefined, "agent"),

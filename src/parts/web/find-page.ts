@@ -1,6 +1,7 @@
 /** Makes the page of a path. It reads a bounded amount, even if many browsers ask. */
 import fs from "node:fs";
-import { join } from "node:path";
+import os from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
 import { openIdReaders } from "../../app/id-readers.ts";
 import { describeError } from "../../cli/shell/error-text.ts";
 import { existsTree } from "../../cli/shell/options.ts";
@@ -99,6 +100,7 @@ export class Pages {
   private readonly isReadOnly: boolean;
   private readonly ofTask: TaskReaders;
   private readonly diffs = new WorkDiffs();
+  private readonly named: SentPage["tree"];
   private overview: { at: Overview; untilMs: number } | undefined;
   private whyUntilMs = Number.NEGATIVE_INFINITY;
 
@@ -110,6 +112,7 @@ export class Pages {
     this.settings = settings;
     this.agents = settings.agents.filter(isCoding);
     this.questions = new QuestionStore(tree.dir);
+    this.named = nameOf(tree.dir);
     this.verbs = verbs;
     this.plugins = plugins;
     this.plan = verbs && new PlanPage(tree, verbs);
@@ -139,6 +142,7 @@ export class Pages {
     const blocks = fault === undefined ? page.blocks : [say(fault, true), ...page.blocks];
     return {
       ...page,
+      tree: this.named,
       nav: this.nav(),
       health: page.health ?? this.health(),
       blocks: this.isReadOnly ? withoutActs(blocks) : blocks,
@@ -304,6 +308,13 @@ export class Pages {
     }
     return this.why.explain(id);
   }
+}
+
+/** Most trees are called `state`: then the folder around it has the name that people know. */
+function nameOf(dir: string): SentPage["tree"] {
+  const path = resolve(dir);
+  const name = basename(path) === "state" ? basename(dirname(path)) : basename(path);
+  return { name: shown(name), path: shown(path), host: shown(os.hostname()) };
 }
 
 /** A disk that became read-only stops the pool. Nothing else shows that before a task ends. */

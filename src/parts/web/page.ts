@@ -10,6 +10,21 @@ import type { Verb } from "./verbs.ts";
 export interface Link {
   text: string;
   to: string;
+  /** A small text below it, such as an id below a title. */
+  small?: string;
+}
+
+/** An id, with a button that copies it. */
+export interface Id {
+  id: string;
+  /** The page that it leads to. */
+  to?: string;
+}
+
+/** How much of something is done (0 to 100). */
+export interface Progress {
+  pct: number;
+  text: string;
 }
 
 /** A time, which the browser writes in its own zone. */
@@ -42,13 +57,27 @@ export interface Act {
 /** How a state looks: its colour and its shape. */
 export type Look = "good" | "bad" | "warn" | "run" | "soft";
 
+const LOOKS: Readonly<Record<string, Look>> = {
+  done: "good",
+  failed: "bad",
+  running: "run",
+  settling: "run",
+  held: "warn",
+  cancelled: "warn",
+};
+
+/** How the state of a task looks. */
+export function lookOf(state: string): Look {
+  return LOOKS[state] ?? "soft";
+}
+
 /** A state in one or two words. */
 export interface Pill {
   look: Look;
   word: string;
 }
 
-export type Cell = string | Link | Time | Pill | { acts: Act[] };
+export type Cell = string | Link | Id | Progress | Time | Pill | { acts: Act[] };
 
 /** A line of a log: a text, or parts with their colours, such as `red bold`. */
 export type Line = string | [text: string, colours: string][];
@@ -198,6 +227,8 @@ export interface Page {
 
 /** A page as the server sends it. */
 export interface SentPage extends Page {
+  /** The tree whose pages these are: its name, its path, and the host of this server. */
+  tree: { name: string; path: string; host: string };
   /** The pages that this tree has. */
   nav: Link[];
   /** When the browser may ask again (ms from now). */
@@ -209,9 +240,14 @@ export function shown(text: unknown): string {
   return safe(text);
 }
 
-export function linkToTask(id: string): Link {
-  return { text: shown(id), to: taskPath(id) };
+/** @param title shown in place of the id, which then stands below it */
+export function linkToTask(id: string, title = ""): Link {
+  const to = taskPath(id);
+  if (title === "" || title === id) return { text: shown(id), to };
+  return { text: shown(title.slice(0, TITLE_CHARS_MAX)), to, small: shown(id) };
 }
+
+const TITLE_CHARS_MAX = 120;
 
 export function taskPath(id: string): string {
   return `/tasks/${encodeURIComponent(id)}`;

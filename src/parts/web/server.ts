@@ -62,6 +62,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
   ".html": "text/html; charset=utf-8",
+  ".svg": "image/svg+xml",
 };
 
 export interface WebOptions {

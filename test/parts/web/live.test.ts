@@ -90,7 +90,7 @@ it("a log of the page that is open is followed", async () => {
   await has("first");
   fs.writeFileSync(go, "");
   await has("second");
-  await has('["state","done"]');
+  await has('["state",{"look":"good","word":"done"}]');
   await pool.stop();
 });
 

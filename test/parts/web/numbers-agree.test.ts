@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import type { Pill } from "../../../src/parts/web/page.ts";
 import { LISTED_STATES } from "../../../src/view/page-of-tasks.ts";
 import { newPool, type Pool } from "../../support/pool.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -98,8 +99,9 @@ async function screensOf(pool: Pool): Promise<Record<string, Record<string, numb
   const listed: Record<string, number> = {};
   for (const state of LISTED_STATES) {
     const table = blockOf(await web.page(`/tasks?state=${state}`), "table");
-    for (const [, label] of table.rows) {
-      const name = ENDED[label as string] ?? (label as string);
+    for (const [, cell] of table.rows) {
+      const { word } = cell as Pill;
+      const name = ENDED[word] ?? word;
       listed[name] = (listed[name] ?? 0) + 1;
     }
   }
@@ -204,5 +206,5 @@ it("lists, top, report, stats, metrics, the plan and the questions count as stat
   const batch = Object.fromEntries(
     blockOf(await (await openWeb(pool.state)).page("/tasks/lines"), "facts").facts,
   );
-  expect(batch["state"]).toBe("done, but 1 of 2 lines failed");
+  expect(batch["state"]).toEqual({ look: "bad", word: "done, but 1 of 2 lines failed" });
 });

@@ -3,6 +3,8 @@ import { DISCONNECTED, request } from "./ask.js";
 import { byId, element } from "./dom.js";
 
 const SAID_MAX = 5;
+/** What went well goes away after this time (ms), or with a click. */
+const SAID_MS = 20_000;
 /** A click that comes so soon after the question is meant for something else (ms). */
 const TOO_SOON_MS = 300;
 /** From so many tasks on, their number is to be typed. */
@@ -111,13 +113,16 @@ function newLine(text) {
   const words = element("span", text);
   const button = element("button", "stop", { type: "button" });
   node.append(words);
+  node.addEventListener("click", ({ target }) => target !== button && node.remove());
   byId("said").prepend(node);
   while (byId("said").children.length > SAID_MAX) byId("said").lastElementChild.remove();
   return {
     say(now, isBad) {
       words.textContent = now;
       node.className = isBad ? "bad" : "";
-      if (!now.endsWith(" …")) button.remove();
+      if (now.endsWith(" …")) return;
+      button.remove();
+      if (!isBad) setTimeout(() => node.remove(), SAID_MS);
     },
     stop(then) {
       button.addEventListener("click", then);

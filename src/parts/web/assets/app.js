@@ -13,7 +13,10 @@ let top = history.state?.top;
 let shownAt = "";
 
 function draw(page) {
-  document.title = `${page.title} · mailchute`;
+  const { name, path, host } = page.tree;
+  document.title = `${page.title} · ${name} · mailchute`;
+  if (byId("tree").textContent !== name) byId("tree").textContent = name;
+  byId("place").textContent = `${path} on ${host}`;
   if (byId("title").textContent !== page.title) byId("title").textContent = page.title;
   byId("command").textContent = page.command;
   say(
@@ -38,7 +41,7 @@ function isHere(path) {
 function say(text, isBad) {
   const state = byId("state");
   if (state.textContent !== text) state.textContent = text;
-  state.className = isBad ? "bad" : "";
+  state.className = text === "" ? "" : `pill pill-${isBad ? "bad" : "good"}`;
 }
 
 /** Shows the page of the address, and follows it while it is seen. */

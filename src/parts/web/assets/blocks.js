@@ -42,7 +42,7 @@ function fillRows(body, { columns, rows, none }) {
   }
   fill(body, [none], (text) => {
     const row = element("tr");
-    row.append(element("td", text, { colspan: columns.length }));
+    row.append(element("td", text, { colspan: columns.length, class: "none" }));
     return row;
   });
 }

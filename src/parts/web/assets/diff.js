@@ -239,7 +239,7 @@ export function reject({ id, act }) {
   const form = element("form", undefined, { class: "reject" });
   const label = element("label", act.field);
   const field = element("textarea", undefined, { rows: "3", maxlength: "8000" });
-  const node = element("button");
+  const node = element("button", undefined, { "data-verb": act.verb });
   const more = element("p", undefined, { role: "status" });
   const draft = draftOf(id);
   const said = () => draft.comments.filter(({ text }) => text.trim() !== "");

@@ -42,8 +42,9 @@ export function link(item) {
   return node;
 }
 
-function nameLink(node, { text, is_here: isHere }) {
+function nameLink(node, { text, small, is_here: isHere }) {
   node.textContent = text === "" ? "(no name)" : text;
+  if (small !== undefined) node.append(" ", element("small", small));
   if (isHere) node.setAttribute("aria-current", "page");
   else node.removeAttribute("aria-current");
 }
@@ -55,9 +56,29 @@ export function updateLink(node, item) {
   return true;
 }
 
+/** An id with a button that copies it. */
+function copyable({ id, to }) {
+  const box = element("span", undefined, { class: "id" });
+  const button = element("button", "copy", { type: "button", "aria-label": `copy ${id}` });
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(id);
+    button.textContent = "copied";
+  });
+  box.append(to === undefined ? element("code", id) : link({ text: id, to }), " ", button);
+  return box;
+}
+
+function progress({ pct, text }) {
+  const box = element("span", undefined, { class: "progress" });
+  box.append(element("progress", undefined, { max: 100, value: pct, "aria-label": text }), text);
+  return box;
+}
+
 export function cell(value) {
   if (typeof value === "string") return document.createTextNode(value);
   if ("to" in value) return link(value);
+  if ("id" in value) return copyable(value);
+  if ("pct" in value) return progress(value);
   if ("look" in value) return element("span", value.word, { class: `pill pill-${value.look}` });
   if ("acts" in value) return buttons(value.acts);
   const date = new Date(value.at_ms);

@@ -68,11 +68,11 @@ function endedChart(series: Series): Chart {
 }
 
 function waitChart(series: Series): Chart {
-  return timesChart(series, "Time in the inbox", ({ row }) => row?.waited_ms);
+  return timesChart(series, "Queue wait", ({ row }) => row?.waited_ms);
 }
 
 function runChart(series: Series): Chart {
-  return timesChart(series, "Time of the last run", ({ row }) => row?.ran_ms);
+  return timesChart(series, "Run time", ({ row }) => row?.ran_ms);
 }
 
 function timesChart(

@@ -114,7 +114,7 @@ function countsOf({ counts, slots, minutes, run_time: time, cost }: Overview, di
     ["last minute", minuteText(minutes)],
     [
       "run time",
-      time === null ? "–" : `median ${duration(time.p50_ms)}, 95 % below ${duration(time.p95_ms)}`,
+      time === null ? "–" : `p50 ${duration(time.p50_ms)}, p95 ${duration(time.p95_ms)}`,
     ],
   ];
   if (disk !== "") facts.push(["disk", disk]);
@@ -140,16 +140,22 @@ function minuteText({ completed, failed }: MinuteCounts): string {
 
 function runningCells(row: RunningRow): Cell[] {
   const { attempt, attempts_max: max, progress, last_line: line, cost_usd_micro: cost } = row;
-  const said = progress === null ? (line ?? "") : progressText(progress);
   const place = row.machine === null ? "" : `at ${row.machine}: `;
   return [
-    linkToTask(row.id),
+    linkToTask(row.id, row.title),
     `${attempt === 0 ? "?" : attempt}${max === null ? "" : ` of ${max}`}`,
     row.age_ms === null ? "–" : duration(Math.floor(row.age_ms / 1000) * 1000),
     shown(row.agent ?? "exec"),
     cost === null ? "–" : `$${(cost / 1e6).toFixed(2)}`,
-    row.is_alive ? shown(place + (said || row.title)) : "its process is dead",
+    row.is_alive ? saidOf(progress, place, line ?? "") : "its process is dead",
   ];
+}
+
+function saidOf(progress: RunningRow["progress"], place: string, line: string): Cell {
+  if (progress === null) return shown(place + line);
+  const { pct } = progress;
+  const text = shown(place + progressText(progress, false));
+  return pct === null ? text : { pct, text };
 }
 
 function waitingCells({ count, text, tasks, do: todo }: WaitingGroup): Cell[] {

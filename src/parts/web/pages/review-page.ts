@@ -1,15 +1,15 @@
 /** The page of work on branches: what has and has not landed. */
 import type { StateTree } from "../../../core/state-tree.ts";
 import { changeText, readWork, type Work } from "../../../view/landing.ts";
-import { type Block, type Cell, type Page, shown } from "../page.ts";
+import { type Block, type Cell, linkToTask, type Page, type Pill, shown } from "../page.ts";
 
 const ROWS_MAX = 300;
 
-const STATES: Readonly<Record<Work["state"], string>> = {
-  branch: "waits for you",
-  failed: "could not land",
-  open: "is on its way",
-  landed: "landed",
+export const STATES: Readonly<Record<Work["state"], Pill>> = {
+  branch: { look: "warn", word: "waits for you" },
+  failed: { look: "bad", word: "could not land" },
+  open: { look: "run", word: "on its way" },
+  landed: { look: "good", word: "landed" },
 };
 const ORDER: Work["state"][] = ["branch", "failed", "open", "landed"];
 
@@ -21,17 +21,17 @@ export async function reviewPage(tree: StateTree): Promise<Page> {
   const table = (title: string, list: readonly Work[], none: string): Block => ({
     kind: "table",
     title,
-    columns: ["task", "state", "changed", "for", "title", "why"],
-    rows: list
-      .slice(0, ROWS_MAX)
-      .map((one): Cell[] => [
-        { text: shown(one.task_id), to: `/review/${encodeURIComponent(one.task_id)}` },
-        STATES[one.state],
-        changeText(one),
-        shown(one.target),
-        one.title === one.task_id ? "" : shown(one.title),
-        shown(one.why),
-      ]),
+    columns: ["work", "state", "changed", "for", "why"],
+    rows: list.slice(0, ROWS_MAX).map((one): Cell[] => [
+      {
+        ...linkToTask(one.task_id, one.title),
+        to: `/review/${encodeURIComponent(one.task_id)}`,
+      },
+      STATES[one.state],
+      changeText(one),
+      shown(one.target),
+      shown(one.why),
+    ]),
     none,
   });
   return {

@@ -98,7 +98,7 @@ function evidenceOf(tree: StateTree, id: string): TaskFile[] {
     const path = join(dir, name);
     const stats = fs.lstatSync(path, { throwIfNoEntry: false });
     if (stats?.isFile() === true)
-      found.push({ key: `evidence/${name}`, name: `evidence: ${name}`, path, bytes: stats.size });
+      found.push({ key: `evidence/${name}`, name: `artifact: ${name}`, path, bytes: stats.size });
     if (found.length >= EVIDENCE_MAX) break;
   }
   return found.sort((a, b) => (a.key < b.key ? -1 : 1));

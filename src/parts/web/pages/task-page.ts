@@ -4,6 +4,7 @@ import type { CostSum } from "../../../agents/cost-sums.ts";
 import { sessionOfRun } from "../../../agents/stream/session-file.ts";
 import type { AgentLines } from "../../../cli/text/agent-lines.ts";
 import { isId } from "../../../core/names.ts";
+import { headlineOf } from "../../../core/outcome.ts";
 import { landingFileOf, type StateTree } from "../../../core/state-tree.ts";
 import { countText, duration } from "../../../text/render.ts";
 import { shellWord } from "../../../text/shell-word.ts";
@@ -16,7 +17,9 @@ import {
   type Block,
   type Cell,
   linkToTask,
+  lookOf,
   type Page,
+  type Pill,
   say,
   shown,
   taskPath,
@@ -26,6 +29,7 @@ import { fileBlocks } from "./task-files.ts";
 import { runBlocks } from "./task-runs.ts";
 
 const TEXT_CHARS_MAX = 4000;
+const TITLE_CHARS_MAX = 120;
 const AFTER_MAX = 20;
 
 export interface TaskReaders {
@@ -57,7 +61,7 @@ export async function taskPage(
     (files ?? []).map(({ name }) => join(dir ?? "", name)),
   ];
   return {
-    title: shown(id),
+    title: shown(headlineOf(found?.title || id).slice(0, TITLE_CHARS_MAX)),
     watch: watch.flat(),
     command: found === undefined ? "mailchute ls" : `mailchute show ${name}`,
     at_ms: Date.now(),
@@ -78,7 +82,8 @@ async function blocksOf(
   const landing = task.state === "done" ? await askForLanding(tree, task.id) : undefined;
   const blocks: Block[] = [];
   if (task.run_dir !== null) await readers.agents.ready(task.run_dir);
-  if (task.title !== "") blocks.push(say(shown(task.title.slice(0, TEXT_CHARS_MAX))));
+  if (task.title.length > TITLE_CHARS_MAX || task.title.includes("\n"))
+    blocks.push(say(shown(task.title.slice(0, TEXT_CHARS_MAX))));
   blocks.push({ kind: "facts", facts: factsOf(task, past, landing) });
   const acts = actsOnTask(task.id, task.state, usedBy(task, past));
   if (acts.length > 0) blocks.push({ kind: "acts", label: "this task", acts });
@@ -115,7 +120,8 @@ function factsOf(task: TaskPage, { cost }: Past, landing?: LandingView): [string
   const { attempt, attempts_max: max, agent, group, priority } = task;
   const isEnded = task.state === "done" || task.state === "failed";
   const facts: [string, Cell | null][] = [
-    ["state", stateText(task, landing)],
+    ["state", stateOf(task, landing)],
+    ["id", { id: shown(task.id) }],
     ["landing", landing === undefined ? null : landingCell(landing)],
     ["run", attempt === null ? null : `${attempt}${max === null ? "" : ` of ${max}`}`],
     ...task.program.map(([name, text]): [string, Cell] => [name, text.slice(0, TEXT_CHARS_MAX)]),
@@ -134,9 +140,10 @@ function factsOf(task: TaskPage, { cost }: Past, landing?: LandingView): [string
   });
 }
 
-function stateText({ state, failed_lines: failedLines }: TaskPage, landing?: LandingView): string {
-  if (landing?.state === "failed") return "done, but its work did not land";
-  return failedLines === null ? state : `${state}, but ${failedLines}`;
+function stateOf({ state, failed_lines: failedLines }: TaskPage, landing?: LandingView): Pill {
+  if (landing?.state === "failed") return { look: "bad", word: "done, but its work did not land" };
+  if (failedLines !== null) return { look: "bad", word: shown(`${state}, but ${failedLines}`) };
+  return { look: lookOf(state), word: shown(state) };
 }
 
 function landingCell({ id, state, why }: LandingView): Cell {

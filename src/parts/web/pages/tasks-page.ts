@@ -17,6 +17,7 @@ import {
   type Block,
   type Cell,
   linkToTask,
+  lookOf,
   type Page,
   pathWith,
   say,
@@ -260,7 +261,7 @@ function tableOf(state: ShownState, rows: readonly TaskRow[], none: string): Blo
   return {
     kind: "table",
     title: state === "all" ? "Tasks" : `Tasks that are ${state}`,
-    columns: ["task", "state", "run", timeName(state), "group", "agent", "what"],
+    columns: ["task", "state", "run", timeName(state), "group", "agent", "error"],
     rows: rows.map(cellsOf),
     none,
   };
@@ -272,8 +273,12 @@ function timeName(state: ShownState): string {
   return state === "ready" || state === "held" || state === "running" ? "due" : "ended";
 }
 
+function stateCell(row: TaskRow): Cell {
+  return { look: lookOf(row.state), word: shown(stateWord(row)) };
+}
+
 function cellsOf(row: TaskRow): Cell[] {
-  const text = row.error === null ? row.title : headlineOf(row.error);
+  const text = row.error === null ? "" : headlineOf(row.error);
   const filter = (name: "group" | "agent"): Cell => {
     const value = row[name];
     // The group of landings is a name of ours.
@@ -282,8 +287,8 @@ function cellsOf(row: TaskRow): Cell[] {
       : { text: shown(value), to: toAsked({ state: "all", [name]: value }) };
   };
   return [
-    linkToTask(row.id),
-    shown(stateWord(row)),
+    linkToTask(row.id, row.title),
+    stateCell(row),
     row.attempt === null ? "" : String(row.attempt),
     row.time_ms === null ? "" : timeOf(row.time_ms),
     filter("group"),

@@ -13,13 +13,14 @@ import {
   type Block,
   type Cell,
   type Look,
-  linkToTask,
   type Page,
   type Pill,
   say,
   shown,
+  taskPath,
 } from "../page.ts";
 import type { VerbReader } from "../verb-reader.ts";
+import { STATES } from "./review-page.ts";
 import { conversationBlock } from "./task-files.ts";
 import { type Change, diffFiles, FILES_MAX, type WorkDiffs } from "./work-diff.ts";
 
@@ -120,7 +121,7 @@ function factsOf(review: Review): [string, Cell][] {
   const { task_id: id, agent, target, reviewer, landing } = review;
   return [
     ["state", pillOf(landing.state)],
-    ["task", linkToTask(id)],
+    ["task", { id: shown(id), to: taskPath(id) }],
     ["agent", shown(agent)],
     ["for", shown(target)],
     ...(reviewer === null
@@ -153,14 +154,9 @@ function whereItIs({ branch, worktree, start, tip, commits, uncommitted }: Revie
   return [{ kind: "fold", title, pill: null, is_open: uncommitted.length > 0, blocks }];
 }
 
-const STATES: Readonly<Record<string, Pill>> = {
-  branch: { look: "warn", word: "waits for you" },
-  failed: { look: "bad", word: "could not land" },
-  landed: { look: "good", word: "landed" },
-};
-
 function pillOf(state: string): Pill {
-  return STATES[state] ?? { look: "run", word: `on its way: ${shown(state)}` };
+  const known = Object.entries(STATES).find(([name]) => name === state);
+  return known?.[1] ?? { look: "run", word: `${STATES.open.word}: ${shown(state)}` };
 }
 
 function linkBack(id: string): Block {

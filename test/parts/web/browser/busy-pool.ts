@@ -45,12 +45,21 @@ export const PAGES: readonly PageOfPool[] = [
     isAlways: false,
   },
   { path: "/machine", title: "Machine", image: "machine", isAlways: true },
-  { path: "/tasks/build-docs", title: "build-docs", image: "task", isAlways: false },
-  { path: "/tasks/deploy-eu", title: "deploy-eu", isAlways: false },
-  { path: "/tasks/fix-login", title: "fix-login", image: "agent", isAlways: false },
-  { path: "/tasks/write-docs", title: "write-docs", isAlways: false },
-  { path: "/tasks/sync-a?file=file", title: "sync-a", isAlways: false },
-  { path: "/tasks/sync-a", title: "sync-a", isAlways: false },
+  { path: "/tasks/build-docs", title: "Build the manual", image: "task", isAlways: false },
+  {
+    path: "/tasks/deploy-eu",
+    title: "Bring the new version to the servers in Frankfurt",
+    isAlways: false,
+  },
+  {
+    path: "/tasks/fix-login",
+    title: "The login loses the query string",
+    image: "agent",
+    isAlways: false,
+  },
+  { path: "/tasks/write-docs", title: "Write the page about logins", isAlways: false },
+  { path: "/tasks/sync-a?file=file", title: "Bring the customers over", isAlways: false },
+  { path: "/tasks/sync-a", title: "Bring the customers over", isAlways: false },
 ];
 
 const program = (kind: string): string =>
