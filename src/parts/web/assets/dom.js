@@ -76,8 +76,8 @@ function progress({ pct, text }) {
 
 export function cell(value) {
   if (typeof value === "string") return document.createTextNode(value);
-  if ("to" in value) return link(value);
   if ("id" in value) return copyable(value);
+  if ("to" in value) return link(value);
   if ("pct" in value) return progress(value);
   if ("look" in value) return element("span", value.word, { class: `pill pill-${value.look}` });
   if ("acts" in value) return buttons(value.acts);
