@@ -35,7 +35,7 @@ it("a failed run is a bar that leads to its task, and stands first in the table"
   await tab.mouse.move(x, y);
   await tab.mouse.down();
   await tab.mouse.up();
-  await tab.getByRole("heading", { name: "bad" }).first().waitFor();
+  await tab.getByRole("heading", { name: "Send the letter" }).first().waitFor();
   expect(new URL(tab.url()).pathname).toBe("/tasks/bad");
 });
 
