@@ -112,6 +112,7 @@ export default defineConfig({
           include: [AGENTS],
           globalSetup: "test/agents/real/install.ts",
           isolate: false,
+          maxConcurrency: 3,
         },
       },
       {

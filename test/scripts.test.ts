@@ -66,6 +66,7 @@ it.each([
   "mock-api",
   "reliability",
   "sample-prose",
+  "test-agents",
   "wave0",
 ])("%s explains itself with --help, and refuses what it does not know", (name) => {
   const run = (flag: string) =>
