@@ -121,7 +121,7 @@ test.each([
   ["trees list", 'did you mean "mailchute trees ls"?'],
   ["trees delete shop", 'did you mean "mailchute trees remove"?'],
   ["trees new shop --force", 'did you mean "mailchute trees add"?'],
-  ["web link", "Enter in the terminal"],
+  ["web link", "mailchute web --link"],
 ])("`%s` says what to do in its place", async (line, hint) => {
   const { code, stderr } = await newCli()(line.split(" "));
   expect(stderr).toContain(hint);

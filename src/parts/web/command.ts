@@ -29,6 +29,7 @@ export const command = defineCommand({
   usage:
     "[--port N] [--open] [--link] [--read-only] [--metrics-token-file FILE] [--host ADDR --origin URL …]",
   isLongLived: true,
+  otherWays: { link: "mailchute web --link prints a new link to a server that runs already" },
   details: [
     "Shows the pool, its tasks and their logs in a browser on this machine, with buttons for what their commands do: retry, cancel, pause, answer, land and others. It prints a link, which works once and for a minute; Enter prints a new one, and `mailchute web --link` does so from another terminal. A browser that used it stays signed in until this command ends.",
     "With --metrics-token-file, /metrics has the numbers of `mailchute metrics` for Prometheus, which sends the token of that file. The file is read at the start.",

@@ -3,9 +3,9 @@
  * `web/codes/`, which only the owner of the tree can write, and the server takes it once.
  */
 import { randomBytes } from "node:crypto";
-import { isNumber, isText, shape } from "../../core/shape.ts";
+import { isNumber, isText, type Of, shape } from "../../core/shape.ts";
 import { Documents } from "../../host/document-store.ts";
-import { judge, thisProcess } from "../../host/identity.ts";
+import { judge, thisProcess, type Verdict } from "../../host/identity.ts";
 import { isSame } from "./secrets.ts";
 
 const CODE_MS = 60_000;
@@ -33,6 +33,8 @@ export class Servers {
   announce(port: number, origin: string): void {
     const { place, pid, startTicks: start_ticks } = thisProcess();
     try {
+      for (const [name, one] of this.servers.readAll())
+        if (stateOf(one) === "dead") this.servers.remove(name);
       this.servers.replace(String(pid), { place, pid, start_ticks, port, origin });
     } catch {
       // The link that the terminal shows works.
@@ -50,10 +52,9 @@ export class Servers {
 
   /** A new link to a server that runs. @param port of the server; undefined: any @returns undefined when there is none. @throws a system error */
   newLink(port: number | undefined): string | undefined {
-    const live = this.servers.readAll().find(([, one]) => {
-      const { place, pid, start_ticks: startTicks } = one;
-      return judge({ place, pid, startTicks }) === "alive" && (port ?? one.port) === one.port;
-    });
+    const live = this.servers
+      .readAll()
+      .find(([, one]) => stateOf(one) === "alive" && (port ?? one.port) === one.port);
     if (live === undefined) return undefined;
     const [name, { origin }] = live;
     const text = randomBytes(24).toString("base64url");
@@ -69,4 +70,8 @@ export class Servers {
     this.codes.remove(name);
     return Math.abs(Date.now() - left.at_ms) < CODE_MS;
   }
+}
+
+function stateOf({ place, pid, start_ticks: startTicks }: Of<typeof server>): Verdict {
+  return judge({ place, pid, startTicks });
 }
