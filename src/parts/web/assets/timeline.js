@@ -24,7 +24,9 @@ function rowOf({ name, height, shapes, limits }, ticks) {
   const levels = limits.map(({ y }) => ({ is: "line", look: "warn", d: `M0 ${y}H${WIDTH}` }));
   const grid = ticks.map(([x]) => ({ is: "line", look: "grid", d: `M${x} 0V${height}` }));
   const size = [WIDTH, height];
-  lane.append(drawing({ title: name, size, shapes: [...grid, ...levels, ...shapes] }));
+  // A lane has its name in its first row only.
+  const title = name === "" ? "more at the same time" : name;
+  lane.append(drawing({ title, size, shapes: [...grid, ...levels, ...shapes] }));
   for (const { y, text } of limits) lane.append(placed("limit", text, [0, y, WIDTH, 12]));
   for (const { text, box } of shapes)
     if (text !== undefined) lane.append(placed("words", text, box));

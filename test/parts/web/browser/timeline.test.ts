@@ -1,8 +1,10 @@
 /** The timeline in a real browser: a drag shows less time, a bar leads to its task, and a failure is found in two clicks. */
+import fs from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import { newPool, type Pool } from "../../../support/pool.ts";
 import { openWeb } from "../open-web.ts";
-import { until } from "./browser.ts";
+import { expectAccessible, until } from "./browser.ts";
 import { opened } from "./person.ts";
 import type { Tab } from "./playwright.ts";
 
@@ -62,4 +64,27 @@ it("a drag over the rows shows the time that was chosen, and `zoom out` more aga
   await tab.getByRole("link", { name: "zoom out" }).click();
   await until(tab, `location.href !== ${JSON.stringify(before)}`);
   expect(spanOf()).toBeCloseTo(2 * chosen, -2);
+});
+
+it("a row of bars that are several runs each has a name for a screen reader, too", async () => {
+  const pool = newPool();
+  const nowMs = Date.now() - 60_000;
+  const line = (n: number, event: string, atMs: number): string =>
+    `${JSON.stringify({ event, task_id: `t${n}`, submission: `s${n}`, agent_id: "exec", attempt: 1, t: atMs, status: "completed" })}\n`;
+  // Two at a time, each too short to be seen alone: the second row has no link.
+  const lines = Array.from({ length: 100 }, (_, n) => {
+    const atMs = nowMs + Math.floor(n / 2) * 2;
+    return [line(n, "assigned", atMs), atMs] as const;
+  });
+  const text = lines.flatMap(([begin, atMs], n) => {
+    const ends =
+      n % 2 === 1 ? [line(n - 1, "completed", atMs + 1), line(n, "completed", atMs + 1)] : [];
+    return [begin, ...ends];
+  });
+  fs.mkdirSync(join(pool.state, "analytics"), { recursive: true });
+  fs.writeFileSync(join(pool.state, "analytics/supervisor_lifecycle.jsonl"), text.join(""));
+  const tab = await opened(await openWeb(pool.state), "/timeline?over=15m");
+  await tab.locator(".lane rect.look-good").nth(1).waitFor({ state: "attached" });
+  expect(await tab.locator(".lane:not(.axis)").count()).toBe(2);
+  await expectAccessible(tab);
 });
