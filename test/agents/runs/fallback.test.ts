@@ -254,7 +254,9 @@ it("no two agents have a task at once, whatever is killed and closed", async () 
       await pool.start();
     },
     killWorker: async () => {
-      for (const { pid } of pool.workers()) process.kill(pid, "SIGKILL");
+      // One that was killed before may still be named.
+      const alive = new Set(pool.pids());
+      for (const { pid } of pool.workers()) if (alive.has(pid)) process.kill(pid, "SIGKILL");
     },
     close: async () => closeAccount(bench, random.pick(["coder", ...AGENTS])),
     open: async () => fs.rmSync(bench.gatePath(random.pick(AGENTS)), { force: true }),
