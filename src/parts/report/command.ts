@@ -65,7 +65,8 @@ export const command = defineCommand({
     const fromMs = since === undefined ? toMs - DEFAULT_MS : readPast(since, nowMs, "--since");
     if (fromMs >= toMs)
       throw new ErrUsage("--since is not before --until", "name an earlier time, as 22:00 or 12h");
-    const { report, drawn } = await readReport(ctx, tree, fromMs, toMs);
+    const isDrawn = format === "html" && !ctx.json;
+    const { report, drawn } = await readReport(ctx, tree, { fromMs, toMs, isDrawn });
     if (ctx.json) ctx.out.json(report);
     else await ctx.out.raw(`${print(report, drawn, format as Format, ctx).join("\n")}\n`);
     return EXIT.ok;
@@ -75,9 +76,8 @@ export const command = defineCommand({
 async function readReport(
   ctx: Context,
   tree: StateTree,
-  fromMs: number,
-  toMs: number,
-): Promise<{ report: Report; drawn: Drawn }> {
+  { fromMs, toMs, isDrawn }: { fromMs: number; toMs: number; isDrawn: boolean },
+): Promise<{ report: Report; drawn: Drawn | undefined }> {
   const { settings } = await openSettings(ctx);
   const counts = { records: 0, bad: 0 };
   const work = await readWork(tree);
@@ -86,7 +86,7 @@ async function readReport(
   for (const file of [...rotatedOf(tree.events), tree.events])
     for await (const line of readJournal(file, counts)) {
       period.add(line);
-      timeline.add(line);
+      if (isDrawn) timeline.add(line);
     }
   const sums = new CostSums("agent", settings.prices);
   const isInPeriod = ({ at }: CostRecord): boolean => at * 1000 >= fromMs && at * 1000 < toMs;
@@ -95,11 +95,6 @@ async function readReport(
       const record = readCostRecord(line);
       if (record !== undefined && isInPeriod(record)) sums.add(record);
     }
-  const costs = new DayCosts(tree, settings.prices);
-  const points = costs.look(fromMs, toMs);
-  costs.close();
-  const { budgets } = settings;
-  const drawn = { timeline, costs: points, budgets, fromMs, toMs, nowMs: Date.now() };
   const report = makeReport({
     fromMs,
     toMs,
@@ -112,6 +107,12 @@ async function readReport(
     wordsOf: (failure) => wordsOf(tree, failure),
     titleOf: (id) => titleOf(tree, id),
   });
+  if (!isDrawn) return { report, drawn: undefined };
+  const costs = new DayCosts(tree, settings.prices);
+  const points = costs.look(fromMs, toMs);
+  costs.close();
+  const { budgets } = settings;
+  const drawn = { timeline, costs: points, budgets, fromMs, toMs, nowMs: Date.now() };
   return { report, drawn };
 }
 
@@ -147,7 +148,7 @@ async function readAlerts(
 
 function print(
   report: Report,
-  drawn: Drawn,
+  drawn: Drawn | undefined,
   format: Format,
   { columns, colour }: Context,
 ): string[] {

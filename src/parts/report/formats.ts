@@ -98,7 +98,7 @@ th{font-size:.8em}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
 code{font:13px/1.4 ui-monospace,monospace;overflow-wrap:anywhere}
 ${TIMELINE_STYLE}`;
 
-export function asHtml(page: Page, drawn: Drawn): string[] {
+export function asHtml(page: Page, drawn: Drawn | undefined): string[] {
   return [
     "<!doctype html>",
     `<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">`,
@@ -106,7 +106,7 @@ export function asHtml(page: Page, drawn: Drawn): string[] {
     `<title>${html(page.title)}</title><style>${STYLE}</style></head><body><main>`,
     `<h1>${html(page.title)}</h1>`,
     ...page.lead.map((line) => `<p>${html(line)}</p>`),
-    ...timelineHtml(drawn),
+    ...(drawn === undefined ? [] : timelineHtml(drawn)),
     ...page.sections.flatMap(htmlSection),
     ...(page.next.length === 0 ? [] : ["<h2>Do next</h2>", "<ul>"]),
     ...page.next.map(({ why, do: todo }) => `<li>${html(why)}<br><code>${html(todo)}</code></li>`),

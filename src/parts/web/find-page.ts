@@ -10,6 +10,7 @@ import { bytesText } from "../../core/bytes-text.ts";
 import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
 import { type AgentSettings, isCoding, type Settings } from "../../core/settings.ts";
 import { landingsDir, type StateTree } from "../../core/state-tree.ts";
+import { listDir } from "../../host/list-dir.ts";
 import type { LoadedPlugin } from "../../plugin.ts";
 import { QuestionStore } from "../../questions/question-store.ts";
 import { healthOf } from "../../view/make-overview.ts";
@@ -267,8 +268,9 @@ export class Pages {
   }
 
   private hasSchedules(): boolean {
-    const { schedules } = this.settings;
-    return Object.keys(schedules).length > 0 || fs.existsSync(join(this.tree.dir, "schedules"));
+    const isSchedule = (name: string): boolean => name.endsWith(".yaml");
+    if (Object.keys(this.settings.schedules).length > 0) return true;
+    return listDir(join(this.tree.dir, "schedules")).some(isSchedule);
   }
 
   private health(): Page["health"] {

@@ -39,10 +39,22 @@ export class LinkPage {
   async answer(path: string, form: string | undefined): Promise<LinkAnswer> {
     const token = path.slice(LINK_PATH.length);
     const tree = treeIdOf(this.tree.dir) ?? "";
-    const link = readLink(token, { key: linkKey(this.tree.dir), tree, nowMs: Date.now() });
+    const key = this.tryKey();
+    const gone = '<p class="bad">no link can be checked now</p>';
+    if (key === undefined) return this.page(503, [gone]);
+    const link = readLink(token, { key, tree, nowMs: Date.now() });
     if (typeof link === "string") return this.page(403, [`<p class="bad">${html(link)}</p>`]);
     if (form === undefined) return this.page(200, this.actionsOf(link, token));
     return await this.act(link, new URLSearchParams(form));
+  }
+
+  /** A stranger may ask, too, so it does not say why. */
+  private tryKey(): string | undefined {
+    try {
+      return linkKey(this.tree.dir);
+    } catch {
+      return undefined;
+    }
   }
 
   private async act(link: SignedLink, form: URLSearchParams): Promise<LinkAnswer> {

@@ -18,6 +18,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const PIECE_BYTES = 1024 * 1024;
 const PIECES_MAX = 64;
 const POINTS_MAX = 5000;
+/** Of more days than this the ones that were asked for before are read anew. */
+const DAYS_MAX = 64;
 
 interface Day {
   tail: JournalTail;
@@ -45,13 +47,19 @@ export class DayCosts {
   }
 
   close(): void {
+    this.forget();
+  }
+
+  private forget(): void {
     for (const { tail } of this.days.values()) tail.close();
+    this.days.clear();
   }
 
   private dayAt(ms: number): Day {
     const key = dayOf(ms);
     let day = this.days.get(key);
     if (day === undefined) {
+      if (this.days.size >= DAYS_MAX) this.forget();
       const tail = new JournalTail(fileOfDay(costsOf(this.tree), ms));
       day = { tail, sums: new CostSums("day", this.prices), points: [] };
       this.days.set(key, day);

@@ -88,7 +88,7 @@ export function layOutCosts(
   { fromMs, toMs, nowMs }: Span,
   limits: Readonly<Record<string, number>>,
 ): CostRow | undefined {
-  const spent = Math.max(0, ...points.map(({ usd_micro: usd }) => usd));
+  const spent = points.reduce((most, { usd_micro: usd }) => Math.max(most, usd), 0);
   if (spent === 0) return undefined;
   const set = Object.entries(limits).filter(([, usd]) => usd > 0 && usd * 1e6 <= spent * 4);
   const top = Math.max(spent, ...set.map(([, usd]) => usd * 1e6)) * 1.05;
@@ -214,7 +214,10 @@ function draw({ lane, pieces }: Packed, { fromMs, toMs }: Span, unit: number): T
     const { kind } = all.reduce((a, b) => (rankOf(a) >= rankOf(b) ? a : b));
     const { look, top, height } = DRAWN[kind];
     const x = Math.max(0, ((first?.fromMs ?? 0) - fromMs) * scale);
-    const end = Math.min(WIDTH, Math.max(...all.map((one) => (one.toMs - fromMs) * scale)));
+    const end = Math.min(
+      WIDTH,
+      (all.reduce((last, one) => Math.max(last, one.toMs), 0) - fromMs) * scale,
+    );
     const box: Bar["box"] = [round(x), top, round(Math.max(2 * unit, end - x)), height];
     if (more.length > 0) return { look, box, tip: joinedText(all) };
     const { tip = "", id, text } = first ?? {};

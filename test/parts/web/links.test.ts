@@ -212,6 +212,9 @@ it("the key is for its owner only; --read-only acts on nothing, and without publ
   expect((await ask(link, RETRY)).status).toBe(403);
   fs.chmodSync(path, 0o644);
   expect(() => linkKey(pool.state)).toThrow("only its owner can read");
+  const unchecked = await ask(link);
+  expect(unchecked.status).toBe(503);
+  expect(unchecked.body).not.toContain("link-key");
   const off = await withFailure("durability: process\nretry: {max_attempts: 1}\n");
   expect((await (await served(off)).ask(linkFor(off))).status).toBe(404);
 });

@@ -295,3 +295,12 @@ it("the timeline has the runs of the pool with their ends, and its table what we
     [{ text: "good", to: "/tasks/good" }, expect.any(String), "done"],
   ]);
 });
+
+it("the timeline of an absurd time shows a month of it, and a tree without schedules has no link to them", async () => {
+  const pool = newPool();
+  fs.mkdirSync(join(pool.state, "schedules"));
+  const page = await (await openWeb(pool.state)).page("/timeline?from=1&to=99999999999999");
+  const { from_ms: fromMs, to_ms: toMs } = blockOf(page, "timeline");
+  expect(toMs - fromMs).toBe(31 * 86_400_000);
+  expect(navOf(page)).not.toContain("Schedules");
+});

@@ -336,6 +336,9 @@ it("a search finds tasks by their words, group, agent, time and cause, in any st
     "skipped 0",
     "all",
   ]);
+  // A person may paste the command, and a link may hold anything.
+  const pasted = await web.page(`/tasks?find=${encodeURIComponent("$(touch x)'\n")}`);
+  expect(pasted.command).toBe("mailchute ls --state-is waiting --find '$(touch x)'\\''?'");
   const { stdout } = await pool.run(["ls", "--find", "WORDS", "--json"]);
   const { tasks } = JSON.parse(stdout) as { tasks: { id: string; agent: string | null }[] };
   expect(tasks.map(({ id }) => id).sort()).toEqual(["a-1", "c-1", "d-1"]);

@@ -3,6 +3,7 @@ import { LANDING_GROUP } from "../../../core/landing.ts";
 import { headlineOf } from "../../../core/outcome.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
 import { countText } from "../../../text/render.ts";
+import { shellWord } from "../../../text/shell-word.ts";
 import { causeOf } from "../../../view/causes.ts";
 import type { Overview } from "../../../view/overview.ts";
 import {
@@ -108,13 +109,15 @@ const toAsked = (asked: Partial<Asked>): string => pathWith("/tasks", { ...asked
 function commandOf({ state, find, group, agent, since, sort }: Asked): string {
   const options = Object.entries({
     "state-is": state === "all" ? "" : state,
-    find: find === "" ? "" : JSON.stringify(shown(find)),
-    group: shown(group),
-    agent: shown(agent),
+    find,
+    group,
+    agent,
     since: since === "7d" ? "168h" : since,
     sort: sort === "priority" || sort === "id" ? sort : "",
   });
-  const given = options.filter(([, value]) => value !== "").map((one) => ` --${one.join(" ")}`);
+  const given = options.flatMap(([name, value]) =>
+    value === "" ? [] : [` --${name} ${shown(shellWord(value))}`],
+  );
   return `mailchute ls${given.join("")}`;
 }
 

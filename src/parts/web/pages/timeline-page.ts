@@ -38,6 +38,7 @@ const SPANS: readonly [name: string, text: string, ms: number][] = [
 ];
 const DEFAULT_SPAN = "12h";
 const SPAN_MS_MIN = 1000;
+const SPAN_MS_MAX = 31 * DAY_MS;
 /** Journals that were last written before this are not read. */
 const AGE_MS = 8 * DAY_MS;
 const ROWS_MAX = 100;
@@ -156,7 +157,12 @@ function spanOf(query: URLSearchParams, nowMs: number): Span {
   const from = Number(query.get("from"));
   const to = Number(query.get("to"));
   if (from > 0 && to - from >= SPAN_MS_MIN && Number.isFinite(to) && to < 1e14)
-    return { fromMs: Math.floor(from), toMs: Math.floor(to), nowMs, name: undefined };
+    return {
+      fromMs: Math.floor(Math.max(from, to - SPAN_MS_MAX)),
+      toMs: Math.floor(to),
+      nowMs,
+      name: undefined,
+    };
   const found = SPANS.find(([name]) => name === (query.get("over") ?? DEFAULT_SPAN));
   const [name, , ms] = found ?? ["12h", "", 12 * HOUR_MS];
   // The end moves on in steps that a person can see, so that the drawing is the same from look to look.
@@ -183,7 +189,7 @@ function linksOf({ fromMs, toMs, nowMs, name }: Span): Block {
       })),
       at("← earlier", fromMs - ms / 2, toMs - ms / 2),
       ...(toMs >= nowMs ? [] : [at("later →", fromMs + ms / 2, toMs + ms / 2)]),
-      at("zoom in", fromMs + ms / 4, toMs - ms / 4),
+      ...(ms / 2 < SPAN_MS_MIN ? [] : [at("zoom in", fromMs + ms / 4, toMs - ms / 4)]),
       at("zoom out", fromMs - ms / 2, toMs + ms / 2),
     ],
   };
