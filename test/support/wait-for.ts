@@ -3,7 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { timeLimitMs } from "./time-limit.ts";
 
 export interface WaitOptions {
-  /** As it is on a free machine: a busy one gets more. Default 10 s. */
+  /** As it is on a free machine: a busy one gets more. Default 30 s: some machines have half the speed of others. */
   timeoutMs?: number;
   /** What is waited for, as it reads after "waited for". */
   what: string;
@@ -17,7 +17,7 @@ const POLL_MS = 10;
  */
 export async function waitFor<T>(
   condition: () => T | Promise<T>,
-  { timeoutMs = 10_000, what }: WaitOptions,
+  { timeoutMs = 30_000, what }: WaitOptions,
 ): Promise<NonNullable<T>> {
   const from = performance.now();
   for (;;) {
