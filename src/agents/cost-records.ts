@@ -25,6 +25,8 @@ export const readCostRecord = shape({
   lease: optional(isText),
   /** The plan whose node it worked on, by name. */
   plan: optional(isText),
+  /** Missing without a group, and in records of earlier versions. */
+  group: optional(isText),
   agent: isText,
   kind: orElse(isText, ""),
   account: isText,

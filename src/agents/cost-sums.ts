@@ -4,7 +4,7 @@ import type { Price } from "../core/settings.ts";
 import { dayOf } from "../journal/daily.ts";
 import { type CostRecord, costKeyOf, hasUsed, priceOfRecord } from "./cost-records.ts";
 
-export const COST_KEYS = ["task", "plan", "agent", "account", "model", "day"] as const;
+export const COST_KEYS = ["task", "plan", "group", "agent", "account", "model", "day"] as const;
 export type CostKey = (typeof COST_KEYS)[number];
 
 export interface CostSum {
@@ -110,6 +110,8 @@ function keyOf(record: CostRecord, key: CostKey): string {
       return record.task_id;
     case "plan":
       return record.plan ?? "none";
+    case "group":
+      return record.group ?? "none";
     case "agent":
       return record.agent;
     case "account":

@@ -192,7 +192,7 @@ class MeteredExec implements RunCosts {
       task_id: assignment.task.id,
       run: basename(assignment.runDir),
       lease: assignment.lease,
-      ...compact({ plan: planOf(assignment)?.name }),
+      ...compact({ plan: planOf(assignment)?.name, group: assignment.task.group || undefined }),
       agent: agent.name,
       kind: agent.kind,
       account: this.gate.account,

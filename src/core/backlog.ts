@@ -37,6 +37,9 @@ export class Backlog {
     unmatched: 0,
   };
 
+  /** The waiting tasks that have a group or needs, by both: see `limited`. */
+  private readonly limitedCounts = new Map<string, number>();
+
   /** How many of the delayed tasks are held at a gate, where they also have a short time before they may start. */
   private heldCount = 0;
 
@@ -63,7 +66,7 @@ export class Backlog {
     if (task.owns !== undefined) this.ownerCount++;
     if (isHeavy(task)) this.heavyCount++;
     if (task.finishing !== undefined) this.finishingCount++;
-    for (const id of task.dependencies ?? []) this.countNeed(foldId(id), 1);
+    for (const id of task.dependencies ?? []) addTo(this.needed, foldId(id), 1);
     entry.state = this.stateOf(entry, nowWallMs, nowMs);
     this.addCount(entry, 1);
     this.place(entry);
@@ -139,6 +142,14 @@ export class Backlog {
     return [...this.planners.heads(), ...this.runnable.heads()].filter(
       (task) => task.tray === "inbox" || task.gate !== undefined,
     );
+  }
+
+  /** How many tasks with a group or limits wait, without those that only wait in `processing/` for their next run. */
+  *limited(): IterableIterator<{ group: string; limits: readonly string[]; count: number }> {
+    for (const [key, count] of this.limitedCounts) {
+      const [group = "", needs] = key.split("\n");
+      yield { group, limits: readNeeds(needs).limits, count };
+    }
   }
 
   /** Makes delayed tasks runnable when their time has come. @returns ms until the next one, or undefined without delayed tasks */
@@ -289,6 +300,9 @@ export class Backlog {
   private addCount({ state, task }: Entry, by: 1 | -1): void {
     this.counts[state] += by;
     if (state === "delayed" && task.gate !== undefined) this.heldCount += by;
+    if (task.group === undefined && task.needs === undefined) return;
+    if (task.tray === "processing" && task.gate === undefined) return;
+    addTo(this.limitedCounts, `${task.group ?? ""}\n${task.needs ?? ""}`, by);
   }
 
   private taskAt(row: Row): WaitingTask {
@@ -378,7 +392,7 @@ export class Backlog {
     if (isHeavy(entry.task)) this.heavyCount--;
     if (entry.task.finishing !== undefined) this.finishingCount--;
     this.addCount(entry, -1);
-    for (const id of entry.task.dependencies ?? []) this.countNeed(foldId(id), -1);
+    for (const id of entry.task.dependencies ?? []) addTo(this.needed, foldId(id), -1);
     for (const id of entry.task.unmet ?? []) {
       const key = foldId(id);
       const waiting = this.dependents.get(key)?.waiting;
@@ -388,12 +402,12 @@ export class Backlog {
     // The entry stays in its heap until it reaches the top and is dropped. A heap with mostly such entries is rebuilt.
     this.runnable.compact(this.byId.size);
   }
+}
 
-  private countNeed(key: string, more: 1 | -1): void {
-    const count = (this.needed.get(key) ?? 0) + more;
-    if (count > 0) this.needed.set(key, count);
-    else this.needed.delete(key);
-  }
+function addTo(counts: Map<string, number>, key: string, more: 1 | -1): void {
+  const count = (counts.get(key) ?? 0) + more;
+  if (count > 0) counts.set(key, count);
+  else counts.delete(key);
 }
 
 function earlier(a: WaitingTask | undefined, b: WaitingTask | undefined): WaitingTask | undefined {

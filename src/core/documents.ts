@@ -41,6 +41,8 @@ export interface SupervisorDocument {
   field_warnings?: Trouble[];
   /** Why tasks of some agents do not start. Missing in documents of earlier versions. */
   gates?: ClosedGate[];
+  /** How many tasks of each group and limit of `config.yaml` wait, and how many of its places are taken, by `limitKey`. Missing in documents of earlier versions. */
+  limits?: Record<string, { waiting: number; in_work: number }>;
   /** Agents that are functions of the program that runs this supervisor. Those of config.yaml are not listed. Missing without any. */
   handlers?: string[];
   /** Only in a document of a supervisor that takes no tasks from the inbox. */

@@ -90,6 +90,7 @@ export const supervisorOf = shape({
   troubles: optional(isTroubles),
   field_warnings: optional(isTroubles),
   gates: goodOf(having(GATE)),
+  limits: optional(recordOf(having({ waiting: isCount, in_work: isCount }))),
   handlers: optional(listOf(isText)),
 }) as Shape<SupervisorDocument>;
 

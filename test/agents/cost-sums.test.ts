@@ -31,6 +31,20 @@ describe("sums of costs", () => {
     expect(usdText(new CostSums("agent", {}).total)).toBe("0.0000");
   });
 
+  it("adds up by group, with those of no group together", () => {
+    const sums = new CostSums("group", {});
+    for (const [run, group] of [
+      ["a", "gpu"],
+      ["b", undefined],
+      ["c", "gpu"],
+    ] as const)
+      sums.add(record({ run, ...(group && { group }) }));
+    expect(sums.rows().map(({ key, runs }) => [key, runs])).toEqual([
+      ["gpu", 2],
+      ["none", 1],
+    ]);
+  });
+
   it("counts a run of a session once, however often its line is there", () => {
     const sums = new CostSums("agent", {});
     sums.add(record({}));

@@ -236,6 +236,29 @@ describe("the backlog", () => {
     expect(backlog.takeBest()?.id).toBe("first");
   });
 
+  it("counts what waits of each limited group and limit, without what has its places", () => {
+    const backlog = new Backlog((group) => group === "x");
+    const add = (id: string, more: Partial<WaitingTask>) => backlog.add(task(id, more), 0, 0);
+    add("a", { group: "x" });
+    add("b", { group: "x", needs: "2 db", dueMs: 1000 });
+    add("c", { group: "x", unmet: ["a"], dependencies: ["a"] });
+    add("gate", { group: "x", tray: "processing", gate: "quota-a" });
+    add("again", { group: "x", tray: "processing", dueMs: 1000 });
+    add("label", { group: "y", needs: "1 db" });
+    add("plain", {});
+    const counts = () => [...backlog.limited()].map((one) => [one.group, one.limits, one.count]);
+    expect(counts()).toEqual([
+      ["x", [], 3],
+      ["x", ["db"], 1],
+      ["", ["db"], 1],
+    ]);
+    backlog.promoteDue(0, 1000);
+    backlog.resolveDependency("a");
+    expect(counts()[0]).toEqual(["x", [], 3]);
+    for (const id of ["a", "b", "c", "gate", "label"]) backlog.remove(id);
+    expect(counts()).toEqual([]);
+  });
+
   it("a scan that did not see a task names it, others not", () => {
     const backlog = new Backlog();
     backlog.add(task("gone"), 0, 0);

@@ -279,7 +279,10 @@ export class RunRecorder {
       task_id: subject.task_id,
       run: subject.run,
       lease: this.assignment.lease,
-      ...compact({ plan: planOf(this.assignment)?.name }),
+      ...compact({
+        plan: planOf(this.assignment)?.name,
+        group: this.assignment.task.group || undefined,
+      }),
       agent: session.agent,
       kind: session.kind,
       account: session.account,

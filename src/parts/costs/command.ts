@@ -1,4 +1,4 @@
-/** `cost`: tokens and money that coding agents used, by task, plan, agent, account, model or day. Changes nothing. */
+/** `cost`: tokens and money that coding agents used, by task, plan, group, agent, account, model or day. Changes nothing. */
 import { RunningCosts } from "../../agents/budget/running-costs.ts";
 import { type CostRecord, readCostRecord } from "../../agents/cost-records.ts";
 import {
@@ -17,7 +17,7 @@ import { readJournal } from "../../journal/read.ts";
 import { counted, safe, table } from "../../text/render.ts";
 
 export const command = defineCommand({
-  usage: "[--by task|plan|agent|account|model|day] [--since TIME] [--task ID]",
+  usage: "[--by task|plan|group|agent|account|model|day] [--since TIME] [--task ID]",
   details: [
     "Reads analytics/costs.DAY.jsonl of the state tree: one line for each run, also of runs that failed. They are kept for retention.journal_days. Runs in progress count with what they have used so far. The numbers are those that the programs report. Where a program gives no price, the setting `prices` does.",
   ],

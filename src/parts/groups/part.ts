@@ -12,7 +12,7 @@ import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { BATCH_AGENT } from "../../core/matching.ts";
 import { foldId, parseName, parsePlainClaim, takesPlaces } from "../../core/names.ts";
 import type { Rate } from "../../core/rate.ts";
-import { type LimitChanges, TaskLimits } from "../../core/task-limits.ts";
+import { type LimitChanges, type LimitKind, limitKey, TaskLimits } from "../../core/task-limits.ts";
 import {
   type Lane,
   laneOf,
@@ -27,6 +27,7 @@ import type {
   Closed,
   Part,
   PartPorts,
+  PartReport,
   StartLimit,
   StatusSource,
 } from "../../supervisor/environment/part.ts";
@@ -188,6 +189,24 @@ class GroupsPart implements Part, StartLimit, StatusSource, LimitState {
       ...of("limit", [...Object.keys(limits), ...this.unknown]),
     ];
     return [...all.flatMap((one) => this.gateAt(one) ?? []), ...this.ownership.report()];
+  }
+
+  report(): PartReport {
+    const { groups, limits } = this.host.env.settings;
+    const counts: NonNullable<PartReport["limits"]> = {};
+    const begin = (kind: LimitKind, name: string): void => {
+      counts[limitKey(kind, name)] = { waiting: 0, in_work: this.countOf({ kind, name }) };
+    };
+    for (const name of Object.keys(groups)) begin("group", name);
+    for (const name of Object.keys(limits)) begin("limit", name);
+    for (const { group, limits: own, count } of this.host.queue.backlog.limited()) {
+      const shared = this.limits.namesOf(group, own).map((name) => limitKey("limit", name));
+      for (const key of [limitKey("group", group), ...shared]) {
+        const one = counts[key];
+        if (one !== undefined) one.waiting += count;
+      }
+    }
+    return { limits: counts };
   }
 
   private gateAt(one: Limited): ClosedGate | undefined {

@@ -29,6 +29,7 @@ export type OwnershipFacts = Pick<
   | "roadmap_problem"
   | "troubles"
   | "field_warnings"
+  | "limits"
   | "gates"
   | "handlers"
   | "mailbox_enabled"

@@ -2,7 +2,7 @@
  * The ports through which a part, such as the plan, extends a supervisor. A supervisor without parts runs tasks. A part implements
  * only the ports that it needs; `Parts` asks all parts.
  */
-import type { ClosedGate, PlanHolds } from "../../core/documents.ts";
+import type { ClosedGate, PlanHolds, SupervisorDocument } from "../../core/documents.ts";
 import type { StatusCounts } from "../../core/roadmap.ts";
 import type { DependencyState } from "../../core/unmet.ts";
 import type { Lane } from "../../core/waiting-task.ts";
@@ -122,4 +122,5 @@ export interface PartReport {
   planHolds?: PlanHolds;
   /** Why `roadmap.yaml` cannot be used. */
   roadmapProblem?: string;
+  limits?: NonNullable<SupervisorDocument["limits"]>;
 }

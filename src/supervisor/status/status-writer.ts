@@ -197,6 +197,7 @@ export class StatusWriter implements Service {
       troubles: shortages.list(),
       field_warnings: scanner.fieldNotes.list(),
       gates: parts.gates,
+      limits: report.limits ?? {},
       ...handlersOf(settings.agents),
       ...(!settings.mailbox_enabled && { mailbox_enabled: false as const }),
       ...(parts.replan() !== undefined && { replans: true as const }),

@@ -356,6 +356,7 @@ beforeAll(async () => {
   for (const { id, maxAttempts, files } of ALL)
     pool.drop(id, {
       agent: id,
+      group: "nights",
       prompt: `the work of ${id}`,
       ...(maxAttempts === undefined ? {} : { max_attempts: maxAttempts }),
       ...(files === undefined ? {} : { expect_files: files }),
@@ -389,6 +390,7 @@ describe.each(PROGRAMS)("%s", (program) => {
     else expectStarts(id, one.starts);
     const costs = bench.costs(id);
     expect(costs.map(({ outcome }) => outcome)).toEqual(one.booked);
+    expect(costs.filter(({ group }) => group !== "nights")).toEqual([]);
     const tokens = costs.reduce((sum, { input_tokens: input }) => sum + input, 0);
     expect(tokens).toBe(1000 * one.paid);
     expectLogs(id, String(record.run), one);
