@@ -1,10 +1,13 @@
 /** The latest failures, without skipped tasks, grouped by their cause. Reads each record once, and a bounded number of records in one look. */
+import { isObject } from "../core/json-object.ts";
+import { headlineOf } from "../core/outcome.ts";
 import { isSkippedKind } from "../core/skipped.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { type Cause, type Failure, groupByCause } from "./causes.ts";
 import { chooseFiles } from "./choose-files.ts";
 import { stampOf } from "./kept.ts";
 import { readJsonObject, textOf } from "./scan.ts";
+import { describeTask } from "./task-rows.ts";
 
 /** At most so many of the latest failures are grouped. */
 const FAILURES_MAX = 1000;
@@ -14,10 +17,13 @@ const READS_MAX = 200;
 /** The least time between two looks at a changed tray (ms). */
 const AGAIN_MS = 1000;
 const BYTES_MAX = 1024 * 1024;
+const TITLE_CHARS_MAX = 120;
 
 export interface FailureCauses {
   /** The cause with the most failures first. */
   causes: Cause[];
+  /** The beginnings of the titles of these tasks, by id; those without a title are left out. */
+  titles: Record<string, string>;
   /** How many failures are in these groups. */
   grouped: number;
   /** False when the tray holds more than these. */
@@ -25,11 +31,11 @@ export interface FailureCauses {
 }
 
 export class FailureCausesReader {
-  private known = new Map<string, Failure>();
+  private known = new Map<string, Titled>();
   private stamp = "";
   private lookedAtMs = Number.NEGATIVE_INFINITY;
   private isComplete = false;
-  private last: FailureCauses = { causes: [], grouped: 0, is_all: true };
+  private last: FailureCauses = { causes: [], titles: {}, grouped: 0, is_all: true };
 
   constructor(private readonly tree: StateTree) {}
 
@@ -53,7 +59,7 @@ export class FailureCausesReader {
     let step = choosing.next();
     while (step.done !== true) step = choosing.next();
     const { files, next, isAll } = step.value;
-    const known = new Map<string, Failure>();
+    const known = new Map<string, Titled>();
     let reads = 0;
     for (const { id, name, path, mtimeMs } of files) {
       // A record is never changed in its place: a new record has another time.
@@ -70,13 +76,18 @@ export class FailureCausesReader {
       .sort((a, b) => a.atMs - b.atMs);
     this.last = {
       causes: groupByCause(failures),
+      titles: Object.fromEntries(
+        failures.flatMap(({ id, title }) => (title === "" ? [] : [[id, title]])),
+      ),
       grouped: failures.length,
       is_all: this.isComplete && isAll && next === undefined,
     };
   }
 }
 
-function readFailure(path: string, id: string, mtimeMs: number): Failure | undefined {
+type Titled = Failure & { title: string };
+
+function readFailure(path: string, id: string, mtimeMs: number): Titled | undefined {
   const record = readJsonObject(path, BYTES_MAX);
   if (record === undefined) return undefined;
   const at = record["failed_at"];
@@ -84,6 +95,10 @@ function readFailure(path: string, id: string, mtimeMs: number): Failure | undef
     id: textOf(record["task_id"], id),
     kind: textOf(record["kind"], "unknown"),
     error: textOf(record["error"]),
+    title: headlineOf(describeTask(isObject(record["task"]) ? record["task"] : undefined)).slice(
+      0,
+      TITLE_CHARS_MAX,
+    ),
     atMs: typeof at === "number" ? at * 1000 : Math.round(mtimeMs),
   };
 }

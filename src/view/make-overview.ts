@@ -1,6 +1,7 @@
 /** Makes the overview of a pool from a snapshot and a few more facts. Pure. */
 import { ago } from "../text/render.ts";
 import { batchBar } from "./batches.ts";
+import { groupsOf } from "./groups.ts";
 import { findObstacles } from "./obstacles.ts";
 import type { Facts, Health, Overview, RunningRow } from "./overview.ts";
 import type { QuestionView, RunningView, Snapshot, SupervisorView } from "./snapshot.ts";
@@ -13,8 +14,13 @@ export const RUNNING_MAX = 200;
 
 export function overviewOf(facts: Facts): Overview {
   const { snapshot: s, minutes, failures, cost } = facts;
-  const { running: _leases, ...spent } = cost;
+  const { running: _leases, groups: _groups, ...spent } = cost;
   const nowMs = Date.parse(s.at);
+  const waiting = waitingGroups(facts, nowMs);
+  for (const task of waiting.flatMap(({ tasks }) => tasks)) {
+    const title = facts.titles.get(task.id) ?? "";
+    if (title !== "") task.title = title;
+  }
   return {
     at_ms: nowMs,
     state_dir: s.state_dir,
@@ -27,7 +33,8 @@ export function overviewOf(facts: Facts): Overview {
     run_time: runTimeOf(s.metrics),
     cost: spent,
     running: s.running.slice(0, RUNNING_MAX).map((one) => runningRow(one, facts)),
-    waiting: waitingGroups(facts, nowMs),
+    waiting,
+    groups: groupsOf(facts, waiting),
     failures,
     questions: questionsOf(s),
     obstacles: findObstacles(s, facts.isPlanNewer, false),

@@ -25,8 +25,9 @@ const ACCEPTED_MAX = 200;
 /** How many tasks of the inbox are named; their files are read. */
 const INBOX_MAX = 20;
 const ALERTS_MS = 24 * 60 * 60 * 1000;
-/** How many files of tasks one look reads. */
+/** How many files of running tasks, and of waiting ones, one look reads. */
 const TASKS_READ_MAX = 50;
+const TITLES_READ_MAX = 20;
 
 type Leases = ReadonlySet<string | null>;
 
@@ -45,6 +46,8 @@ export class OverviewReader {
   private readonly spent: SpentToday;
   private readonly inbox = new Kept<InboxTask[]>();
   private tasks = new Map<string, TaskFacts>();
+  /** Of waiting tasks, by the path of the file. */
+  private titles = new Map<string, string>();
 
   constructor(
     private readonly tree: StateTree,
@@ -65,15 +68,23 @@ export class OverviewReader {
     const leases = new Set(snapshot.running.map(({ lease }) => lease));
     this.tasks = this.readTasks(processing.places, leases);
     const inbox = join(tree.mailbox, "inbox");
+    const accepted = acceptedOf(processing, leases);
+    const waiting = this.inbox.get(stampOf(inbox), () =>
+      inboxTasks(inbox, idsIn(tree, "inbox", INBOX_MAX), this.options.settings?.agents),
+    );
+    const told = snapshot.supervisor.document?.waiting.held ?? [];
     return overviewOf({
       snapshot,
+      limits: this.options.settings ?? DEFAULT_SETTINGS,
       isPlanNewer: this.snapshots.isPlanNewer,
       tasks: this.tasks,
       lastLines: this.lastLines(snapshot),
-      accepted: acceptedOf(processing, leases),
-      inbox: this.inbox.get(stampOf(inbox), () =>
-        inboxTasks(inbox, idsIn(tree, "inbox", INBOX_MAX), this.options.settings?.agents),
-      ),
+      accepted,
+      inbox: waiting,
+      titles: this.readTitles([
+        ...accepted,
+        ...[...waiting, ...told].map(({ id }) => ({ id, path: join(inbox, `${id}.json`) })),
+      ]),
       minutes: this.rate.look(snapshot.metrics, isAttended(snapshot.supervisor), nowMs),
       failures: this.failures.look(),
       alerts: this.alerts.look(nowMs - ALERTS_MS),
@@ -89,18 +100,22 @@ export class OverviewReader {
 
   /** Reads the files of the running tasks, each of them once. @returns their facts, by lease */
   private readTasks(places: readonly TaskPlace[], leases: Leases): Map<string, TaskFacts> {
-    const found = new Map<string, TaskFacts>();
-    let reads = 0;
+    const wanted = new Map<string, () => TaskFacts>();
     for (const place of places) {
       const { name } = place;
       const lease = name === undefined ? null : leaseOf(name);
       if (lease === null || !leases.has(lease)) continue;
-      const before = this.tasks.get(lease);
-      if (before === undefined && ++reads > TASKS_READ_MAX) continue;
-      found.set(lease, before ?? factsOf(this.tree, place));
-      if (found.size >= RUNNING_MAX) break;
+      wanted.set(lease, () => factsOf(this.tree, place));
+      if (wanted.size >= RUNNING_MAX) break;
     }
-    return found;
+    return readFew(this.tasks, wanted, TASKS_READ_MAX);
+  }
+
+  /** Reads the files of waiting tasks, each of them once. @returns their titles, by id */
+  private readTitles(files: readonly { id: string; path: string }[]): Map<string, string> {
+    const wanted = new Map(files.map(({ path }) => [path, () => describeTask(readTask(path))]));
+    this.titles = readFew(this.titles, wanted, TITLES_READ_MAX);
+    return new Map(files.map(({ id, path }) => [id, this.titles.get(path) ?? ""]));
   }
 
   private lastLines(snapshot: Snapshot): Map<string, string | null> {
@@ -115,17 +130,35 @@ export class OverviewReader {
   }
 }
 
+/** What is known already, and at most `max` that are read now. */
+function readFew<T>(
+  known: ReadonlyMap<string, T>,
+  wanted: ReadonlyMap<string, () => T>,
+  max: number,
+): Map<string, T> {
+  const found = new Map<string, T>();
+  let reads = 0;
+  for (const [key, read] of wanted)
+    if (known.has(key)) found.set(key, known.get(key) as T);
+    else if (++reads <= max) found.set(key, read());
+  return found;
+}
+
 /**
  * The tasks in `processing/` that do not run; when there are many, only some of them.
  * @param leases of tasks that run, here or at other machines
  */
-function acceptedOf({ places, dueMs }: Accepted, leases: Leases): AcceptedTask[] {
+function acceptedOf(
+  { places, dueMs }: Accepted,
+  leases: Leases,
+): (AcceptedTask & Pick<TaskPlace, "path">)[] {
   const waiting = places.filter(
     ({ state, name }) =>
       state === "ready" || (state === "held" && !(name !== undefined && leases.has(leaseOf(name)))),
   );
   return waiting.slice(0, ACCEPTED_MAX).map(({ id, path, state, name }) => ({
     id,
+    path,
     due_ms: dueMs.get(path) ?? 0,
     gate: state === "held" ? (name?.token ?? "") : null,
   }));

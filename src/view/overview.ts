@@ -2,6 +2,7 @@
  * The overview of a pool, as rows, for a person who looks after the pool. The screen and the web pages show it. Types only. Texts
  * come from tasks and files: they are not safe for a terminal here.
  */
+import type { LimitKind, LimitSource } from "../core/task-limits.ts";
 import type { Lane } from "../core/waiting-task.ts";
 import type { MinuteCounts } from "./done-rate.ts";
 import type { FailureCauses } from "./failure-causes.ts";
@@ -42,6 +43,8 @@ export interface RunningRow {
 
 export interface WaitingTask {
   id: string;
+  /** Missing when its file was not read. */
+  title?: string;
   /** Why it waits, as a text that follows the id; "" when the text of the group says it. */
   why: string;
   /** When the task may start (epoch ms); null when that does not depend on a time. */
@@ -61,6 +64,27 @@ export interface WaitingGroup {
   do: string | null;
 }
 
+/** A group or a limit of `config.yaml`, with the changes by commands. */
+export interface GroupView {
+  kind: LimitKind;
+  name: string;
+  /** How many of its tasks wait, and how many of its slots are taken; null when no supervisor tells. */
+  waiting: number | null;
+  in_work: number | null;
+  /** Null without a limit. */
+  slots: number | null;
+  rate: string | null;
+  /** The limits that a group shares with others. */
+  limits: readonly string[];
+  /** Today (UTC), in millionths of a US dollar; null when nothing is booked, and for a limit. */
+  spent_usd_micro: number | null;
+  /** Why none of its tasks starts, and what a person can do; null when they may start. */
+  why: string | null;
+  do: string | null;
+  /** Some of the tasks that wait there. */
+  tasks: readonly WaitingTask[];
+}
+
 export interface Overview {
   at_ms: number;
   state_dir: string;
@@ -73,10 +97,11 @@ export interface Overview {
   minutes: MinuteCounts;
   /** The durations of all counted runs (ms); null when none was counted. */
   run_time: { p50_ms: number; p95_ms: number } | null;
-  cost: Omit<CostView, "running">;
+  cost: Omit<CostView, "running" | "groups">;
   /** The longest run first; at most 200. */
   running: RunningRow[];
   waiting: WaitingGroup[];
+  groups: GroupView[];
   failures: FailureCauses;
   questions: QuestionView[];
   /** The reasons why the pool does not move, or not fully, without the questions. */
@@ -112,6 +137,7 @@ export interface InboxTask {
 
 export interface Facts {
   snapshot: Snapshot;
+  limits: LimitSource;
   /** The plan was saved after the last report of the supervisor. */
   isPlanNewer: boolean;
   /** By lease. */
@@ -121,6 +147,8 @@ export interface Facts {
   accepted: readonly AcceptedTask[];
   /** Some tasks of the inbox. */
   inbox: readonly InboxTask[];
+  /** Of some tasks that wait, by id. */
+  titles: ReadonlyMap<string, string>;
   minutes: MinuteCounts;
   failures: FailureCauses;
   alerts: readonly AlertView[];

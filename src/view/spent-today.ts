@@ -19,6 +19,8 @@ export interface CostView {
   is_complete: boolean;
   /** The cost of each current run so far, by its lease; a run without a price is left out. */
   running: ReadonlyMap<string, number>;
+  /** The same sum for each group that has spent, by its name. */
+  groups: ReadonlyMap<string, number>;
 }
 
 export class SpentToday {
@@ -27,7 +29,12 @@ export class SpentToday {
   private tail: JournalTail | undefined;
   private sums: CostSums;
   private lookedAtMs = Number.NEGATIVE_INFINITY;
-  private last: CostView = { today_usd_micro: null, is_complete: true, running: new Map() };
+  private last: CostView = {
+    today_usd_micro: null,
+    is_complete: true,
+    running: new Map(),
+    groups: new Map(),
+  };
 
   /** @param lookBytes how much of the day's file one look reads */
   constructor(
@@ -36,7 +43,7 @@ export class SpentToday {
     private readonly lookBytes = LOOK_BYTES,
   ) {
     this.costs = new RunningCosts(tree.dir);
-    this.sums = new CostSums("day", prices);
+    this.sums = new CostSums("group", prices);
   }
 
   /** The tokens of the runs that are booked today. */
@@ -55,15 +62,19 @@ export class SpentToday {
     const on = this.costs.all();
     const isComplete = this.readOn(nowMs);
     const running = new Map<string, number>();
+    const groups = new Map(this.sums.rows().map((row) => [row.key, row.cost_usd_micro]));
     let { cost_usd_micro: sum } = this.sums.total;
     for (const record of on) {
       const cost = priceOfRecord(record, this.prices);
       if (cost === undefined || this.sums.has(record)) continue;
       sum += cost;
+      const { group = "none" } = record;
+      groups.set(group, (groups.get(group) ?? 0) + cost);
       if (record.lease !== undefined) running.set(record.lease, cost);
     }
     const isUsed = this.sums.total.runs + on.length > 0;
-    this.last = { today_usd_micro: isUsed ? sum : null, is_complete: isComplete, running };
+    const today = isUsed ? sum : null;
+    this.last = { today_usd_micro: today, is_complete: isComplete, running, groups };
     return this.last;
   }
 
@@ -78,7 +89,7 @@ export class SpentToday {
       this.close();
       this.file = file;
       this.tail = new JournalTail(file);
-      this.sums = new CostSums("day", this.prices);
+      this.sums = new CostSums("group", this.prices);
     }
     const from = this.tail?.offset ?? 0;
     for (const one of this.tail?.next(this.lookBytes) ?? []) {

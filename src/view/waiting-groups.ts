@@ -164,7 +164,8 @@ function gateGroups(
   });
 }
 
-const codeOf = (gate: string): string => `gate ${gate}`;
+/** The code of a group of tasks that wait at a gate. */
+export const codeOf = (gate: string): string => `gate ${gate}`;
 
 /** For a gate that the supervisor has not told about yet. */
 function namedGate(gate: string): string {

@@ -21,7 +21,7 @@ function readerOf(tree: ReturnType<typeof newTree>): OverviewReader {
   return reader;
 }
 
-function writeFailed(dir: string, id: string, error: string, kind = "exit"): void {
+function writeFailed(dir: string, id: string, error: string, kind = "exit", task = {}): void {
   const record = {
     task_id: id,
     status: "failed",
@@ -29,6 +29,7 @@ function writeFailed(dir: string, id: string, error: string, kind = "exit"): voi
     error,
     attempts: 1,
     failed_at: 1_772_366_000,
+    task,
   };
   fs.writeFileSync(join(dir, `${id}_error.json`), JSON.stringify(record));
 }
@@ -111,11 +112,12 @@ describe("failures by cause", () => {
     const dir = join(tree.mailbox, "failed");
     for (let n = 0; n < 350; n++)
       writeFailed(dir, `sync-${n}`, `connect ECONNREFUSED 10.0.0.${n}:80`);
-    writeFailed(dir, "slow", "it ran too long", "timeout");
+    writeFailed(dir, "slow", "it ran too long", "timeout", { title: "A slow one\nwith more" });
     const reader = new FailureCausesReader(tree);
     expect(reader.look()).toMatchObject({ is_all: false, grouped: 200 });
     const all = reader.look();
     expect(all).toMatchObject({ is_all: true, grouped: 351 });
+    expect(all.titles).toEqual({ slow: "A slow one" });
     expect(all.causes.map(({ count, kind }) => [count, kind])).toEqual([
       [350, "exit"],
       [1, "timeout"],
@@ -179,17 +181,18 @@ describe("what waits, and why", () => {
 
   it("at a full group stands there, not among those that wait for a slot", async () => {
     const pool = newPool({
-      config: "workers: 4\ndurability: process\ngroups: {gpu: {slots: 1}}\n",
+      config:
+        "workers: 4\ndurability: process\nlimits: {cuda: 3}\ngroups: {gpu: {slots: 1, limits: [cuda]}}\n",
     });
     await pool.start();
-    const long = { exec: ["sleep", "1000"], group: "gpu" };
+    const long = { title: "A long one", exec: ["sleep", "1000"], group: "gpu" };
     // More than the overview looks at one by one.
     for (let n = 0; n < 31; n++) pool.drop(`g${n}`, long);
     const seen = await waitFor(
       async () => {
         const one = await overviewOf(pool);
         const isFull = one.waiting[0]?.text.startsWith("wait: group") === true;
-        return isFull && one.counts.waiting.count === 30 ? one : undefined;
+        return isFull && one.groups[0]?.waiting === 30 ? one : undefined;
       },
       { what: "the full group" },
     );
@@ -199,6 +202,19 @@ describe("what waits, and why", () => {
       count: { count: 30, is_exact: false },
     });
     expect(others).toEqual([]);
+    expect(full?.tasks[0]).toMatchObject({ title: "A long one" });
+    expect(seen.groups).toMatchObject([
+      {
+        kind: "group",
+        name: "gpu",
+        slots: 1,
+        in_work: 1,
+        limits: ["cuda"],
+        why: "group gpu: 1 of 1 running",
+        tasks: full?.tasks,
+      },
+      { kind: "limit", name: "cuda", slots: 3, in_work: 1, waiting: 30, why: null, tasks: [] },
+    ]);
     await pool.run(["pause", "--wait"]);
     expect((await overviewOf(pool)).waiting.at(-1)).toMatchObject({
       count: { count: 30 },

@@ -55,6 +55,30 @@ describe("the runs", () => {
     expect(timeline.waits).toMatchObject([{ gate: "quota-a", to_ms: null }]);
   });
 
+  it("that ended last are kept apart, with the end of a task whose last run is not known", () => {
+    const { timeline } = new Journal()
+      .task("slow", 0, "selected", { title: "A slow one" })
+      .task("slow", 0, "assigned")
+      .task("quick", 1, "assigned")
+      .task("quick", 2, "retry_scheduled", { error: "exit code 1" })
+      .task("quick", 3, "completed", { status: "completed" })
+      .task("slow", 4, "completed", { status: "completed" })
+      .task("dead", 5, "assigned")
+      .task("dead", 6, "reclaimed", { reason: "dead" })
+      .task("dead", 7, "failed", { error: "its worker died 3 times" })
+      .task("dead", 7, "completed", { status: "failed", kind: "crashed" })
+      .task("skipped", 8, "completed", { status: "failed", kind: "dependency_failed" });
+    expect(timeline.latest).toMatchObject([
+      { id: "quick", end: "done", from_ms: NOON + 3 * MINUTE, to_ms: NOON + 3 * MINUTE },
+      { id: "slow", title: "A slow one", end: "done", from_ms: NOON, to_ms: NOON + 4 * MINUTE },
+      { id: "dead", end: "failed", why: "its worker died 3 times", to_ms: NOON + 7 * MINUTE },
+    ]);
+    for (let n = 0; n < 500; n++)
+      timeline.add({ event: "completed", submission: `${n}`, task_id: `t${n}`, t: NOON + n });
+    expect(timeline.latest).toHaveLength(100);
+    expect(timeline.latest.at(-1)).toMatchObject({ id: "t499" });
+  });
+
   it("stand with their agent, their group, or the landings", () => {
     const group = "land-0123456789abcdef";
     const { timeline } = new Journal()

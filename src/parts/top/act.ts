@@ -44,7 +44,7 @@ function targetOf(state: TopState, { panes }: Around): Row | undefined {
         key: id,
         ids: [id],
         words: "",
-        shown: { kind: "task", id, text: "", due_ms: null },
+        shown: { kind: "task", id, title: "", text: "", due_ms: null },
       }
     );
   }

@@ -29,6 +29,7 @@ export function askCancel(state: TopState, row: Row | undefined, around: Asked):
   if (row === undefined || row.ids.length === 0) return say(state, "no task is chosen");
   const { shown, ids } = row;
   const [id = ""] = ids;
+  if (shown.kind === "ended") return say(state, "it has ended already");
   if (shown.kind === "failed") return say(state, "it has failed already; r retries it");
   const end: Deed = { does: "cancel", ids, isFinal: true };
   if (shown.kind === "waiting") {

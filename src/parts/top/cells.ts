@@ -49,6 +49,29 @@ export function spread(left: string, right: string, width: number): string {
   return room < 8 ? sized(left, width) : `${sized(left, room)} ${right}`;
 }
 
+/** The end of a text: of a path or an id it tells more than the beginning. */
+export function endOf(text: string, width: number): string {
+  const characters = Array.from(text);
+  while (widthOf(characters.join("")) > width) characters.shift();
+  return characters.join("");
+}
+
+/** An id that is too long loses its middle, because ids of one kind differ at their ends. */
+export function shortId(id: string, width: number): string {
+  if (widthOf(id) <= width || width < 8) return cut(id, width);
+  const end = endOf(id, Math.floor((width - 1) / 2));
+  return cut(id, width - widthOf(end)) + end;
+}
+
+/** A title and its id at the right edge. The title is cut first; where both have no room the id stays. */
+export function named(title: string, id: string, width: number): string {
+  const room = width - widthOf(title) - 1;
+  if (title === "" || title === id || (width < 18 && room < widthOf(id)))
+    return sized(shortId(id, width), width);
+  const shown = shortId(id, Math.max(room, Math.min(width - 9, Math.floor((width * 2) / 3))));
+  return `${sized(title, width - widthOf(shown) - 1)} ${shown}`;
+}
+
 /** `0:07`, `12:04`; an hour or longer: `2 h 10 min`. */
 export function clock(ms: number): string {
   if (ms >= 3_600_000) return duration(ms);

@@ -21,7 +21,7 @@ const INTERVAL_MS_MIN = 50;
 export const command = defineCommand({
   usage: "[--read-only]",
   details: [
-    "Shows counts and rates, what runs and what it says, what waits and why, failures by their cause, questions and alerts. It works without a supervisor, and changes nothing by itself. A key that changes something writes what the command of that name writes, and the screen says when it was taken up. From a width of 140 columns on, what is chosen is shown beside the rows.",
+    "Shows counts and rates, what runs and what it says, what waits and why, failures by their cause, questions and alerts, what ended last, and the groups and limits. It works without a supervisor, and changes nothing by itself. A key that changes something writes what the command of that name writes, and the screen says when it was taken up. From a width of 140 columns on, what is chosen is shown beside the panes, and the groups below it.",
     `Keys. ${keyTexts().join("; ")}.`,
     "It takes at most a fiftieth of a core, and looks less often when a look takes longer. If it was ended by kill -9, the command `reset` repairs the terminal.",
   ],

@@ -3,6 +3,7 @@ import type { LogPage } from "../../view/log-page.ts";
 import type { Overview } from "../../view/overview.ts";
 import type { TaskPage } from "../../view/task-page.ts";
 import type { Column } from "../../view/timeline/lay-out.ts";
+import type { TimelineRun } from "../../view/timeline/timeline.ts";
 import type { Look } from "./cells.ts";
 import type { Row } from "./rows.ts";
 import type { TopState } from "./state.ts";
@@ -21,8 +22,12 @@ export interface TaskShown {
 /** Turns a line of the log into lines to draw. A line of a coding agent's stream may become none or several. */
 export type ToLines = (raw: string, width: number) => readonly string[];
 
-/** Null: not known. */
-export type PastShown = readonly (Column | null)[];
+export interface PastShown {
+  /** The line of blocks; null: not known. */
+  columns: readonly (Column | null)[];
+  /** The tasks that ended last, the latest one first. */
+  ended: readonly TimelineRun[];
+}
 
 export interface Frame {
   overview: Overview | undefined;

@@ -4,7 +4,7 @@ import { inert } from "../../text/inert.ts";
 import { ago, countText, duration, type Paint, paint, widthOf } from "../../text/render.ts";
 import type { Health, Overview } from "../../view/overview.ts";
 import type { Column } from "../../view/timeline/lay-out.ts";
-import { countOf, type Look, money, sized, sparkline, spread, timeOfDay } from "./cells.ts";
+import { countOf, endOf, type Look, money, sized, sparkline, spread, timeOfDay } from "./cells.ts";
 import type { Frame, PastShown } from "./frame.ts";
 import { type Prompt, pageOf } from "./state.ts";
 
@@ -32,7 +32,7 @@ export function headLines(frame: Frame, width: number, max: number): string[] {
     titleLine(overview, frame, width),
     sized(countsLine(overview), width),
     sized(ratesLine(overview, frame), width),
-    ...(frame.past === undefined ? [] : [pastLine(frame.past, frame.look, width)]),
+    ...(frame.past === undefined ? [] : [pastLine(frame.past.columns, frame.look, width)]),
   ];
   const urgent = urgentLine(overview, trouble, nowMs);
   if (urgent !== undefined) {
@@ -66,12 +66,6 @@ function titleLine(o: Overview, frame: Frame, width: number): string {
 function healthText({ state, text }: Health): string {
   if (state === "none") return text.toUpperCase();
   return inert(text).replace(/^\w+/, (word) => word.toUpperCase());
-}
-
-function endOf(text: string, width: number): string {
-  const characters = Array.from(text);
-  while (widthOf(characters.join("")) > width) characters.shift();
-  return characters.join("");
 }
 
 function countsLine({ counts }: Overview): string {
@@ -119,7 +113,7 @@ const PAST_PAINTS: Partial<Record<NonNullable<Column["worst"]>, Paint>> = {
 };
 
 /** `last 12 h  ▁▂▅▅  ▂█`: how much ran; red where a run failed or a process died, yellow where it was tried again or waited. */
-function pastLine(columns: PastShown, { signs, colour }: Look, width: number): string {
+function pastLine(columns: PastShown["columns"], { signs, colour }: Look, width: number): string {
   const most = Math.max(1, ...columns.map((one) => one?.running ?? 0));
   const blocks = columns.map((one) => {
     if (one === null || one.worst === null) return " ";

@@ -4,7 +4,7 @@ import { fold } from "../../text/render.ts";
 const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ["up down, j k", "one row; in a log one line"],
   ["PgUp PgDn, g G", "a page; the first, the last"],
-  ["tab, 1 2 3 4", "another pane"],
+  ["tab, 1 to 6", "another pane: runs, waits, failed, needs you, just ended, groups and limits"],
   ["enter, right", "open what is chosen: a task with its log, or the tasks of a group"],
   ["esc, left", "back; in the panes: no filter"],
   ["/", "show only rows with this text; enter on a whole id opens that task; in a log: search"],

@@ -5,13 +5,15 @@ import type { Frame, LogShown, Size } from "./frame.ts";
 import { footLines, headLines } from "./head.ts";
 import { helpLines } from "./help.ts";
 import { groupLines, taskLines, textAndTasks } from "./pages.ts";
-import { paneLines } from "./pane-lines.ts";
-import type { Row } from "./rows.ts";
+import { onePane, paneLines } from "./pane-lines.ts";
+import { isOneTask, PANES, type Row } from "./rows.ts";
 import { chosenRow, pageOf, type TopState } from "./state.ts";
 
 /** At this width or more the chosen row is shown in full beside the panes (cells). */
 const WIDE = 140;
 const LEFT_SHARE = 0.55;
+/** On a wide screen this pane is below the chosen row. */
+const GROUPS = PANES.indexOf("groups");
 /** Our colour sequences, which take no cell. */
 const COLOURS = /\u001b\[[0-9;]*m/g;
 
@@ -35,10 +37,7 @@ export function wantedTask(
   if (page?.kind === "task") return page.id;
   if (page !== undefined || columns < WIDE) return undefined;
   const row = chosenRow(state, panes);
-  if (row === undefined) return undefined;
-  const isOne =
-    row.shown.kind === "running" || (row.shown.kind === "failed" && row.ids.length === 1);
-  return isOne ? row.ids[0] : undefined;
+  return row !== undefined && isOneTask(row) ? row.ids[0] : undefined;
 }
 
 export function layout(frame: Frame, { columns, rows }: Size): Drawn {
@@ -70,8 +69,14 @@ function body(frame: Frame, { columns, rows }: Size): Drawn {
   if (columns < WIDE) return { lines: paneLines(frame, columns, rows), log: NO_LOG };
   const left = Math.floor(columns * LEFT_SHARE);
   const width = columns - left - 3;
-  const panes = paneLines(frame, left, rows);
-  const beside = besideLines(frame, { columns: width, rows });
+  const groups = Math.min(1 + (frame.panes[GROUPS]?.length ?? 0), Math.floor(rows / 3));
+  const panes = paneLines(frame, left, rows, GROUPS);
+  const beside = besideLines(frame, { columns: width, rows: rows - groups }).slice(
+    0,
+    rows - groups,
+  );
+  while (beside.length < rows - groups) beside.push("");
+  beside.push(...onePane(frame, GROUPS, width, groups));
   const { column } = frame.look.signs;
   return {
     lines: panes.map((line, i) => `${padPainted(line, left)} ${column} ${beside[i] ?? ""}`),

@@ -5,7 +5,8 @@ import { ago, cut, fold, paint, widthOf } from "../../text/render.ts";
 import type { TaskPage } from "../../view/task-page.ts";
 import { clock, countOf, money, sized, timeOfDay } from "./cells.ts";
 import type { Frame, LogShown, TaskShown } from "./frame.ts";
-import { marked, taskRowLine, windowOf } from "./pane-lines.ts";
+import { marked, windowOf } from "./pane-lines.ts";
+import { drawRows, groupTexts } from "./row-lines.ts";
 import { type Row, tasksOf } from "./rows.ts";
 import {
   type Cursor,
@@ -27,12 +28,13 @@ export function groupLines(frame: Frame, page: GroupPage, width: number, rows: n
 
 /** Draws a row's text in full, what a person can do, and its tasks. @param cursor undefined to mark no task */
 export function textAndTasks(
-  { look, nowMs }: Frame,
+  frame: Frame,
   row: Row,
   cursor: Cursor | undefined,
   { width, rows }: { width: number; rows: number },
 ): string[] {
-  const { text, todo, facts } = describe(row, nowMs);
+  const { look, nowMs } = frame;
+  const { text, todo, facts } = describe(row, frame);
   const head = [
     ...fold(text, width).map((line, i) => paint(look.colour && i === 0, "bold", line)),
     ...facts.flatMap((fact) => fold(fact, width)),
@@ -46,15 +48,15 @@ export function textAndTasks(
   return [
     ...head,
     "",
-    ...shown.map((one, i) =>
-      marked(taskRowLine(one, { width, look, nowMs }), from + i === index, look),
+    ...drawRows(shown, { width, look, nowMs }).map((line, i) =>
+      marked(line, from + i === index, look),
     ),
   ];
 }
 
 function describe(
   { shown }: Row,
-  nowMs: number,
+  { look, nowMs }: Frame,
 ): { text: string; todo: string | null; facts: string[] } {
   switch (shown.kind) {
     case "waiting": {
@@ -91,8 +93,19 @@ function describe(
         todo: null,
         facts: [`${inert(shown.alert.kind)}, ${ago(shown.alert.at_ms, nowMs)}`],
       };
+    case "group": {
+      const { counts, texts } = groupTexts(shown.group, look);
+      const { kind, name, do: todo } = shown.group;
+      return {
+        text: `${kind} ${inert(name)}`,
+        todo: todo && inert(todo),
+        facts: [counts.join("  "), ...texts],
+      };
+    }
     case "running":
       return { text: inert(shown.running.id), todo: null, facts: [] };
+    case "ended":
+      return { text: inert(shown.run.id), todo: null, facts: [] };
     case "task":
       return { text: `${inert(shown.id)} ${inert(shown.text)}`, todo: null, facts: [] };
   }

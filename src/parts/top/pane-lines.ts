@@ -1,51 +1,72 @@
-/** Draws the lines of the four panes. Pure. */
-
-import { inert } from "../../text/inert.ts";
-import { logLine } from "../../text/log-line.ts";
-import { ago, countText, cut, paint, widthOf } from "../../text/render.ts";
-import type { Overview, RunningRow } from "../../view/overview.ts";
-import { bar, clock, countOf, type Look, money, sized, spread, timeOfDay } from "./cells.ts";
+/** Draws the panes, one below the other. Pure. */
+import { countText, cut, paint, widthOf } from "../../text/render.ts";
+import type { Overview } from "../../view/overview.ts";
+import { countOf, type Look } from "./cells.ts";
 import type { Frame } from "./frame.ts";
-import type { Row, Shown } from "./rows.ts";
+import { drawRows } from "./row-lines.ts";
+import { PANES, type Row } from "./rows.ts";
 import { chosenIndex } from "./state.ts";
 
-const TITLES = ["RUNNING", "WAITING, and why", "FAILED, by cause", "QUESTIONS, ALERTS"];
-const NOTHING = ["nothing runs", "nothing waits", "nothing has failed", "nothing needs you"];
-const ID_MIN = 8;
+const TITLES = [
+  "RUNNING",
+  "WAITING, and why",
+  "FAILED, by cause, newest first",
+  "NEEDS YOU",
+  "JUST ENDED",
+  "GROUPS, LIMITS",
+];
+const NOTHING = [
+  "nothing runs",
+  "nothing waits",
+  "nothing has failed",
+  "nothing needs you",
+  "nothing has ended in the last hours",
+  "config.yaml names none",
+];
+/** The lines that a pane gets before others get more, and in which order: what needs you, what runs and what has failed come first. */
+const LEAST = [3, 2, 3, 2, 2, 0];
+const ORDER = [3, 0, 2, 1, 4, 5];
 
-/** @param rows the number of lines for all panes together */
-export function paneLines(frame: Frame, width: number, rows: number): string[] {
-  const { panes, state } = frame;
-  if (rows < 10) return onePane(frame, state.pane, width, rows);
+/** @param rows the number of lines for all panes together @param count only the first panes */
+export function paneLines(
+  frame: Frame,
+  width: number,
+  rows: number,
+  count: number = PANES.length,
+): string[] {
+  const { state } = frame;
+  if (rows < 12) return onePane(frame, state.pane, width, rows);
+  const panes = frame.panes.slice(0, count);
   const counts = panes.map((pane) => pane.length);
   const heights = share(rows - panes.length, counts, state.pane);
   return panes.flatMap((_, pane) => onePane(frame, pane, width, 1 + (heights[pane] ?? 0)));
 }
 
-/** The number of lines for each pane: each gets a few, then the chosen one gets what it needs, then the others. */
+/** The number of lines for each pane below its title: each gets a few, then the chosen one gets what it needs, then the others. */
 export function share(rows: number, counts: readonly number[], chosen: number): number[] {
-  const needs = counts.map((count) => Math.max(1, count));
-  const heights = needs.map(() => 0);
+  const heights = counts.map(() => 0);
   let left = Math.max(0, rows);
-  const order = [chosen, ...needs.keys()].filter((pane, i, all) => all.indexOf(pane) === i);
+  const order = [chosen, ...ORDER].filter(
+    (pane, i, all) => pane < counts.length && all.indexOf(pane) === i,
+  );
   const give = (pane: number, upTo: number): void => {
     const more = Math.min(
       left,
-      Math.max(0, Math.min(needs[pane] ?? 0, upTo) - (heights[pane] ?? 0)),
+      Math.max(0, Math.min(counts[pane] ?? 0, upTo) - (heights[pane] ?? 0)),
     );
     heights[pane] = (heights[pane] ?? 0) + more;
     left -= more;
   };
-  for (const upTo of [1, 2, 3]) for (const pane of order) give(pane, upTo);
-  give(chosen, rows);
+  for (const upTo of [1, 2, 3])
+    for (const pane of order) give(pane, Math.min(upTo, LEAST[pane] ?? 0));
   for (const pane of order) give(pane, rows);
   // Rows that no pane needs stay with the chosen pane, so that the panes below keep their place.
-  heights[chosen] = (heights[chosen] ?? 0) + left;
+  if (chosen < heights.length) heights[chosen] = (heights[chosen] ?? 0) + left;
   return heights;
 }
 
-function onePane(frame: Frame, pane: number, width: number, rows: number): string[] {
-  const { panes, state, look, overview, nowMs } = frame;
+export function onePane(frame: Frame, pane: number, width: number, rows: number): string[] {
+  const { panes, state, look, nowMs } = frame;
   const list = panes[pane] ?? [];
   const isChosen = state.pane === pane;
   const room = Math.max(0, rows - 1);
@@ -53,11 +74,6 @@ function onePane(frame: Frame, pane: number, width: number, rows: number): strin
   const index = chosenIndex(list, cursor);
   const { shown, from } = windowOf(list, index, room);
   const title = titleOf(frame, pane, { from, shown: shown.length, width });
-  if (list.length === 0) {
-    const nothing = state.filter === "" ? (NOTHING[pane] ?? "") : "nothing matches the filter";
-    const text = overview === undefined ? "" : `  ${nothing}`;
-    return padTo([title, paint(look.colour, "dim", sized(text, width))], rows, width);
-  }
   const lines = drawRows(shown, { width, look, nowMs }).map((line, i) =>
     marked(line, isChosen && from + i === index, look),
   );
@@ -88,8 +104,11 @@ function titleOf(
   const list = panes[pane] ?? [];
   const isChosen = state.pane === pane;
   const name = `${pane + 1} ${TITLES[pane] ?? ""} (${totalOf(overview, pane, list)})`;
-  const part =
-    at.shown < list.length ? ` ${at.from + 1}-${at.from + at.shown} of ${list.length}` : "";
+  const nothing = state.filter === "" ? (NOTHING[pane] ?? "") : "nothing matches the filter";
+  let part = "";
+  if (list.length === 0 && overview !== undefined) part = ` ${nothing} `;
+  else if (at.shown > 0 && at.shown < list.length)
+    part = ` ${at.from + 1}-${at.from + at.shown} of ${list.length}`;
   const { line, here } = look.signs;
   const text = `${isChosen ? here : line}${name}${part}`;
   const whole = cut(text, at.width);
@@ -112,114 +131,11 @@ function totalOf(overview: Overview | undefined, pane: number, list: readonly Ro
       if (failures.is_all || failures.grouped === 0) return countOf(counts.failed);
       return `the latest ${countText(failures.grouped)} of ${countOf(counts.failed)}`;
     }
+    case 5: {
+      const held = list.filter(({ shown }) => shown.kind === "group" && shown.group.why !== null);
+      return `${countText(list.length)}${held.length === 0 ? "" : `, ${held.length} held`}`;
+    }
     default:
       return countText(list.length);
   }
-}
-
-interface Page {
-  width: number;
-  look: Look;
-  nowMs: number;
-}
-
-/** Each row takes `width` cells, including the two for its mark. */
-function drawRows(rows: readonly Row[], page: Page): string[] {
-  const running = rows.flatMap(({ shown }) => (shown.kind === "running" ? [shown.running] : []));
-  if (running.length > 0) return runningLines(running, page);
-  return rows.map(({ shown, ids }) => sized(rowText(shown, ids, page), page.width - 2));
-}
-
-/** A column is left out when no row has a value for it, or when there is no room. */
-function runningLines(rows: readonly RunningRow[], { width, look }: Page): string[] {
-  const room = width - 2;
-  const widest = (texts: readonly string[], max: number): number =>
-    Math.min(max, Math.max(0, ...texts.map(widthOf)));
-  const idWidth = Math.max(
-    ID_MIN,
-    widest(
-      rows.map(({ id }) => inert(id)),
-      room < 90 ? 20 : 32,
-    ),
-  );
-  const hasAgents = room >= 60 && rows.some(({ agent }) => agent !== null);
-  const agentOf = ({ agent }: RunningRow): string => inert(agent ?? "exec");
-  const agentWidth = hasAgents ? widest(rows.map(agentOf), 10) : 0;
-  const hasCost = room >= 70 && rows.some((row) => row.cost_usd_micro !== null);
-  const hasBar = room >= 60 && rows.some((row) => (row.progress?.pct ?? null) !== null);
-  return rows.map((row) => {
-    const { pct = null } = row.progress ?? {};
-    const cells = [
-      sized(inert(row.id), idWidth),
-      ...(room < 50 ? [] : [sized(row.attempt === 0 ? "" : `run ${row.attempt}`, 6)]),
-      sized(row.age_ms === null ? "–" : clock(row.age_ms), 8, "right"),
-      ...(agentWidth > 0 ? [sized(agentOf(row), agentWidth)] : []),
-      ...(hasCost
-        ? [sized(row.cost_usd_micro === null ? "–" : money(row.cost_usd_micro), 7, "right")]
-        : []),
-      ...(hasBar
-        ? [sized(pct === null ? "" : `${bar(pct, 5, look.signs)} ${Math.floor(pct)} %`, 11)]
-        : []),
-      saying(row),
-    ];
-    return sized(cells.join(" "), room);
-  });
-}
-
-function saying(row: RunningRow): string {
-  const { is_alive: isAlive, progress, last_line: line, title, machine } = row;
-  if (!isAlive) return "its process is dead";
-  const text = [progress?.text ?? "", line ?? "", title].find((one) => one !== "");
-  const said = text === undefined ? "(no output yet)" : logLine(text, false);
-  return machine === null ? said : `at ${inert(machine)}: ${said}`;
-}
-
-function rowText(shown: Shown, ids: readonly string[], { width, nowMs }: Page): string {
-  const room = width - 2;
-  switch (shown.kind) {
-    case "waiting": {
-      const { count, text, tasks } = shown.group;
-      const [first] = tasks;
-      const next =
-        first === undefined
-          ? ""
-          : `${first.due_ms !== null && first.due_ms > nowMs ? `in ${clock(first.due_ms - nowMs)}  ` : ""}${inert(first.id)}${first.why === "" ? "" : ` ${inert(first.why)}`}`;
-      const head = `${sized(count === null ? "–" : countOf(count), 9, "right")}  ${inert(text)}`;
-      return withMore(head, next, room);
-    }
-    case "failed": {
-      const { count, kind, error, last_ms: lastMs } = shown.cause;
-      const names = `${ids.slice(0, 2).map(inert).join(" ")}${ids.length > 2 ? ` +${ids.length - 2}` : ""}`;
-      const head = `${sized(`${countText(count)}x`, 7, "right")}  ${sized(inert(kind), room < 70 ? 8 : 14)} `;
-      const tail =
-        room < 60 ? "" : `${timeOfDay(lastMs).slice(0, 5)}  ${cut(names, Math.floor(room / 3))}`;
-      return head + spread(inert(error), tail, room - widthOf(head));
-    }
-    case "question": {
-      const { id, question, asked_at_ms: askedMs } = shown.question;
-      const since = askedMs === 0 ? "" : `asked ${ago(askedMs, nowMs)}`;
-      return spread(`? ${inert(id)}  ${inert(question)}`, since, room);
-    }
-    case "obstacle":
-      return `! ${inert(shown.obstacle.what)}`;
-    case "alert":
-      return `· ${timeOfDay(shown.alert.at_ms)} ${inert(shown.alert.message)}`;
-    case "task": {
-      const due = shown.due_ms === null ? "" : `  in ${clock(Math.max(0, shown.due_ms - nowMs))}`;
-      return `${inert(shown.id)}${due}  ${inert(shown.text)}`;
-    }
-    case "running":
-      return inert(shown.running.id);
-  }
-}
-
-/** Adds `more` to the line if at least 8 cells are free. */
-function withMore(head: string, more: string, room: number): string {
-  const left = room - widthOf(head) - 2;
-  return more === "" || left < 8 ? head : `${head}  ${cut(more, left)}`;
-}
-
-/** A row on the page of a group. */
-export function taskRowLine(row: Row, page: Page): string {
-  return sized(rowText(row.shown, row.ids, page), page.width - 2);
 }

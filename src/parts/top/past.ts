@@ -1,4 +1,4 @@
-/** What ran in the last hours, for the line of blocks at the top of the screen. Reads little in each look. */
+/** What ran in the last hours, and what ended last, from the journal. Reads little in each look. */
 import type { StateTree } from "../../core/state-tree.ts";
 import { JournalPast } from "../../journal/past.ts";
 import { columnsOf } from "../../view/timeline/lay-out.ts";
@@ -16,7 +16,7 @@ export class Past {
   private readonly timeline = new Timeline();
   private readonly journal: JournalPast;
   private lookedMs = Number.NEGATIVE_INFINITY;
-  private shown: PastShown = [];
+  private shown: PastShown = { columns: [], ended: [] };
 
   constructor(tree: StateTree) {
     this.journal = new JournalPast(
@@ -29,13 +29,14 @@ export class Past {
 
   /** @param count of columns */
   look(count: number, nowMs: number): PastShown {
-    if (performance.now() - this.lookedMs < AGAIN_MS && this.shown.length === count)
+    if (performance.now() - this.lookedMs < AGAIN_MS && this.shown.columns.length === count)
       return this.shown;
     this.lookedMs = performance.now();
     this.journal.look(nowMs);
     const knownMs = this.journal.isComplete ? nowMs : this.timeline.lastMs;
     const span = { fromMs: nowMs - PAST_MS, toMs: nowMs, nowMs: knownMs };
-    this.shown = columnsOf(this.timeline, span, count);
+    const ended = this.timeline.latest.toReversed();
+    this.shown = { columns: columnsOf(this.timeline, span, count), ended };
     return this.shown;
   }
 

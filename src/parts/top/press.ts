@@ -2,7 +2,7 @@
 import { act } from "./act.ts";
 import type { Key } from "./keys.ts";
 import { pressInPrompt } from "./press-prompt.ts";
-import { PANES, type Row, tasksOf } from "./rows.ts";
+import { isOneTask, PANES, type Row, tasksOf } from "./rows.ts";
 import {
   type Around,
   type Cursor,
@@ -91,6 +91,8 @@ function pressInPanes(state: TopState, name: string, around: Around): Pressed | 
     case "2":
     case "3":
     case "4":
+    case "5":
+    case "6":
       return toPane(Number(name) - 1);
     case "n":
     case "N":
@@ -135,9 +137,7 @@ function ask(state: TopState, what: "filter" | "search", label: string, text: st
 function open(state: TopState, row: Row | undefined): TopState {
   if (row === undefined) return state;
   const [only] = row.ids;
-  const isOne = row.shown.kind === "running" || row.shown.kind === "task";
-  if (only !== undefined && (isOne || (row.shown.kind === "failed" && row.ids.length === 1)))
-    return push(state, taskPage(only));
+  if (only !== undefined && isOneTask(row)) return push(state, taskPage(only));
   return push(state, {
     kind: "group",
     key: row.key,

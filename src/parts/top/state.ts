@@ -1,6 +1,6 @@
 /** What the person has chosen on the screen: the pane, the row, the page, the prompt. Types, and pure steps on them. */
 import type { Overview } from "../../view/overview.ts";
-import type { Row } from "./rows.ts";
+import { PANES, type Row } from "./rows.ts";
 
 /** The chosen row. It stays chosen wherever it moves. When it is gone, the row at its index is chosen. */
 export interface Cursor {
@@ -91,7 +91,7 @@ export interface TopState {
 
 export const START: TopState = {
   pane: 0,
-  cursors: [0, 1, 2, 3].map(() => ({ key: "", index: 0 })),
+  cursors: PANES.map(() => ({ key: "", index: 0 })),
   filter: "",
   pages: [],
   prompt: undefined,

@@ -24,7 +24,7 @@ import { layout, wantedTask } from "./layout.ts";
 import { scrolled, searched } from "./log-moves.ts";
 import { Past } from "./past.ts";
 import { press, taskPage } from "./press.ts";
-import { type Row, rowsOf } from "./rows.ts";
+import { PANES, type Row, rowsOf } from "./rows.ts";
 import { type Deed, pageOf, START, type TaskPageState, type TopState } from "./state.ts";
 import { TaskLoader } from "./task-loader.ts";
 
@@ -142,8 +142,8 @@ export class Top {
 
   private panes(): Row[][] {
     return this.overview === undefined
-      ? [[], [], [], []]
-      : rowsOf(this.overview, this.state.filter);
+      ? PANES.map(() => [])
+      : rowsOf(this.overview, this.state.filter, this.pastShown?.ended);
   }
 
   private draw(): void {
@@ -230,13 +230,14 @@ export class Top {
     }
   }
 
-  /** Goes to a pane in which the filter leaves rows. If no pane has any, it opens the task with this id. */
+  /** Goes to a pane in which the filter leaves rows. If none has any but that of ended tasks, it opens the task with this id. */
   private find(id: string): void {
     const panes = this.panes();
     const pane = panes.findIndex((rows) => rows.length > 0);
+    const isEnded = pane === -1 || PANES[pane] === "ended";
     if ((panes[this.state.pane]?.length ?? 0) === 0 && pane !== -1)
       this.state = { ...this.state, pane };
-    if (pane === -1 && lookForTask(this.tree, id) !== undefined)
+    if (isEnded && lookForTask(this.tree, id) !== undefined)
       this.state = { ...this.state, filter: "", pages: [taskPage(id)] };
     this.draw();
   }

@@ -46,6 +46,7 @@ export interface TimelineMark {
 /** The lane of the tasks that land the work of others. */
 export const LANDINGS = "landing";
 const PAUSED = "paused";
+const LATEST_MAX = 100;
 /** More runs, waits or marks than this are not kept: the oldest ones are forgotten, a fifth at a time. */
 const KEPT_MAX = 50_000;
 /** A line counts if it begins with one of these. */
@@ -67,6 +68,8 @@ const RECLAIMED: Readonly<Record<string, string>> = {
 export class Timeline {
   readonly runs: TimelineRun[] = [];
   readonly waits: TimelineWait[] = [];
+  /** The tasks that ended last, the latest one at the end: their last run, or one of no length for a task that none was known of. */
+  readonly latest: TimelineRun[] = [];
   readonly marks: TimelineMark[] = [];
   /** Nothing is known about the time before (epoch ms); null before the first line. */
   knownFromMs: number | null = null;
@@ -127,7 +130,7 @@ export class Timeline {
         break;
       case "completed":
         this.endWait(submission, atMs);
-        this.endRun(submission, endOf(line), this.reasons.get(submission) ?? "", atMs);
+        this.endTask(line, submission, atMs);
         this.reasons.delete(submission);
         this.titles.delete(submission);
         break;
@@ -147,9 +150,26 @@ export class Timeline {
       this.beginWait(submission, { gate: textOf(line["gate"]), why, from_ms: atMs });
   }
 
+  private endTask(line: Line, submission: string, atMs: number): void {
+    const end = endOf(line);
+    const why = this.reasons.get(submission) ?? "";
+    const run = this.open.get(submission);
+    this.endRun(submission, end, why, atMs);
+    // Tasks that are cancelled before they run may be very many.
+    if (run === undefined && end === "cancelled") return;
+    this.latest.push(run ?? { ...this.runOf(line, submission, atMs), to_ms: atMs, end, why });
+    this.latest.splice(0, this.latest.length - LATEST_MAX);
+  }
+
   private beginRun(line: Line, submission: string, atMs: number): void {
+    const run = this.runOf(line, submission, atMs);
+    this.open.set(submission, run);
+    if (keep(this.runs, run)) this.knownFromMs = this.runs[0]?.from_ms ?? atMs;
+  }
+
+  private runOf(line: Line, submission: string, atMs: number): TimelineRun {
     const id = textOf(line["task_id"]);
-    const run: TimelineRun = {
+    return {
       id,
       title: this.titles.get(submission) ?? "",
       lane: laneOf(id, textOf(line["agent_id"]), textOf(line["group"])),
@@ -159,8 +179,6 @@ export class Timeline {
       end: null,
       why: "",
     };
-    this.open.set(submission, run);
-    if (keep(this.runs, run)) this.knownFromMs = this.runs[0]?.from_ms ?? atMs;
   }
 
   private endRun(submission: string, end: RunEnd, why: string, atMs: number): void {

@@ -8,7 +8,7 @@ import { taskPage } from "../../../src/parts/top/press.ts";
 import { inert } from "../../../src/text/inert.ts";
 import { logLine } from "../../../src/text/log-line.ts";
 import { widthOf } from "../../../src/text/render.ts";
-import { frame, NOW_MS, overview, runningRow } from "./made.ts";
+import { ended, frame, NOW_MS, overview, runningRow } from "./made.ts";
 
 /** Ours: a place, erasing, and colours; the update around them. */
 const OURS =
@@ -69,16 +69,20 @@ it("no escape byte but our own reaches the terminal (1,000 generated screens)", 
               code: t(0),
               text: t(1),
               count: null,
-              tasks: [{ id: t(2), why: t(3), due_ms: 1 }],
+              tasks: [{ id: t(2), title: t(5), why: t(3), due_ms: 1 }],
               do: t(4),
             },
           ],
           failures: {
             ...base.failures,
+            titles: { [t(8)]: t(9) },
             causes: [
               { kind: t(5), error: t(6), count: 2, tasks: [t(7), t(8)], first_ms: 0, last_ms: 0 },
             ],
           },
+          groups: base.groups.map((one, i) => {
+            return { ...one, name: t(i), why: t(i + 3), do: t(i + 6), limits: [t(9)] };
+          }),
           questions: [{ id: t(9), question: t(10), who: t(11), expects: "text", asked_at_ms: 0 }],
           obstacles: [{ what: t(1), do: t(2) }],
           alerts: [{ kind: t(3), message: t(4), at_ms: NOW_MS }],
@@ -87,6 +91,7 @@ it("no escape byte but our own reaches the terminal (1,000 generated screens)", 
         const made = frame({
           of,
           trouble: t(7),
+          past: { columns: [], ended: [ended(t(0), { title: t(1), why: t(2), end: "failed" })] },
           step: inert(t(8)),
           look: { colour, signs: columns === 20 ? ASCII_SIGNS : UNICODE_SIGNS },
           state: {
@@ -98,8 +103,8 @@ it("no escape byte but our own reaches the terminal (1,000 generated screens)", 
                   ? [
                       {
                         kind: "group",
-                        pane: 3,
-                        key: `question ${t(9)}`,
+                        pane: columns === 80 ? 5 : 3,
+                        key: columns === 80 ? `group ${t(0)}` : `question ${t(9)}`,
                         cursor: { key: "", index: 0 },
                       },
                     ]

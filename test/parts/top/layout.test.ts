@@ -1,7 +1,7 @@
 /** The screen of `top` as lines of text, in many sizes. */
 import { describe, expect, it } from "vitest";
 import { UNICODE_SIGNS } from "../../../src/parts/top/cells.ts";
-import type { TaskShown } from "../../../src/parts/top/frame.ts";
+import type { PastShown, TaskShown } from "../../../src/parts/top/frame.ts";
 import { keyTexts } from "../../../src/parts/top/help.ts";
 import { layout, wantedTask } from "../../../src/parts/top/layout.ts";
 import { share } from "../../../src/parts/top/pane-lines.ts";
@@ -10,7 +10,7 @@ import { rowsOf } from "../../../src/parts/top/rows.ts";
 import { START } from "../../../src/parts/top/state.ts";
 import { widthOf } from "../../../src/text/render.ts";
 import type { Column } from "../../../src/view/timeline/lay-out.ts";
-import { ASCII_SIGNS, frame, NOW_MS, overview, runningRow } from "./made.ts";
+import { ASCII_SIGNS, ended, frame, NOW_MS, overview, runningRow } from "./made.ts";
 
 const SIZES = [
   { columns: 80, rows: 24 },
@@ -21,6 +21,7 @@ const SIZES = [
   { columns: 500, rows: 100 },
 ] as const;
 const COLOURS = /\x1b\[[0-9;]*m/g;
+const pastOf = (columns: PastShown["columns"]): PastShown => ({ columns, ended: [] });
 const textOf = (lines: readonly string[]): string => lines.join("\n");
 
 const SHOWN: TaskShown = {
@@ -101,10 +102,10 @@ describe("in 80 × 24", () => {
   it("what ran in the last hours is a line of blocks: low where tasks only waited, blank where nothing is known", () => {
     const column = (running: number, worst: Column["worst"]): Column => ({ running, worst });
     const past = [column(2, "running"), column(1, "failed"), column(0, "wait"), null];
-    const lines = layout(frame({ past }), { columns: 80, rows: 24 }).lines;
+    const lines = layout(frame({ past: pastOf(past) }), { columns: 80, rows: 24 }).lines;
     expect(lines[4]).toBe("last 12 h  █▅▁ ".padEnd(80));
     const look = { colour: true, signs: UNICODE_SIGNS };
-    const coloured = layout(frame({ past, look }), { columns: 80, rows: 24 }).lines;
+    const coloured = layout(frame({ past: pastOf(past), look }), { columns: 80, rows: 24 }).lines;
     expect(coloured[4]).toContain("█\u001b[31m▅\u001b[39m\u001b[33m▁\u001b[39m");
   });
 
@@ -114,31 +115,72 @@ describe("in 80 × 24", () => {
     );
   });
 
-  it("a running task has its run, time, agent, cost, progress and words in one line", () => {
-    expect(lineWith("fix-login")).toMatch(
-      /^▸ fix-login +run 2 +1:05 coder +\$1\.22 ▓▓░░░ 40 % +tests 118\/240/,
+  it("a running task has its title, id, run, time, agent, cost, progress and words in one line", () => {
+    expect(lineWith("fix-login")).toBe(
+      "▸ title of fix-login fix-login run 2 1:05 coder $1.22 40 % tests 118/240".padEnd(80),
     );
-    expect(lineWith("crawl-eu")).toMatch(/crawl-eu +run 1 +1:05 exec +– .*page 9,702/);
+    expect(lineWith("crawl-eu")).toMatch(/title of crawl-eu +crawl-eu +1:05 +page 9,702/);
   });
 
   it("what waits is grouped by its reason, with the first task", () => {
     expect(text).toContain("2 WAITING, and why (412)");
-    expect(lineWith("wait for other tasks")).toMatch(/ 372 {2}wait for other tasks {2}deploy-eu/);
+    expect(lineWith("wait for other tasks")).toMatch(
+      / 372 {2}wait for other tasks {2}Deploy to Europe deploy-eu waits for migrate…/,
+    );
   });
 
-  it("failures are grouped by cause, with their number, time and first tasks", () => {
-    expect(lineWith("ECONNREFUSED")).toMatch(/4x {2}exit +connect ECONNREFUSED/);
-    expect(lineWith("ECONNREFUSED")).toContain("sync-a sync-b +2");
+  it("failures are grouped by cause, the newest first, with title and id of the newest and the first words of the reason", () => {
+    const at = lines.findIndex((line) => line.includes("3 FAILED, by cause, newest first (5)"));
+    expect(lines[at + 1]).toMatch(
+      /^ {2}Crawl the shops of America crawl-us +1 min ago it ran longer than its limit/,
+    );
+    expect(lines[at + 2]).toMatch(
+      /^ {2}Sync accounts to the CRM +sync-d 4x 2 min ago connect ECONNREFUSED/,
+    );
+  });
+
+  it("what just ended has its title, id, end, duration and age", () => {
+    const ends = [ended("done-b"), ended("bad-a", { end: "failed", why: "exit code 1" })];
+    const shown = frame({ past: { columns: [], ended: ends } });
+    const drawn = layout(shown, { columns: 80, rows: 24 }).lines;
+    const at = drawn.findIndex((line) => line.includes("5 JUST ENDED (2)"));
+    expect(drawn[at + 1]).toMatch(/^ {2}title of done-b done-b done +0:40 1 min ago +$/);
+    expect(drawn[at + 2]).toMatch(/^ {2}title of bad-a +bad-a failed 0:40 1 min ago +$/);
+  });
+
+  it("what needs you, what runs and what has failed is seen, whatever else there is", () => {
+    const many = Array.from({ length: 100 }, (_, i) => ended(`end-${i}`));
+    const running = Array.from({ length: 100 }, (_, i) => runningRow(`run-${i}`));
+    const waiting = Array.from({ length: 9 }, (_, i) => {
+      return { code: `${i}`, text: `wait ${i}`, count: null, tasks: [], do: null };
+    });
+    const made = frame({
+      of: overview({ running, waiting }),
+      past: { columns: [], ended: many },
+      state: { pane: 4 },
+    });
+    const drawn = textOf(layout(made, { columns: 80, rows: 24 }).lines);
+    for (const words of [
+      "? plan-7",
+      "! the number",
+      "run-0",
+      "run-1",
+      "crawl-us",
+      "sync-d",
+      "end-0",
+    ])
+      expect(drawn).toContain(words);
+    expect(drawn).toContain("6 GROUPS, LIMITS (3, 1 held)");
   });
 
   it("a task that waits for its time is named with how long that is", () => {
-    const tasks = [{ id: "sync-crm", why: "", due_ms: NOW_MS + 41_000 }];
+    const tasks = [{ id: "sync-crm", title: "Sync", why: "", due_ms: NOW_MS + 41_000 }];
     const text = "wait for their time (not_before, backoff)";
     const waiting = [
       { code: "delayed", text, count: { count: 9, is_exact: true }, tasks, do: null },
     ];
     const drawn = layout(frame({ of: overview({ waiting }) }), { columns: 80, rows: 24 });
-    expect(textOf(drawn.lines)).toContain(` 9  ${text}  in 0:41  sync-crm`);
+    expect(textOf(drawn.lines)).toContain(` 9  ${text}  in 0:41  Sync sync-crm`);
   });
 
   it("the help has room for each key", () => {
@@ -165,7 +207,7 @@ describe("in 80 × 24", () => {
 
 it("a screen below 80 columns leaves out columns, and keeps names, times and words", () => {
   const { lines } = layout(frame(), { columns: 40, rows: 10 });
-  expect(lines[3]).toMatch(/^▸ fix-login +1:05 tests/);
+  expect(lines[3]).toMatch(/^▸ fix-login +1:05 tests 118\/240/);
   // The other panes have no room.
   expect(textOf(lines)).not.toContain("FAILED");
 });
@@ -174,8 +216,40 @@ it("a wide screen shows beside the rows what is chosen, with its log", () => {
   const { lines } = layout(frame({ task: SHOWN }), { columns: 200, rows: 60 });
   expect(lines[4]).toContain("│ fix-login  RUNNING run 2 of 3, 12:04, $1.22");
   expect(textOf(lines)).toContain("│ third");
-  const group = layout(frame({ state: { pane: 2 } }), { columns: 200, rows: 60 });
-  expect(textOf(group.lines)).toContain("│   sync-d");
+  const cursors = START.cursors.map((one, i) => (i === 2 ? { key: "", index: 1 } : one));
+  const group = layout(frame({ state: { pane: 2, cursors } }), { columns: 200, rows: 60 });
+  expect(textOf(group.lines)).toContain("│   Sync accounts to the CRM sync-d");
+});
+
+it("a wide screen has the groups below what is chosen, and fills the rows with what ended", () => {
+  const many = Array.from({ length: 60 }, (_, i) => ended(`end-${i}`, { why: `reason ${i}` }));
+  const made = frame({ past: { columns: [], ended: many }, task: SHOWN });
+  const { lines } = layout(made, { columns: 200, rows: 60 });
+  const groups = lines.slice(-6, -2).map((line) => line.split("│")[1] ?? "");
+  expect(groups[0]).toMatch(/^ ─6 GROUPS, LIMITS \(3, 1 held\)─/);
+  expect(groups[1]).toMatch(/group gpu +1 of 4 in work ▓░░░░ +2 wait \$1.50 today limits cuda/);
+  expect(groups[2]).toMatch(/group nightly +0 in work +12 wait +paused: mailchute group resum/);
+  expect(groups[3]).toMatch(/limit cuda +– of 1 in work +– wait +at most 6\/min/);
+  const left = lines.slice(5, -2).map((line) => line.split("│")[0]?.trim() ?? "");
+  expect(left.filter((line) => line === "")).toEqual([]);
+  expect(textOf(left)).toMatch(/title of end-36 end-36 done 0:40 1 min ago reason 36/);
+});
+
+it("the page of a group says what is held, why, and what to do, with the tasks that wait there", () => {
+  const page = { kind: "group", pane: 5, key: "group nightly", cursor: START.cursors[0]! } as const;
+  const { lines } = layout(frame({ state: { pages: [page] } }), { columns: 80, rows: 24 });
+  const text = textOf(lines);
+  expect(text).toMatch(/group nightly\n0 in work 12 wait/);
+  expect(text).toContain("paused: mailchute group resume nightly");
+  expect(text).toContain("do: mailchute group resume nightly");
+  expect(text).toContain("▸ Weekly report report-7");
+});
+
+it("an id that does not fit loses its middle, so that ids of one kind differ", () => {
+  const running = ["a", "b"].map((end) => runningRow(`crawl-${"customers-".repeat(4)}${end}`));
+  const { lines } = layout(frame({ of: overview({ running }) }), { columns: 80, rows: 24 });
+  for (const end of ["a", "b"])
+    expect(textOf(lines)).toMatch(new RegExp(`title of craw… crawl-customer…s-customers-${end}`));
 });
 
 it("a task is read only when its page or a wide screen needs it", () => {
@@ -223,7 +297,8 @@ it("an empty pool says so in each pane", () => {
     },
     running: [],
     waiting: [],
-    failures: { causes: [], grouped: 0, is_all: true },
+    groups: [],
+    failures: { causes: [], titles: {}, grouped: 0, is_all: true },
     questions: [],
     obstacles: [],
     alerts: [],
@@ -231,7 +306,14 @@ it("an empty pool says so in each pane", () => {
     cost: { today_usd_micro: null, is_complete: true },
   });
   const text = textOf(layout(frame({ of: empty }), { columns: 80, rows: 24 }).lines);
-  for (const words of ["nothing runs", "nothing waits", "nothing has failed", "nothing needs you"])
+  for (const words of [
+    "1 RUNNING (0) nothing runs",
+    "nothing waits",
+    "nothing has failed",
+    "nothing needs you",
+    "nothing has ended",
+    "config.yaml names none",
+  ])
     expect(text).toContain(words);
   expect(text).toContain("run –");
   expect(text).not.toContain("$");
@@ -240,7 +322,7 @@ it("an empty pool says so in each pane", () => {
 it("of more failures than were grouped the number of both is said", () => {
   const of = overview({ failures: { ...overview().failures, is_all: false } });
   const text = textOf(layout(frame({ of }), { columns: 80, rows: 24 }).lines);
-  expect(text).toContain("3 FAILED, by cause (the latest 5 of 5)");
+  expect(text).toContain("3 FAILED, by cause, newest first (the latest 5 of 5)");
 });
 
 it("the chosen row stays on the screen, however long the list", () => {
@@ -249,14 +331,15 @@ it("the chosen row stays on the screen, however long the list", () => {
   for (const index of [0, 7, 100, 199]) {
     const cursors = START.cursors.map((one, i) => (i === 0 ? { key: "", index } : one));
     const { lines } = layout(frame({ of, state: { cursors } }), { columns: 80, rows: 24 });
-    expect(lines.filter((line) => line.startsWith(`▸ task-${index} `))).toHaveLength(1);
+    expect(lines.filter((line) => line.startsWith(`▸ title of task-${index} `))).toHaveLength(1);
   }
 });
 
-it("the chosen pane gets what it needs, and every pane at least a line", () => {
-  expect(share(16, [50, 50, 50, 50], 1)).toEqual([3, 7, 3, 3]);
-  expect(share(16, [0, 2, 0, 1], 0)).toEqual([12, 2, 1, 1]);
-  expect(share(3, [9, 9, 9, 9], 3)).toEqual([1, 1, 0, 1]);
+it("each pane gets its least, then the chosen one what it needs", () => {
+  expect(share(20, [50, 50, 50, 50, 50, 50], 1)).toEqual([3, 10, 3, 2, 2, 0]);
+  expect(share(12, [9, 9, 9, 9, 9, 9], 5)).toEqual([3, 2, 3, 2, 2, 0]);
+  expect(share(16, [0, 2, 0, 1], 0)).toEqual([13, 2, 0, 1]);
+  expect(share(3, [9, 9, 9, 9], 3)).toEqual([1, 0, 1, 1]);
 });
 
 it("without UTF-8 no sign of ours is beyond ASCII", () => {

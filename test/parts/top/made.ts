@@ -4,6 +4,7 @@ import type { Frame } from "../../../src/parts/top/frame.ts";
 import { rowsOf } from "../../../src/parts/top/rows.ts";
 import { START, type TopState } from "../../../src/parts/top/state.ts";
 import type { Overview, RunningRow } from "../../../src/view/overview.ts";
+import type { TimelineRun } from "../../../src/view/timeline/timeline.ts";
 
 export const NOW_MS = Date.parse("2026-03-01T12:00:00Z");
 
@@ -26,6 +27,20 @@ export function runningRow(id: string, more: Partial<RunningRow> = {}): RunningR
 }
 
 const count = (n: number) => ({ count: n, is_exact: true });
+
+export function ended(id: string, more: Partial<TimelineRun> = {}): TimelineRun {
+  return {
+    id,
+    title: `title of ${id}`,
+    lane: "exec",
+    attempt: 1,
+    from_ms: NOW_MS - 100_000,
+    to_ms: NOW_MS - 60_000,
+    end: "done",
+    why: "",
+    ...more,
+  };
+}
 
 /** A pool in which something of each kind happens. */
 export function overview(more: Partial<Overview> = {}): Overview {
@@ -70,7 +85,14 @@ export function overview(more: Partial<Overview> = {}): Overview {
         code: "blocked",
         text: "wait for other tasks",
         count: count(372),
-        tasks: [{ id: "deploy-eu", why: "waits for migrate-db, which failed", due_ms: null }],
+        tasks: [
+          {
+            id: "deploy-eu",
+            title: "Deploy to Europe",
+            why: "waits for migrate-db, which failed",
+            due_ms: null,
+          },
+        ],
         do: null,
       },
       {
@@ -81,6 +103,47 @@ export function overview(more: Partial<Overview> = {}): Overview {
         do: null,
       },
     ],
+    groups: [
+      {
+        kind: "group",
+        name: "gpu",
+        waiting: 2,
+        in_work: 1,
+        slots: 4,
+        rate: null,
+        limits: ["cuda"],
+        spent_usd_micro: 1_500_000,
+        why: null,
+        do: null,
+        tasks: [],
+      },
+      {
+        kind: "group",
+        name: "nightly",
+        waiting: 12,
+        in_work: 0,
+        slots: null,
+        rate: null,
+        limits: [],
+        spent_usd_micro: null,
+        why: "group nightly is paused: mailchute group resume nightly",
+        do: "mailchute group resume nightly",
+        tasks: [{ id: "report-7", title: "Weekly report", why: "", due_ms: null }],
+      },
+      {
+        kind: "limit",
+        name: "cuda",
+        waiting: null,
+        in_work: null,
+        slots: 1,
+        rate: "6/min",
+        limits: [],
+        spent_usd_micro: null,
+        why: null,
+        do: null,
+        tasks: [],
+      },
+    ],
     failures: {
       causes: [
         {
@@ -89,7 +152,7 @@ export function overview(more: Partial<Overview> = {}): Overview {
           count: 4,
           tasks: ["sync-a", "sync-b", "sync-c", "sync-d"],
           first_ms: NOW_MS - 600_000,
-          last_ms: NOW_MS - 60_000,
+          last_ms: NOW_MS - 120_000,
         },
         {
           kind: "timeout",
@@ -100,6 +163,7 @@ export function overview(more: Partial<Overview> = {}): Overview {
           last_ms: NOW_MS - 60_000,
         },
       ],
+      titles: { "sync-d": "Sync accounts to the CRM", "crawl-us": "Crawl the shops of America" },
       grouped: 5,
       is_all: true,
     },
@@ -131,7 +195,7 @@ export function frame({
     overview: of,
     trouble: undefined,
     past: undefined,
-    panes: rowsOf(of, whole.filter),
+    panes: rowsOf(of, whole.filter, more.past?.ended),
     state: whole,
     task: undefined,
     step: "",

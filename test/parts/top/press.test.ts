@@ -39,11 +39,13 @@ describe("moving", () => {
     [["G", "g"], "running fix-login"],
     [["pgdn"], "running crawl-eu"],
     [["2"], "waiting blocked"],
-    [["tab", "tab"], "failed exit connect ECONNREFUSED <>"],
-    [["backtab"], "question plan-7"],
-    [["3", "j"], "failed timeout it ran longer than its limit"],
+    [["tab", "tab"], "failed timeout it ran longer than its limit"],
+    [["backtab"], "group gpu"],
+    [["3", "j"], "failed exit connect ECONNREFUSED <>"],
+    [["4"], "question plan-7"],
+    [["6", "G"], "limit cuda"],
     [["n", "n"], "waiting blocked"],
-    [["N"], "alert 1772366395000 the disk is slow"],
+    [["N"], "limit cuda"],
   ])("%j leads to %s", (keys, key) => {
     expect(pressed(keys).row?.key).toBe(key);
   });
@@ -59,17 +61,20 @@ describe("moving", () => {
 
   it("enter opens a task, or the tasks of a group, and esc leads back", () => {
     expect(pressed(["enter"]).state.pages).toMatchObject([{ kind: "task", id: "fix-login" }]);
-    const { pages } = pressed(["3", "enter", "j", "enter"]).state;
-    expect(pages).toMatchObject([{ kind: "group" }, { kind: "task", id: "sync-b" }]);
-    expect(pressed(["3", "enter", "j", "enter", "esc", "left"]).state.pages).toEqual([]);
-    expect(pressed(["3", "j", "enter"]).state.pages).toMatchObject([{ id: "crawl-us" }]);
+    const { pages } = pressed(["3", "j", "enter", "j", "enter"]).state;
+    expect(pages).toMatchObject([{ kind: "group" }, { kind: "task", id: "sync-c" }]);
+    expect(pressed(["3", "j", "enter", "j", "enter", "esc", "left"]).state.pages).toEqual([]);
+    expect(pressed(["3", "enter"]).state.pages).toMatchObject([{ id: "crawl-us" }]);
+    expect(pressed(["6", "enter"]).state.pages).toMatchObject([{ key: "group gpu" }]);
   });
 });
 
 describe("the filter", () => {
   it("hides what does not match while it is typed, and esc clears it", () => {
     const typed = pressed(["/", "S", "y", "n", "c"]);
-    expect(rowsOf(overview(), typed.state.filter).map((rows) => rows.length)).toEqual([0, 0, 1, 0]);
+    expect(rowsOf(overview(), typed.state.filter).map((rows) => rows.length)).toEqual([
+      0, 0, 1, 0, 0, 0,
+    ]);
     expect(pressed(["/", "s", "enter", "esc"]).state.filter).toBe("");
     expect(pressed(["/", "s", "y", "esc"]).state.filter).toBe("");
     expect(pressed(["/", "a", "b", "backspace", "enter"]).state.filter).toBe("a");
@@ -142,12 +147,15 @@ describe("acting", () => {
   });
 
   it("r retries a failed task at once, and asks before it retries several", () => {
-    expect(pressed(["3", "j", "r"]).deeds).toEqual([{ does: "retry", ids: ["crawl-us"] }]);
-    expect(pressed(["3", "r"]).deeds).toEqual([]);
-    expect(pressed(["3", "r", "y"]).deeds).toEqual([
+    expect(pressed(["3", "r"]).deeds).toEqual([{ does: "retry", ids: ["crawl-us"] }]);
+    expect(pressed(["3", "j", "r"]).deeds).toEqual([]);
+    expect(pressed(["3", "j", "r", "y"]).deeds).toEqual([
       { does: "retry", ids: ["sync-a", "sync-b", "sync-c", "sync-d"] },
     ]);
-    expect(pressed(["3", "enter", "j", "r"]).deeds).toEqual([{ does: "retry", ids: ["sync-b"] }]);
+    // The newest one is the first.
+    expect(pressed(["3", "j", "enter", "j", "r"]).deeds).toEqual([
+      { does: "retry", ids: ["sync-c"] },
+    ]);
     expect(pressed(["r"]).state.note).toBe("it runs; c ends it");
   });
 
@@ -155,7 +163,7 @@ describe("acting", () => {
     const [cause] = overview().failures.causes;
     const tasks = Array.from({ length: 120 }, (_, i) => `t-${i}`);
     const causes = cause === undefined ? [] : [{ ...cause, count: 120, tasks }];
-    const of = overview({ failures: { causes, grouped: 120, is_all: true } });
+    const of = overview({ failures: { causes, titles: {}, grouped: 120, is_all: true } });
     expect(pressed(["3", "r", "y"], of).deeds).toEqual([]);
     expect(pressed(["3", "r", "1", "2", "enter"], of).deeds).toEqual([]);
     expect(pressed(["3", "r", "1", "2", "0", "enter"], of).deeds).toEqual([
