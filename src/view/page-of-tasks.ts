@@ -72,12 +72,14 @@ function pageOfAccepted(
   };
 }
 
+type Task = Readonly<Record<string, unknown>>;
+
 export interface Search {
   states: readonly ListedState[];
   /** At most so many of the latest tasks of each state are looked at. */
   readMax: number;
-  /** @param words what `wordsOf` gives */
-  isWanted: (row: TaskRow, words: () => string) => boolean;
+  /** @param words what `wordsOf` gives @param task undefined for a file that holds no task */
+  isWanted: (row: TaskRow, words: () => string, task: Task | undefined) => boolean;
 }
 
 /** After so many files others have a turn: 2 ms. */
@@ -91,8 +93,8 @@ export async function searchTasks(
   const rows: TaskRow[] = [];
   let isWhole = true;
   let seen = 0;
-  const add = async (row: TaskRow, task: Record<string, unknown> | undefined): Promise<void> => {
-    if (isWanted(row, () => wordsOf(row, task))) rows.push(row);
+  const add = async (row: TaskRow, task: Task | undefined): Promise<void> => {
+    if (isWanted(row, () => wordsOf(row, task), task)) rows.push(row);
     if (++seen % STEP_FILES === 0) await othersTurn();
   };
   for (const state of states) {
@@ -117,7 +119,7 @@ export async function searchTasks(
         continue;
       }
       const record = readJsonObject(file.path);
-      await add(settledRow(file, state, record), record?.["task"] as Record<string, unknown>);
+      await add(settledRow(file, state, record), record?.["task"] as Task | undefined);
     }
   }
   return { rows, isAll: isWhole };

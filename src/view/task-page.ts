@@ -2,7 +2,14 @@
 import fs from "node:fs";
 import { basename, join } from "node:path";
 import { failedLinesText } from "../core/batch.ts";
-import { cleanRun, type ProcessingName, prefixOf, runOf, runsFolderOf } from "../core/names.ts";
+import {
+  cleanRun,
+  type ProcessingName,
+  parseRun,
+  prefixOf,
+  runOf,
+  runsFolderOf,
+} from "../core/names.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { statOf } from "../host/regular-file.ts";
 import { countsOf } from "./batches.ts";
@@ -39,13 +46,15 @@ export interface TaskPage {
   priority: number | null;
   /** What it runs: names and texts, without values of variables. */
   program: readonly (readonly [name: string, text: string])[];
+  /** What its agent is asked to do; "" for other tasks. */
+  prompt: string;
   /** "5 of 9 lines failed", for a completed batch of which lines have failed. */
   failed_lines: string | null;
   /** The tasks that it waits for. */
   after: string[];
   /** How it failed; null when it did not. */
   error: { kind: string; text: string; do: string | null } | null;
-  /** The folder of the current or the last run; null when it is not known. */
+  /** The folder of the run that was asked for, else of the current or the last one; null when it is not known. */
   run_dir: string | null;
   files: { name: string; bytes: number }[];
   /** When the run began (epoch ms). */
@@ -54,14 +63,15 @@ export interface TaskPage {
   changed_ms: number | null;
 }
 
-/** Undefined when no tray has it at this moment. */
-export function readTaskPage(tree: StateTree, id: string): TaskPage | undefined {
+/** Undefined when no tray has it at this moment. @param run the path of one of its runs below `runs/` */
+export function readTaskPage(tree: StateTree, id: string, run = ""): TaskPage | undefined {
   const place = lookForTask(tree, id);
   if (place === undefined) return undefined;
   const isRecord = place.state === "done" || place.state === "failed";
   const file = readJsonObject(place.path, isRecord ? RECORD_BYTES_MAX : TASK_BYTES_MAX);
   const task = (isRecord ? file?.["task"] : file) as JsonObject | undefined;
-  const runDir = runDirOf(tree, place, isRecord ? file : undefined);
+  const isOwn = cleanRun(run) !== undefined && parseRun(basename(run))?.id === id;
+  const runDir = isOwn ? join(tree.runs, run) : runDirOf(tree, place, isRecord ? file : undefined);
   const made = runDir === null ? undefined : statOf(runDir);
   return {
     id,
@@ -76,6 +86,7 @@ export function readTaskPage(tree: StateTree, id: string): TaskPage | undefined 
     group: textIn(task, "group"),
     priority: priorityIn(task),
     program: programRows(task, true),
+    prompt: textOf(task?.["prompt"], ""),
     failed_lines: (place.state === "done" && failedLinesText(countsOf(file))) || null,
     after: dependencyIds(task),
     error: place.state === "failed" ? errorOf(file) : null,

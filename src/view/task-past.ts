@@ -27,6 +27,13 @@ export interface Past {
   runs: TaskRun[];
   /** The costs of its runs; null when no costs are booked. */
   cost: CostSum | null;
+  /** The same for each run, by its lease. */
+  costs: ReadonlyMap<string, RunCost>;
+}
+
+export interface RunCost {
+  account: string;
+  cost: CostSum;
 }
 
 export class TaskPast {
@@ -47,7 +54,7 @@ export class TaskPast {
       events,
       is_all: next === undefined,
       runs: runsOf(events),
-      cost: this.costOf(id) ?? null,
+      ...this.costsOf(id),
     };
     const doneMs = performance.now();
     const untilMs = doneMs + Math.max(AGAIN_MS, (doneMs - nowMs) / SHARE);
@@ -58,10 +65,16 @@ export class TaskPast {
     return past;
   }
 
-  private costOf(id: string): CostSum | undefined {
-    const sums = new CostSums("task", this.prices);
+  private costsOf(id: string): Pick<Past, "cost" | "costs"> {
+    const newSums = (): CostSums => new CostSums("task", this.prices);
+    const all = newSums();
+    const runs = new Map<string, { account: string; sums: CostSums }>();
     const add = (record: CostRecord | undefined): void => {
-      if (record?.task_id === id) sums.add(record);
+      if (record?.task_id !== id) return;
+      const { lease = "", account } = record;
+      const run = runs.get(lease) ?? { account, sums: newSums() };
+      runs.set(lease, run);
+      for (const sums of [all, run.sums]) sums.add(record);
     };
     // List the running costs first: a run that ends now is counted by its line, which is written before its file is removed.
     const running = new RunningCosts(this.tree.dir).all();
@@ -74,6 +87,8 @@ export class TaskPast {
       }
     }
     for (const record of running) add(readCostRecord({ ...record }));
-    return sums.rows()[0];
+    const costs = new Map<string, RunCost>();
+    for (const [lease, { account, sums }] of runs) costs.set(lease, { account, cost: sums.total });
+    return { cost: all.total.runs === 0 ? null : all.total, costs };
   }
 }

@@ -1,4 +1,5 @@
 /** The runs of one task, from the lines of the journal about it. Pure. */
+import { leaseOfLine } from "../core/names.ts";
 import { textOf } from "./scan.ts";
 import { numberIn } from "./task-rows.ts";
 
@@ -7,8 +8,11 @@ type Line = Readonly<Record<string, unknown>>;
 export interface TaskRun {
   /** From 1; several runs have the same number when they used up no attempt. */
   attempt: number;
+  /** Its lease, as records and costs have it. */
+  lease: string;
   /** The process that ran it. */
   worker: string;
+  agent: string;
   /** How long the task waited before this run (ms): in the inbox, or since the previous run; null when it is not known. */
   waited_ms: number | null;
   began_ms: number;
@@ -39,13 +43,15 @@ export function runsOf(events: readonly Line[]): TaskRun[] {
   for (const line of events.toReversed()) {
     const { event, t: atMs, queue_ms: queuedMs } = line;
     if (typeof atMs !== "number" || typeof event !== "string") continue;
-    const key = `${textOf(line["lease"])} ${textOf(line["owner"])}`;
-    const run = runs.get(key);
+    const lease = leaseOfLine(line);
+    const run = runs.get(lease);
     if (event === "selected" && typeof queuedMs === "number") waitsSinceMs = atMs - queuedMs;
     else if (event === "started" && run === undefined) {
-      runs.set(key, {
+      runs.set(lease, {
         attempt: Number(line["attempt"]) || 0,
+        lease,
         worker: textOf(line["worker"]),
+        agent: textOf(line["agent_id"]),
         waited_ms: waitsSinceMs === null ? null : Math.max(0, atMs - waitsSinceMs),
         began_ms: atMs,
         ended_ms: null,

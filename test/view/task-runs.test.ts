@@ -85,9 +85,16 @@ it("the runs and the cost of a task are the same as its journal and `cost` have"
     outcome: "completed",
   };
   const used = { input_tokens: 10, cached_input_tokens: 0, output_tokens: 3, cost_usd_micro: 500 };
-  const of = (task_id: string, run: string): string =>
-    JSON.stringify({ ...cost, ...used, task_id, run });
-  const lines = [of("bad", "1"), of("bad", "1"), of("other", "2"), of("bad", "3"), "{rubbish bad"];
+  const [{ lease } = { lease: "" }] = new TaskPast(stateTree(pool.state), {}).look("bad").runs;
+  const of = (task_id: string, run: string, more: object = {}): string =>
+    JSON.stringify({ ...cost, ...used, task_id, run, ...more });
+  const lines = [
+    of("bad", "1"),
+    of("bad", "1"),
+    of("other", "2"),
+    of("bad", "3", { lease }),
+    "{rubbish bad",
+  ];
   fs.writeFileSync(join(pool.state, "analytics/costs.2026-01-01.jsonl"), `${lines.join("\n")}\n`);
   const past = new TaskPast(stateTree(pool.state), {}).look("bad");
   expect(past.runs.map(({ attempt, end }) => [attempt, end])).toEqual([
@@ -99,6 +106,10 @@ it("the runs and the cost of a task are the same as its journal and `cost` have"
     input_tokens: 20,
     output_tokens: 6,
     cost_usd_micro: 1000,
+  });
+  expect(past.costs.get(lease)).toMatchObject({
+    account: "a",
+    cost: { runs: 1, cost_usd_micro: 500 },
   });
   const { stdout } = await pool.run(["cost", "--task", "bad", "--json"]);
   expect(JSON.parse(stdout)).toMatchObject({ total: { runs: 2, cost_usd_micro: 1000 } });

@@ -38,6 +38,9 @@ const NEARLY_FULL_PCT = 80;
 
 /** Follows one run. Lines must come in their order. */
 export class Conversation {
+  /** @param resultLines how many of the last lines of a result are shown */
+  constructor(private readonly resultLines = RESULT_LINES) {}
+
   private session = "";
   private lastSaid = "";
   private readonly calls = new Map<string, string>();
@@ -107,14 +110,14 @@ export class Conversation {
       .split("\n")
       .filter((one) => one.trim() !== "");
     const status = statusOf(fact.exitCode, fact.isError);
-    const more = lines.length - RESULT_LINES;
+    const more = lines.length - this.resultLines;
     const head = [
       status,
-      more > 0 ? `the last ${RESULT_LINES} of ${lines.length} lines:` : "",
+      more > 0 ? `the last ${this.resultLines} of ${lines.length} lines:` : "",
       lines.length === 0 && status === "" ? "no output" : "",
     ].filter((one) => one !== "");
     const first = which + head.join(", ");
-    const shown = lines.slice(-RESULT_LINES).map((one) => cutAt(one.trimEnd(), LINE_MAX));
+    const shown = lines.slice(-this.resultLines).map((one) => cutAt(one.trimEnd(), LINE_MAX));
     const text = [...(first === "" ? [] : [first]), ...shown].join("\n");
     return { kind: fact.isError ? "failure" : "result", text };
   }

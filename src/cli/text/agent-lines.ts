@@ -1,6 +1,6 @@
 /** Shows the stream of a coding agent as text: what it says and does. The reader of a kind is loaded at its first use. */
 import { join } from "node:path";
-import { Conversation, type EntryKind } from "../../agents/stream/conversation.ts";
+import { Conversation, type Entry, type EntryKind } from "../../agents/stream/conversation.ts";
 import type { ReadLine } from "../../agents/stream/facts.ts";
 import { sessionOfRun } from "../../agents/stream/session-file.ts";
 import { loadKind } from "../../app/agent-kinds.ts";
@@ -49,7 +49,7 @@ export class AgentLines {
     if (read === undefined) return null;
     const lines = readEnd(path, END_BYTES).split("\n").reverse();
     const line = firstOf(lines, (one) => {
-      const entries = new Conversation().take(one, readSafely(read, one));
+      const entries = entriesOf(new Conversation(), read, one);
       return entries.findLast(({ kind }) => TELLING.has(kind))?.text.split("\n")[0];
     });
     this.last.set(runDir, { size, line: line ?? null });
@@ -77,6 +77,11 @@ export class AgentLines {
   }
 }
 
+/** What a line of the stream adds to the conversation. */
+export function entriesOf(talk: Conversation, read: ReadLine, raw: string): Entry[] {
+  return talk.take(raw, readSafely(read, raw));
+}
+
 /** A line of the stream as lines for people. @param width cells; infinite: no line is wrapped @param atMs when it came (epoch ms) */
 export function conversationLines(
   read: ReadLine,
@@ -85,9 +90,7 @@ export function conversationLines(
   atMs?: number,
 ): string[] {
   const page = { width: Number.isFinite(width) ? width : UNBROKEN, colour };
-  return new Conversation()
-    .take(raw, readSafely(read, raw))
-    .flatMap((entry) => entryLines(entry, atMs, page));
+  return entriesOf(new Conversation(), read, raw).flatMap((entry) => entryLines(entry, atMs, page));
 }
 
 /** Reads a line that may be cut: the first line of a page may have lost its beginning. */

@@ -1,6 +1,6 @@
 /** Turns colour sequences of a log line into names of colours for the page. All other control characters become text. Pure. */
 import { logLine } from "../../text/log-line.ts";
-import type { Line } from "./page.ts";
+import type { PlainLine } from "./page.ts";
 
 const SGR = /\u001b\[([0-9;]*)m/;
 const NAMES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
@@ -17,12 +17,12 @@ interface Style {
 const PLAIN: Style = { colour: "", isBold: false, isDim: false, isUnderlined: false };
 
 /** @param raw the line as a program wrote it */
-export function colouredLine(raw: string): Line {
+export function colouredLine(raw: string): PlainLine {
   return colouredText(logLine(raw, true));
 }
 
 /** @param text a text that has no control characters except those of colours */
-export function colouredText(text: string): Line {
+export function colouredText(text: string): PlainLine {
   if (!text.includes("\u001b")) return text;
   const pieces = text.split(SGR);
   if (pieces.length > PARTS_MAX) return pieces.filter((_, i) => i % 2 === 0).join("");
@@ -33,6 +33,18 @@ export function colouredText(text: string): Line {
     else if (piece !== "") parts.push([piece, namesOf(style)]);
   }
   return parts.every(([, names]) => names === "") ? parts.map(([one]) => one).join("") : parts;
+}
+
+/** Marks each place of a text in a line. */
+export function markedLine(line: PlainLine, find: string): PlainLine {
+  const parts: [string, string][] = typeof line === "string" ? [[line, ""]] : line;
+  if (find === "" || !parts.some(([text]) => text.includes(find))) return line;
+  return parts.flatMap(([text, names]) =>
+    text.split(find).flatMap((piece, at): [string, string][] => {
+      const mark: [string, string][] = at === 0 ? [] : [[find, `${names} mark`.trim()]];
+      return piece === "" ? mark : [...mark, [piece, names]];
+    }),
+  );
 }
 
 function after(style: Style, code: string): Style {

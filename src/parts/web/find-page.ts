@@ -8,11 +8,13 @@ import { existsTree } from "../../cli/shell/options.ts";
 import { AgentLines } from "../../cli/text/agent-lines.ts";
 import { bytesText } from "../../core/bytes-text.ts";
 import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
+import type { RoadmapNode } from "../../core/roadmap.ts";
 import { type AgentSettings, isCoding, type Settings } from "../../core/settings.ts";
 import { landingsDir, type StateTree } from "../../core/state-tree.ts";
 import { listDir } from "../../host/list-dir.ts";
 import type { LoadedPlugin } from "../../plugin.ts";
 import { QuestionStore } from "../../questions/question-store.ts";
+import { Dependents } from "../../view/dependents.ts";
 import { healthOf } from "../../view/make-overview.ts";
 import type { Overview } from "../../view/overview.ts";
 import { OverviewReader } from "../../view/overview-reader.ts";
@@ -125,7 +127,14 @@ export class Pages {
     this.timeline = new TimelinePage(tree, settings);
     const { agents, prices } = settings;
     const explain = (id: string): Promise<Why | undefined> => this.explain(id);
-    this.ofTask = { explain, past: new TaskPast(tree, prices), agents: lines };
+    this.ofTask = {
+      explain,
+      past: new TaskPast(tree, prices),
+      agents: lines,
+      dependents: new Dependents(tree),
+      // A broken plan has a page that says so.
+      nodes: () => this.nodes().catch(() => []),
+    };
     this.why = new WhyOpen(tree, agents, Date.now(), openIdReaders(tree, agents));
   }
 
@@ -196,7 +205,7 @@ export class Pages {
       case "plugin":
         return await pluginPage(this.plugins, route.id, query, tree.dir);
       case "questions": {
-        const nodes = verbs === undefined || !this.hasPlan() ? [] : await readNodes(tree, verbs);
+        const nodes = await this.nodes();
         const waiting = nodes.filter(({ status }) => status === "needs_human");
         const asked = nodeQuestions(readSupervisor(tree, Date.now()));
         return questionsPage(this.questions.open(Date.now()), waiting, asked);
@@ -261,6 +270,11 @@ export class Pages {
   private nodesThatAsk(): number {
     const supervisor = readSupervisor(this.tree, Date.now());
     return isAttended(supervisor) ? askingCount(supervisor) : 0;
+  }
+
+  private async nodes(): Promise<RoadmapNode[]> {
+    const { tree, verbs } = this;
+    return verbs === undefined || !this.hasPlan() ? [] : readNodes(tree, verbs);
   }
 
   private hasPlan(): boolean {

@@ -2,6 +2,7 @@
  * A page as plain data: types, and a few functions that make cells. The browser makes elements of it, each text as text and never
  * as markup. Texts come from tasks and files, so `shown` makes invisible characters visible.
  */
+import type { CostSum } from "../../agents/cost-sums.ts";
 import { safe } from "../../text/render.ts";
 import type { ListedState } from "../../view/page-of-tasks.ts";
 import type { Verb } from "./verbs.ts";
@@ -79,8 +80,17 @@ export interface Pill {
 
 export type Cell = string | Link | Id | Progress | Time | Pill | { acts: Act[] };
 
-/** A line of a log: a text, or parts with their colours, such as `red bold`. */
-export type Line = string | [text: string, colours: string][];
+/** A line of a log. */
+export type Line = PlainLine | Fold;
+/** A text, or parts with their colours, such as `red bold`. */
+export type PlainLine = string | [text: string, colours: string][];
+
+/** A line that opens and closes those below it. */
+export interface Fold {
+  head: PlainLine;
+  lines: PlainLine[];
+  is_open: boolean;
+}
 
 /** A shape of a drawing. A drawing has its own units, and the browser stretches it to the available width. */
 export interface Shape {
@@ -253,6 +263,10 @@ export function taskPath(id: string): string {
   return `/tasks/${encodeURIComponent(id)}`;
 }
 
+export function workPath(id: string): string {
+  return `/review/${encodeURIComponent(id)}`;
+}
+
 /** `/tasks?state=done&q=a`; empty values are left out. */
 export function pathWith(
   path: string,
@@ -261,6 +275,20 @@ export function pathWith(
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) if (value) query.set(name, value);
   return query.size === 0 ? path : `${path}?${query.toString()}`;
+}
+
+/** `$1.22`; "–" when it is not known. @param micro millionths of a US dollar */
+export function usd(micro: number | null): string {
+  return micro === null ? "–" : `$${(micro / 1e6).toFixed(2)}`;
+}
+
+/** What some runs have cost, as far as it is known. */
+export function priceText({
+  cost_usd_micro: micro,
+  runs,
+  runs_without_price: unknown,
+}: CostSum): string {
+  return unknown === runs ? "–" : `${usd(micro)}${unknown > 0 ? " or more" : ""}`;
 }
 
 export function timeOf(ms: number | null): Cell {

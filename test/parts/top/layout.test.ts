@@ -37,6 +37,7 @@ const SHOWN: TaskShown = {
     group: "web",
     priority: 5,
     program: [],
+    prompt: "",
     failed_lines: null,
     after: ["write-tests"],
     error: null,

@@ -24,11 +24,11 @@ describe.skipIf(!HAS_BROWSER)("in a browser", () => {
     expect(await tab.getByRole("heading", { name: "Overview" }).count()).toBe(1);
     expect(tab.url()).toBe(`http://127.0.0.1:${web.port}/`);
     await tab.getByRole("link", { name: "bad" }).first().click();
-    await tab.getByRole("link", { name: /^stdout\.log/ }).click();
+    await tab.getByRole("link", { name: /^output/ }).click();
     await until(tab, "document.querySelector('pre')?.textContent.endsWith('last line')");
     expect(await tab.evaluate("document.title")).toMatch(/ · mailchute$/);
     expect(await tab.locator("main img, main script").count()).toBe(0);
-    expect(await tab.locator("pre").innerText()).toBe(`${markup}\nlast line`);
+    expect(await tab.locator("pre").first().innerText()).toBe(`${markup}\nlast line`);
   });
 
   it("without a link it says what to open, and shows nothing of the pool", async () => {

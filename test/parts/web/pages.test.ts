@@ -157,8 +157,101 @@ it("a task that waits says why", async () => {
   const page = await web.page("/tasks/child");
   expect(textsOf(page)).toContainEqual(expect.stringMatching(/^it waits for parent/));
   expect(blockOf(page, "table", "Runs after").rows).toEqual([
-    [{ text: "parent", to: "/tasks/parent" }],
+    [
+      { text: "parent", to: "/tasks/parent" },
+      { look: "soft", word: "not found" },
+    ],
   ]);
+});
+
+it("a task has what it waits for and what waits for it, in the inbox and in the plan", async () => {
+  const pool = newPool();
+  pool.drop("parent", { title: "The first", exec: ["true"] });
+  pool.drop("child", { title: "The next", exec: ["true"], dependencies: ["parent", "node-a"] });
+  pool.drop("other", { exec: ["true"], dependencies: "PARENT" });
+  const nodes = [
+    { id: "parent", title: "The first", status: "in_progress", exec: ["true"] },
+    { id: "node-a", title: "A", status: "open", exec: ["true"], dependencies: ["parent"] },
+    { id: "node-b", title: "B", status: "open", exec: ["true"], dependencies: ["node-a"] },
+  ];
+  fs.writeFileSync(join(pool.state, "roadmap.yaml"), JSON.stringify({ nodes }));
+  const web = await openWeb(pool.state);
+  const waiting = { look: "soft", word: "waiting" };
+  const node = [{ text: "A", small: "node-a", to: "/plan?node=node-a" }];
+  expect(blockOf(await web.page("/tasks/parent"), "table", "What waits for it").rows).toEqual([
+    [{ text: "The next", small: "child", to: "/tasks/child" }, waiting],
+    [{ text: "true", small: "other", to: "/tasks/other" }, waiting],
+    [...node, { look: "soft", word: "node: open" }],
+  ]);
+  const rows = async (): Promise<unknown> =>
+    blockOf(await web.page("/tasks/child"), "table", "Runs after").rows;
+  expect(await rows()).toMatchObject([
+    [{ text: "The first" }, waiting],
+    [{ text: "A" }, {}],
+  ]);
+  fs.rmSync(join(pool.inbox, "child.json"));
+  await waitFor(async () => !JSON.stringify(await web.page("/tasks/parent")).includes("The next"), {
+    what: "the page without the child",
+  });
+});
+
+it("each run of a task has its logs, and stdout and stderr stand together without an order of their lines", async () => {
+  const pool = newPool({
+    config: "durability: process\nretry: {max_attempts: 2, backoff_ms: 10}\n",
+  });
+  const script =
+    "echo first >&2; echo $MAILCHUTE_ATTEMPT of them; sleep 0.05; echo last >&2; exit 1";
+  pool.drop("twice", { exec: ["sh", "-c", script] });
+  await pool.run(["run", "--drain"]);
+  const web = await openWeb(pool.state);
+  const logsOf = (page: Page): [string, Line[]][] =>
+    page.blocks.flatMap((block) => (block.kind === "log" ? [[block.title, block.lines]] : []));
+  const page = await web.page("/tasks/twice");
+  expect(logsOf(page)).toEqual([
+    ["stdout.log, its end", ["2 of them"]],
+    ["stderr.log, its end", ["first", "last"]],
+  ]);
+  expect(textsOf(page)).toContainEqual(expect.stringMatching(/^Two files: .* is not known/));
+  const runs = blockOf(page, "table", "Runs");
+  const isOfEach = (name: string): boolean => name !== "CPU" && name !== "memory";
+  expect(runs.columns.filter(isOfEach)).toEqual(["run", "waited", "began", "took", "end", "why"]);
+  const [[first] = [], [second] = []] = runs.rows as { text: string; to: string }[][];
+  expect([first?.text, second?.text]).toEqual(["1", "2"]);
+  const before = await web.page(first?.to ?? "");
+  expect(blockOf(before, "heading").text).toBe("Run 1");
+  expect(logsOf(before)[0]?.[1]).toEqual(["1 of them"]);
+  // The folder of a run of another task is not shown.
+  const other = (first?.to ?? "").replace("/tasks/twice", "/tasks/else");
+  pool.drop("else", { exec: ["true"] });
+  expect(logsOf(await web.page(other)).map(([title]) => title)).toEqual([
+    "task, without the values of its variables",
+  ]);
+});
+
+it("a text is found in a log from its end to its beginning, and is marked", async () => {
+  const pool = newPool();
+  pool.drop("long", { exec: ["sh", "-c", "seq -f 'line %g.' 3000"] });
+  await pool.run(["run", "--drain"]);
+  const web = await openWeb(pool.state);
+  const found: string[] = [];
+  let page = await web.page("/tasks/long?find=7.");
+  for (let pages = 0; pages < 100; pages++) {
+    const { lines, older } = blockOf(page, "log");
+    for (const line of lines.toReversed())
+      if (typeof line !== "string")
+        found.push((line as [string, string][]).map(([text]) => text).join(""));
+    if (older === null) break;
+    expect(older.text).toBe("find before these");
+    page = await web.page(older.to);
+  }
+  const wanted = Array.from({ length: 300 }, (_, n) => `line ${n * 10 + 7}.`);
+  expect([...new Set(found)]).toEqual(wanted.reverse());
+  expect(blockOf(await web.page("/tasks/long?find=2007."), "log").lines).toContainEqual([
+    ["line ", ""],
+    ["2007.", "mark"],
+  ]);
+  const none = blockOf(await web.page("/tasks/long?find=nowhere"), "log");
+  expect(none.title).toBe("stdout.log: not found in the last 8 MiB");
 });
 
 it("a task has its program, its place and the names of its variables, as show has them with values", async () => {

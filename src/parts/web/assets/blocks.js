@@ -7,17 +7,45 @@ import { cell, element, fill, holding, link, made, updateLink } from "./dom.js";
 import { graph, updateGraph } from "./graph.js";
 import { timeline, updateTimeline } from "./timeline.js";
 
-/** A line is a text, or a list of texts with the colours that they have. */
-function fillLines(pre, lines) {
-  const parts = lines.map((line) =>
-    typeof line === "string" ? line : line.map(([text, names]) => colouredText(text, names)),
-  );
-  pre.replaceChildren(...parts.flatMap((part, at) => (at === 0 ? part : ["\n", part].flat())));
+/** A line is a text, a list of texts with the colours that they have, or a line that opens and closes others. */
+function lineOf(line) {
+  if (line.head !== undefined) {
+    const box = element("details");
+    const head = element("summary");
+    head.append(lineOf(line.head));
+    box.append(head, element("div"));
+    box.open = line.is_open;
+    fill(box.lastElementChild, line.lines, lineOf);
+    return box;
+  }
+  const node = element("span", undefined, { class: "line" });
+  const parts = typeof line === "string" ? [[line, ""]] : line;
+  for (const [text, names] of parts) node.append(colouredText(text, names));
+  // A line without a text has its height, too, also in what a person copies.
+  if (node.textContent === "") node.append(element("br"));
+  return node;
 }
 
 function colouredText(text, names) {
   if (names === "") return text;
   return element("span", text, { class: names.replace(/(\w+)/g, "ansi-$1") });
+}
+
+const WRAP = "mailchute-wrap";
+
+/** A switch for long lines, which all logs of this browser share. */
+function wrapSwitch(text) {
+  const label = element("label", undefined, { class: "wrap" });
+  const isOn = element("input", undefined, { type: "checkbox" });
+  isOn.checked = localStorage.getItem(WRAP) !== null;
+  text.classList.toggle("wrapped", isOn.checked);
+  isOn.addEventListener("change", () => {
+    text.classList.toggle("wrapped", isOn.checked);
+    if (isOn.checked) localStorage.setItem(WRAP, "1");
+    else localStorage.removeItem(WRAP);
+  });
+  label.append(isOn, " wrap");
+  return label;
 }
 
 /** An id, a word or a time stays on one line. */
@@ -97,13 +125,12 @@ export const MAKERS = {
     return box;
   },
   log({ title, lines, older, end }) {
-    const box = element("section", undefined, { "aria-label": title });
+    const box = element("section", undefined, { class: "log", "aria-label": title });
     const links = element("p");
-    for (const one of [older, end]) if (one !== null) links.append(link(one), " ");
     const text = element("pre", undefined, { tabindex: "0", role: "log", "aria-label": title });
     text.setAttribute("aria-live", "off");
-    fillLines(text, lines);
-    box.append(element("h2", title), links, text);
+    fillLog(links, text, { lines, older, end });
+    box.append(element("h2", title), wrapSwitch(text), links, text);
     text.addEventListener("scroll", () => {
       const block = later.get(box);
       if (block !== undefined && isAtEnd(text)) updateLog(box, block);
@@ -219,9 +246,12 @@ function updateLog(node, block) {
   }
   later.delete(node);
   node.querySelector("h2").textContent = block.title;
-  fillLines(text, block.lines);
+  fillLog(node.querySelector("p"), text, block);
   text.scrollTop = text.scrollHeight;
-  const links = node.querySelector("p");
+}
+
+function fillLog(links, text, { lines, older, end }) {
+  fill(text, lines, lineOf);
   links.replaceChildren();
-  for (const one of [block.older, block.end]) if (one !== null) links.append(link(one), " ");
+  for (const one of [older, end]) if (one !== null) links.append(link(one), " ");
 }

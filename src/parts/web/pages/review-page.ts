@@ -1,7 +1,15 @@
 /** The page of work on branches: what has and has not landed. */
 import type { StateTree } from "../../../core/state-tree.ts";
 import { changeText, readWork, type Work } from "../../../view/landing.ts";
-import { type Block, type Cell, linkToTask, type Page, type Pill, shown } from "../page.ts";
+import {
+  type Block,
+  type Cell,
+  linkToTask,
+  type Page,
+  type Pill,
+  shown,
+  workPath,
+} from "../page.ts";
 
 const ROWS_MAX = 300;
 
@@ -22,16 +30,15 @@ export async function reviewPage(tree: StateTree): Promise<Page> {
     kind: "table",
     title,
     columns: ["work", "state", "changed", "for", "why"],
-    rows: list.slice(0, ROWS_MAX).map((one): Cell[] => [
-      {
-        ...linkToTask(one.task_id, one.title),
-        to: `/review/${encodeURIComponent(one.task_id)}`,
-      },
-      STATES[one.state],
-      changeText(one),
-      shown(one.target),
-      shown(one.why),
-    ]),
+    rows: list
+      .slice(0, ROWS_MAX)
+      .map((one): Cell[] => [
+        { ...linkToTask(one.task_id, one.title), to: workPath(one.task_id) },
+        STATES[one.state],
+        changeText(one),
+        shown(one.target),
+        shown(one.why),
+      ]),
     none,
   });
   return {

@@ -3,14 +3,24 @@ import { join } from "node:path";
 import type { CostSum } from "../../../agents/cost-sums.ts";
 import { sessionOfRun } from "../../../agents/stream/session-file.ts";
 import type { AgentLines } from "../../../cli/text/agent-lines.ts";
-import { isId } from "../../../core/names.ts";
+import { foldId, isId, runOfLease } from "../../../core/names.ts";
 import { headlineOf } from "../../../core/outcome.ts";
+import type { RoadmapNode } from "../../../core/roadmap.ts";
 import { landingFileOf, type StateTree } from "../../../core/state-tree.ts";
+import { statOf } from "../../../host/regular-file.ts";
 import { countText, duration } from "../../../text/render.ts";
 import { shellWord } from "../../../text/shell-word.ts";
-import { askForLanding, type LandingView } from "../../../view/landing.ts";
+import type { Dependents } from "../../../view/dependents.ts";
+import {
+  askForLanding,
+  changeText,
+  type LandingView,
+  lookForWork,
+  type Work,
+} from "../../../view/landing.ts";
 import { readTaskPage, type TaskPage } from "../../../view/task-page.ts";
 import type { Past, TaskPast } from "../../../view/task-past.ts";
+import type { TaskRun } from "../../../view/task-runs.ts";
 import type { Why } from "../../../view/why-open.ts";
 import { actsOnTask } from "../buttons.ts";
 import {
@@ -20,33 +30,40 @@ import {
   lookOf,
   type Page,
   type Pill,
+  pathWith,
+  priceText,
   say,
   shown,
   taskPath,
   timeOf,
+  usd,
+  workPath,
 } from "../page.ts";
 import { fileBlocks } from "./task-files.ts";
 import { runBlocks } from "./task-runs.ts";
 
 const TEXT_CHARS_MAX = 4000;
 const TITLE_CHARS_MAX = 120;
-const AFTER_MAX = 20;
+const NAMED_MAX = 20;
 
 export interface TaskReaders {
   /** Says why a task has not ended. */
   explain(id: string): Promise<Why | undefined>;
   past: TaskPast;
   agents: AgentLines;
+  dependents: Dependents;
+  /** The nodes of the plan. */
+  readonly nodes: () => Promise<readonly RoadmapNode[]>;
 }
 
-/** @param query see `fileBlocks` */
+/** @param query `run`: the path of one of its runs below `runs/`; and see `fileBlocks` */
 export async function taskPage(
   tree: StateTree,
   id: string,
   query: URLSearchParams,
   readers: TaskReaders,
 ): Promise<Page> {
-  const found = isId(id) ? readTaskPage(tree, id) : undefined;
+  const found = isId(id) ? readTaskPage(tree, id, query.get("run") ?? "") : undefined;
   const blocks =
     found === undefined
       ? [say(`no tray has a task ${JSON.stringify(shown(id))} at this moment`, true)]
@@ -80,11 +97,12 @@ async function blocksOf(
   const why = isOpen ? await readers.explain(task.id) : undefined;
   const past = readers.past.look(task.id);
   const landing = task.state === "done" ? await askForLanding(tree, task.id) : undefined;
+  const work = task.state === "done" ? lookForWork(tree, task.id) : undefined;
   const blocks: Block[] = [];
   if (task.run_dir !== null) await readers.agents.ready(task.run_dir);
   if (task.title.length > TITLE_CHARS_MAX || task.title.includes("\n"))
     blocks.push(say(shown(task.title.slice(0, TEXT_CHARS_MAX))));
-  blocks.push({ kind: "facts", facts: factsOf(task, past, landing) });
+  blocks.push({ kind: "facts", facts: factsOf(task, past, landing, work) });
   const acts = actsOnTask(task.id, task.state, usedBy(task, past));
   if (acts.length > 0) blocks.push({ kind: "acts", label: "this task", acts });
   if (why !== undefined && why.text !== "runs")
@@ -101,28 +119,87 @@ async function blocksOf(
     blocks.push(say(`${shown(kind)}: ${shown(text.slice(0, TEXT_CHARS_MAX))}`, true));
     if (todo !== null) blocks.push(say(`do: ${shown(todo)}`));
   }
-  if (task.after.length > 0)
-    blocks.push({
-      kind: "table",
-      title: "Runs after",
-      columns: ["task"],
-      rows: task.after.slice(0, AFTER_MAX).map((one) => [linkToTask(one)]),
-      none: "",
-    });
+  const logsOf = ({ lease }: TaskRun): string | null => {
+    const run = runOfLease(task.id, lease);
+    const isThere = statOf(join(tree.runs, run)) !== undefined;
+    return isThere ? pathWith(taskPath(task.id), { run }) : null;
+  };
   return [
     ...blocks,
-    ...runBlocks(past.runs, Date.now()),
+    ...(await othersOf(tree, task, readers)),
+    ...(task.prompt === "" ? [] : [promptOf(task)]),
+    ...runBlocks(past, Date.now(), logsOf),
     ...fileBlocks(tree, task, query, readers.agents),
   ];
 }
 
-function factsOf(task: TaskPage, { cost }: Past, landing?: LandingView): [string, Cell][] {
+/** What its agent is asked to do. */
+function promptOf({ prompt }: TaskPage): Block {
+  const lines = prompt.slice(0, TEXT_CHARS_MAX).split("\n").map(shown);
+  const blocks: Block[] = [{ kind: "log", title: "Prompt", lines, older: null, end: null }];
+  return { kind: "fold", title: "Prompt", pill: null, is_open: false, blocks };
+}
+
+/** What it waits for, and what waits for it: tasks in the inbox, and nodes of the plan. */
+async function othersOf(
+  tree: StateTree,
+  { id, after }: TaskPage,
+  { dependents, nodes: readNodes }: TaskReaders,
+): Promise<Block[]> {
+  const { rows, isAll } = await dependents.of(id);
+  const nodes = await readNodes();
+  const isIt = (other: string): boolean => foldId(other) === foldId(id);
+  const known = new Set([...rows.map((one) => one.id), id]);
+  const later = nodes.filter(
+    (one) => !known.has(one.id) && one.dependencies.some((other) => isIt(other.id)),
+  );
+  const waits = after.slice(0, NAMED_MAX).map((one) => {
+    const found = readTaskPage(tree, one);
+    const node = nodes.find((other) => other.id === one);
+    if (found !== undefined) return [linkToTask(one, found.title), pillOf(found.state)];
+    return node === undefined ? [linkToTask(one), pillOf("not found")] : nodeCells(node);
+  });
+  const waiters = [
+    ...rows.map((one) => [linkToTask(one.id, one.title), pillOf(one.state)]),
+    ...later.map(nodeCells),
+  ];
+  const title = isAll ? "What waits for it" : "What waits for it, of the latest tasks";
+  return [
+    tableOf("Runs after", waits, after.length),
+    tableOf(title, waiters, waiters.length),
+  ].flat();
+}
+
+/** No block for no rows. */
+function tableOf(title: string, rows: Cell[][], count: number): Block[] {
+  if (rows.length === 0) return [];
+  const some = count > NAMED_MAX ? `${title} (${NAMED_MAX} of ${countText(count)})` : title;
+  const columns = ["task", "state"];
+  return [{ kind: "table", title: some, columns, rows: rows.slice(0, NAMED_MAX), none: "" }];
+}
+
+function nodeCells({ id, title, status }: RoadmapNode): Cell[] {
+  const to = pathWith("/plan", { node: id });
+  return [{ ...linkToTask(id, title), to }, pillOf(`node: ${status}`)];
+}
+
+function pillOf(state: string): Pill {
+  return { look: lookOf(state), word: shown(state) };
+}
+
+function factsOf(
+  task: TaskPage,
+  { cost }: Past,
+  landing?: LandingView,
+  work?: Work,
+): [string, Cell][] {
   const { attempt, attempts_max: max, agent, group, priority } = task;
   const isEnded = task.state === "done" || task.state === "failed";
   const facts: [string, Cell | null][] = [
     ["state", stateOf(task, landing)],
     ["id", { id: shown(task.id) }],
     ["landing", landing === undefined ? null : landingCell(landing)],
+    ["changes", work === undefined ? null : { text: changeText(work), to: workPath(task.id) }],
     ["run", attempt === null ? null : `${attempt}${max === null ? "" : ` of ${max}`}`],
     ...task.program.map(([name, text]): [string, Cell] => [name, text.slice(0, TEXT_CHARS_MAX)]),
     ["agent", agent],
@@ -136,14 +213,19 @@ function factsOf(task: TaskPage, { cost }: Past, landing?: LandingView): [string
   ];
   return facts.flatMap(([name, value]): [string, Cell][] => {
     if (value === null) return [];
-    return [[name, typeof value === "string" ? shown(value) : value]];
+    return [[name, typeof value === "string" ? linesOf(value) : value]];
   });
+}
+
+/** A script has lines. */
+function linesOf(text: string): string {
+  return text.split("\n").map(shown).join("\n");
 }
 
 function stateOf({ state, failed_lines: failedLines }: TaskPage, landing?: LandingView): Pill {
   if (landing?.state === "failed") return { look: "bad", word: "done, but its work did not land" };
   if (failedLines !== null) return { look: "bad", word: shown(`${state}, but ${failedLines}`) };
-  return { look: lookOf(state), word: shown(state) };
+  return pillOf(state);
 }
 
 function landingCell({ id, state, why }: LandingView): Cell {
@@ -156,14 +238,12 @@ function usedBy({ began_ms: beganMs }: TaskPage, { cost }: Past): string {
   if (beganMs === null) return "";
   const took = duration(Math.max(0, Math.floor((Date.now() - beganMs) / 1000) * 1000));
   const micro = cost?.cost_usd_micro ?? 0;
-  return micro === 0 ? took : `${took} and $${(micro / 1e6).toFixed(2)}`;
+  return micro === 0 ? took : `${took} and ${usd(micro)}`;
 }
 
 /** What all runs of the task have used, including the current one. */
 function costText(cost: CostSum): string {
-  const { cost_usd_micro: micro, runs, runs_without_price: unknown } = cost;
   const tokens = `${countText(cost.input_tokens)} tokens in, ${countText(cost.output_tokens)} out`;
-  const price =
-    unknown === runs ? "" : `$${(micro / 1e6).toFixed(2)}${unknown > 0 ? " or more" : ""}, `;
-  return `${price}${tokens}`;
+  const price = priceText(cost);
+  return price === "–" ? tokens : `${price}, ${tokens}`;
 }

@@ -1,8 +1,18 @@
 /** Shows the runs of a task as a drawing to scale and as a table. Pure. */
 import { bytesText } from "../../../core/bytes-text.ts";
 import { duration } from "../../../text/render.ts";
+import type { Past, RunCost } from "../../../view/task-past.ts";
 import type { TaskRun } from "../../../view/task-runs.ts";
-import { type Block, type Cell, type Chart, type Shape, shown, timeOf } from "../page.ts";
+import {
+  type Block,
+  type Cell,
+  type Chart,
+  type Look,
+  priceText,
+  type Shape,
+  shown,
+  timeOf,
+} from "../page.ts";
 
 const WIDTH = 1000;
 const HEIGHT = 24;
@@ -23,42 +33,52 @@ const ENDS: Readonly<Record<string, string>> = {
   fenced: "another worker had it",
 };
 
-export function runBlocks(runs: readonly TaskRun[], nowMs: number): Block[] {
+/** @param logsOf the page with the logs of a run; null: they are gone. A single run is no drawing */
+export function runBlocks(
+  { runs, costs }: Pick<Past, "runs" | "costs">,
+  nowMs: number,
+  logsOf: (run: TaskRun) => string | null,
+): Block[] {
   if (runs.length === 0) return [];
   const last = runs.slice(-RUNS_MAX);
-  return [chartOf(last, nowMs), tableOf(last, runs.length, nowMs)];
-}
-
-function tableOf(runs: readonly TaskRun[], count: number, nowMs: number): Block {
-  const hasUsage = runs.some((run) => run.cpu_ms !== null);
-  return {
+  const columns = COLUMNS.map(([name, cellOf]): [string, Cell[]] => [
+    name,
+    last.map((run) => cellOf({ run, nowMs, used: costs.get(run.lease), logs: logsOf(run) })),
+  ]).filter(([name, cells]) => name === "end" || cells.some((cell) => cell !== "–"));
+  const table: Block = {
     kind: "table",
-    title: count > runs.length ? `The last ${runs.length} of ${count} runs` : "Runs",
-    columns: [
-      "run",
-      "waited",
-      "began",
-      "took",
-      ...(hasUsage ? ["CPU", "memory"] : []),
-      "end",
-      "why",
-    ],
-    rows: runs.map((run): Cell[] => [
-      String(run.attempt),
-      run.waited_ms === null ? "–" : duration(run.waited_ms),
-      timeOf(run.began_ms),
-      tookText(run, nowMs),
-      ...(hasUsage ? usageOf(run) : []),
-      endText(run),
-      shown(run.why.slice(0, WHY_CHARS_MAX)),
-    ]),
+    title: runs.length > last.length ? `The last ${last.length} of ${runs.length} runs` : "Runs",
+    columns: columns.map(([name]) => name),
+    rows: last.map((_, at) => columns.map(([, cells]) => cells[at] ?? "")),
     none: "",
   };
+  return [...(last.length > 1 ? [chartOf(last, nowMs)] : []), table];
 }
 
-function usageOf({ cpu_ms: cpuMs, peak_memory_bytes: bytes }: TaskRun): string[] {
-  return [cpuMs === null ? "–" : duration(cpuMs), bytes === null ? "–" : bytesText(bytes)];
+interface RowOf {
+  run: TaskRun;
+  nowMs: number;
+  used: RunCost | undefined;
+  logs: string | null;
 }
+
+/** Those that are "–" for each run are left out. */
+const COLUMNS: readonly [name: string, cellOf: (row: RowOf) => Cell][] = [
+  [
+    "run",
+    ({ run, logs: to }) => (to === null ? String(run.attempt) : { text: `${run.attempt}`, to }),
+  ],
+  ["agent", ({ run: { agent } }) => (agent === "exec" || agent === "" ? "–" : shown(agent))],
+  ["account", ({ used }) => shown(used?.account ?? "–")],
+  ["waited", ({ run: { waited_ms: ms } }) => (ms === null ? "–" : duration(ms))],
+  ["began", ({ run }) => timeOf(run.began_ms)],
+  ["took", ({ run, nowMs }) => tookText(run, nowMs)],
+  ["CPU", ({ run: { cpu_ms: ms } }) => (ms === null ? "–" : duration(ms))],
+  ["memory", ({ run: { peak_memory_bytes: is } }) => (is === null ? "–" : bytesText(is))],
+  ["end", ({ run }) => ({ look: run.end === null ? "run" : lookOf(run.end), word: endText(run) })],
+  ["cost", ({ used }) => (used === undefined ? "–" : priceText(used.cost))],
+  ["why", ({ run }) => shown(run.why.slice(0, WHY_CHARS_MAX)) || "–"],
+];
 
 function endText({ end }: TaskRun): string {
   return end === null ? "runs" : (ENDS[end] ?? shown(end));
@@ -110,7 +130,7 @@ function chartOf(runs: readonly TaskRun[], nowMs: number): Chart {
   };
 }
 
-function lookOf(end: string | null): string {
+function lookOf(end: string | null): Look {
   if (end === null || end === "completed") return "good";
   return end === "failed" || end === "retry_scheduled" ? "bad" : "warn";
 }

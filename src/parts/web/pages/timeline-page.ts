@@ -23,6 +23,7 @@ import {
   shown,
   taskPath,
   timeOf,
+  usd,
 } from "../page.ts";
 
 const MINUTE_MS = 60_000;
@@ -105,7 +106,7 @@ export class TimelinePage {
     const points = this.costs.look(span.fromMs, span.toMs);
     const cost = layOutCosts(points, span, { day_usd, day_hard_usd });
     const costs = cost && {
-      name: `cost of the day: $${(cost.last / 1e6).toFixed(2)}`,
+      name: `cost of the day: ${usd(cost.last)}`,
       height: COST_HEIGHT,
       shapes: [{ is: "line" as const, look: "other", d: cost.d }],
       limits: cost.limits,

@@ -18,6 +18,8 @@ import {
   say,
   shown,
   taskPath,
+  usd,
+  workPath,
 } from "../page.ts";
 import type { VerbReader } from "../verb-reader.ts";
 import { STATES } from "./review-page.ts";
@@ -160,8 +162,8 @@ function pillOf(state: string): Pill {
 }
 
 function linkBack(id: string): Block {
-  const to = `/review/${encodeURIComponent(id)}`;
-  return { kind: "links", label: "files", links: [{ text: "all files", to, is_here: false }] };
+  const links = [{ text: "all files", to: workPath(id), is_here: false }];
+  return { kind: "links", label: "files", links };
 }
 
 function diffOf(
@@ -230,7 +232,7 @@ function proofOf({ task_id: id }: Review, proof: Proof): Block {
     ...(denied.length === 0 ? [] : [["denied tools", shown(denied.join(", "))] as [string, Cell]]),
     ...cost.map(({ key, runs, cost_usd_micro: micro }): [string, Cell] => [
       shown(key),
-      `${counted(runs, "run")}, $${(micro / 1e6).toFixed(2)}`,
+      `${counted(runs, "run")}, ${usd(micro)}`,
     ]),
   ];
   const words = say(`Tried again by: mailchute prove ${shown(id)} --again`);

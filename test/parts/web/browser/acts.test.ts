@@ -101,7 +101,7 @@ it("what is dropped is seen within 200 ms", async () => {
   await tab.getByText("no task is waiting").waitFor();
   await tab.evaluate(`window.seen = {};
     new MutationObserver(() => {
-      for (const one of document.querySelectorAll("tbody a")) window.seen[one.textContent] ??= Date.now();
+      for (const one of document.querySelectorAll("tbody a")) window.seen[one.querySelector("small")?.textContent] ??= Date.now();
     }).observe(document.body, { childList: true, subtree: true, characterData: true })`);
   const took: number[] = [];
   for (let n = 0; n < 9; n++) {

@@ -108,7 +108,7 @@ const SCRIPT = {
       [
         { think: "The query string is lost when the login redirects." },
         { say: "I will run the tests first." },
-        { run: "echo '✗ auth/redirect.test.ts > keeps the query string'" },
+        { run: "echo '✗ auth/redirect.test.ts > keeps the query string'; exit 1" },
         { say: "The redirect drops what follows the question mark. I mend it and run them again." },
         { run: "sleep 600" },
       ],
@@ -169,7 +169,11 @@ async function makePool(): Promise<Pool> {
   for (const name of ["sync-a", "sync-b", "sync-c"])
     pool.drop(name, {
       title: "Bring the customers over",
-      exec: ["sh", "-c", "echo connect ECONNREFUSED 127.0.0.1:5432 >&2; exit 1"],
+      exec: [
+        "sh",
+        "-c",
+        "echo 400 of 12,000 customers; echo connect ECONNREFUSED 127.0.0.1:5432 >&2; exit 1",
+      ],
     });
   pool.drop("no-such-program", { title: "Count the words", exec: ["word-counter", "--all"] });
   pool.drop("write-docs", {

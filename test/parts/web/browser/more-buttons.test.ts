@@ -27,13 +27,13 @@ it("slots are taken away one by one, until there is none", async () => {
   await pool.start();
   const tab = await opened(await openWeb(pool.state), "/");
   await tab.getByText("0 of 2 busy").waitFor();
-  await button(tab, "One slot less").click();
+  await button(tab, "Remove a slot").click();
   await said(tab, "set slots to 1", "workers: 1$");
   await tab.getByText("0 of 1 busy").waitFor();
-  await button(tab, "One slot less").click();
+  await button(tab, "Remove a slot").click();
   await said(tab, "set slots to 0", "workers: 0$");
   await tab.getByText("0 of 0 busy").waitFor();
-  expect(await button(tab, "One slot less").count()).toBe(0);
+  expect(await button(tab, "Remove a slot").count()).toBe(0);
   await button(tab, "Add a slot").click();
   await tab.getByText("0 of 1 busy").waitFor();
 });
@@ -180,12 +180,12 @@ it("a log has its colours, is followed at its end, and stays where a person has 
   await until(tab, "document.querySelector('pre .ansi-red')?.textContent === 'red'");
   await until(tab, isAtEnd);
   await tab.evaluate("document.querySelector('pre').scrollTo(0, 40)");
-  await tab.getByRole("link", { name: /^stdout\.log/ }).focus();
+  await tab.getByRole("link", { name: /^output/ }).focus();
   fs.writeFileSync(end, "");
   await tab.getByRole("heading", { name: /which has grown: scroll to it$/ }).waitFor();
   await tab.locator("dd").getByText("done").first().waitFor();
   // Its buttons are gone, and with them a block above the log.
-  await until(tab, "document.activeElement.textContent.startsWith('stdout.log')");
+  await until(tab, "document.activeElement.textContent.startsWith('output')");
   const [top, text] = await tab.evaluate<[number, string]>(
     "((p) => [p.scrollTop, p.textContent])(document.querySelector('pre'))",
   );
