@@ -15,6 +15,8 @@ import { listDir } from "../../host/list-dir.ts";
 import type { LoadedPlugin } from "../../plugin.ts";
 import { QuestionStore } from "../../questions/question-store.ts";
 import { Dependents } from "../../view/dependents.ts";
+import { Kept, stampOf } from "../../view/kept.ts";
+import { listWork, type Work } from "../../view/landing.ts";
 import { healthOf } from "../../view/make-overview.ts";
 import type { Overview } from "../../view/overview.ts";
 import { OverviewReader } from "../../view/overview-reader.ts";
@@ -47,6 +49,7 @@ const SHARE = 0.05;
 const AGAIN_MS = 1000;
 const AGAIN_MS_MAX = 30_000;
 const WHY_MS = 2000;
+const WORK_AGAIN_MS = 2000;
 
 const PLACES = [
   "overview",
@@ -103,6 +106,7 @@ export class Pages {
   private readonly isReadOnly: boolean;
   private readonly ofTask: TaskReaders;
   private readonly diffs = new WorkDiffs();
+  private readonly work = new Kept<Work[]>();
   private readonly named: SentPage["tree"];
   private overview: { at: Overview; untilMs: number } | undefined;
   private whyUntilMs = Number.NEGATIVE_INFINITY;
@@ -304,7 +308,10 @@ export class Pages {
     const overview = this.look();
     const over = SPAN_NAMES.find((one) => one === query.get("over")) ?? "1h";
     const charts = chartBlocks(this.series.look(over, overview.at_ms), over);
-    return overviewPage(overview, { charts, disk: diskText(this.tree.dir) });
+    const { dir } = this.tree;
+    const stamp = `${stampOf(landingsDir(dir))} ${Math.floor(overview.at_ms / WORK_AGAIN_MS)}`;
+    const work = this.work.get(stamp, () => listWork(this.tree));
+    return overviewPage(overview, { charts, disk: diskText(dir), work });
   }
 
   private look(): Overview {

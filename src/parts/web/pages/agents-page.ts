@@ -7,13 +7,27 @@ import type { CostSum } from "../../../agents/cost-sums.ts";
 import { sessionOfRun } from "../../../agents/stream/session-file.ts";
 import type { AgentSettings } from "../../../core/settings.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
+import { statOf } from "../../../host/regular-file.ts";
 import { countText, duration } from "../../../text/render.ts";
-import type { Overview } from "../../../view/overview.ts";
-import { type Block, type Cell, linkToTask, type Page, say, shown, timeOf } from "../page.ts";
+import type { Overview, RunningRow } from "../../../view/overview.ts";
+import {
+  type Block,
+  type Cell,
+  linkToTask,
+  type Page,
+  priceText,
+  say,
+  shown,
+  timeOf,
+  usd,
+} from "../page.ts";
 import type { VerbReader } from "../verb-reader.ts";
 import { type MailAgent, readMail, threadBlocks } from "./mail-threads.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
+const MINUTE_MS = 60 * 1000;
+/** An agent that is silent for longer may be stuck. */
+const SILENT_MS = 5 * MINUTE_MS;
 const COST_AGAIN_MS = 2000;
 const MAIL_AGAIN_MS = 1000;
 
@@ -52,24 +66,34 @@ function workBlock({ tree, agents, overview }: AgentSources): Block {
   const rows = agents.flatMap((agent): Cell[][] => {
     const tasks = overview.running.filter((one) => one.agent === agent.name);
     const name = shown(agent.name);
-    if (tasks.length === 0) return [[name, agent.kind, "nothing", "", "", "", ""]];
-    return tasks.map(({ id, run, age_ms: ageMs, cost_usd_micro: cost, last_line: line }) => [
+    if (tasks.length === 0) return [[name, agent.kind, "nothing", "", "", "", "", ""]];
+    return tasks.map((row) => [
       name,
       agent.kind,
-      linkToTask(id),
-      ageMs === null ? "–" : duration(Math.floor(ageMs / 1000) * 1000),
-      cost === null ? "–" : `$${(cost / 1e6).toFixed(2)}`,
-      shown((run && sessionOfRun(join(tree.runs, run))?.session_id) ?? "–"),
-      shown(line ?? ""),
+      linkToTask(row.id, row.title),
+      row.age_ms === null ? "–" : duration(Math.floor(row.age_ms / 1000) * 1000),
+      silenceOf(row, tree),
+      usd(row.cost_usd_micro),
+      shown((row.run && sessionOfRun(join(tree.runs, row.run))?.session_id) ?? "–"),
+      shown(row.last_line ?? ""),
     ]);
   });
   return {
     kind: "table",
     title: "What they do",
-    columns: ["agent", "kind", "works on", "for", "cost", "session", "last word"],
+    columns: ["agent", "kind", "works on", "for", "silent for", "cost", "session", "last word"],
     rows,
     none: "no agents",
   };
+}
+
+/** Its stream has not grown for so long, or its process is dead. */
+function silenceOf({ run, is_alive: isAlive }: RunningRow, { runs }: StateTree): Cell {
+  if (!isAlive) return { look: "bad", word: "dead" };
+  const stats = run === null ? undefined : statOf(join(runs, run, "events.jsonl"));
+  const ms = Math.floor((Date.now() - (stats?.mtimeMs ?? Date.now())) / MINUTE_MS) * MINUTE_MS;
+  if (ms <= 0) return "–";
+  return ms < SILENT_MS ? duration(ms) : { look: "warn", word: duration(ms) };
 }
 
 async function costBlock({ verbs }: AgentSources): Promise<Block> {
@@ -98,11 +122,6 @@ async function costBlock({ verbs }: AgentSources): Promise<Block> {
     ]),
     none: "nothing is booked",
   };
-}
-
-function priceText({ cost_usd_micro: cost, runs, runs_without_price: unknown }: CostSum): string {
-  if (unknown === runs) return "–";
-  return `$${(cost / 1e6).toFixed(2)}${unknown > 0 ? " or more" : ""}`;
 }
 
 /** The quota windows of each account, as far as its service has told them to runs. */

@@ -2,6 +2,7 @@
 import { countText, duration, safe } from "../../../text/render.ts";
 import { causeOf } from "../../../view/causes.ts";
 import type { MinuteCounts } from "../../../view/done-rate.ts";
+import { changeText, type Work } from "../../../view/landing.ts";
 import type { Overview, RunningRow, WaitingGroup } from "../../../view/overview.ts";
 import type { Count } from "../../../view/scan.ts";
 import { progressText } from "../../../view/task-progress.ts";
@@ -11,26 +12,38 @@ import {
   type Cell,
   linkToTask,
   type Page,
+  type Pill,
   pathWith,
-  say,
   shown,
   timeOf,
+  usd,
+  workPath,
 } from "../page.ts";
+import { STATES } from "./review-page.ts";
 
 const TASKS_NAMED_MAX = 5;
 const HEARTBEAT_LATE_MS = 5000;
+const WORK_MAX = 20;
+const OBSTACLE: Pill = { look: "bad", word: "obstacle" };
+const PAUSED: Pill = { look: "warn", word: "paused" };
 
-/** @param more the charts, and a text about the disk */
-export function overviewPage(overview: Overview, more: { charts: Block[]; disk: string }): Page {
-  const { health, obstacles, alerts, questions } = overview;
+export interface MoreOfPool {
+  charts: Block[];
+  /** How much room the disk has. */
+  disk: string;
+  /** The work that has not landed. */
+  work: readonly Work[];
+}
+
+export function overviewPage(overview: Overview, more: MoreOfPool): Page {
+  const { health, alerts } = overview;
   return {
     title: "Overview",
     command: "mailchute top",
     at_ms: overview.at_ms,
     health: { state: health.state, text: safe(health.text) },
     blocks: [
-      ...obstacles.map((one) => say(`${shown(one.what)}; do: ${shown(one.do)}`, true)),
-      ...(overview.paused === null ? [] : [say(safe(overview.paused), true)]),
+      needsYou(overview, more.work),
       countsOf(overview, more.disk),
       {
         kind: "acts",
@@ -55,19 +68,6 @@ export function overviewPage(overview: Overview, more: { charts: Block[]; disk: 
       failuresOf(overview),
       {
         kind: "table",
-        title: "Questions",
-        columns: ["question", "text", "asked by", "asked", "answer"],
-        rows: questions.map((one) => [
-          shown(one.id),
-          shown(one.question),
-          shown(one.who),
-          timeOf(one.asked_at_ms || null),
-          { acts: answersTo(one, one.expects) },
-        ]),
-        none: "no question waits for an answer",
-      },
-      {
-        kind: "table",
         title: "Alerts of the last day",
         columns: ["when", "what"],
         rows: alerts.map((one) => [timeOf(one.at_ms), shown(one.message)]),
@@ -75,6 +75,37 @@ export function overviewPage(overview: Overview, more: { charts: Block[]; disk: 
       },
       workersOf(overview),
     ],
+  };
+}
+
+/** What does not go on without a person. */
+function needsYou({ obstacles, paused, questions }: Overview, work: readonly Work[]): Block {
+  const waits = work.filter(({ state }) => state === "branch" || state === "failed");
+  return {
+    kind: "table",
+    title: "Needs you",
+    columns: ["state", "what", "asked by", "since", "do"],
+    rows: [
+      ...obstacles.map((one): Cell[] => [OBSTACLE, shown(one.what), "", "", shown(one.do)]),
+      ...(paused === null ? [] : [[PAUSED, safe(paused), "", "", "mailchute resume"]]),
+      ...questions.map((one): Cell[] => [
+        { look: "warn", word: "question" },
+        { text: shown(one.question), to: "/questions", small: shown(one.id) },
+        shown(one.who),
+        timeOf(one.asked_at_ms || null),
+        { acts: answersTo(one, one.expects) },
+      ]),
+      ...waits
+        .slice(0, WORK_MAX)
+        .map((one): Cell[] => [
+          STATES[one.state],
+          { ...linkToTask(one.task_id, one.title), to: workPath(one.task_id) },
+          shown(one.why),
+          "",
+          `review ${changeText(one)}`,
+        ]),
+    ],
+    none: "nothing needs you",
   };
 }
 
@@ -122,7 +153,7 @@ function countsOf({ counts, slots, minutes, run_time: time, cost }: Overview, di
     facts.push([
       "cost today",
       {
-        text: `$${(spent / 1e6).toFixed(2)}${cost.is_complete ? "" : " or more"}`,
+        text: `${usd(spent)}${cost.is_complete ? "" : " or more"}`,
         to: pathWith("/costs", { by: "agent", since: "24h" }),
       },
     ]);
@@ -146,7 +177,7 @@ function runningCells(row: RunningRow): Cell[] {
     `${attempt === 0 ? "?" : attempt}${max === null ? "" : ` of ${max}`}`,
     row.age_ms === null ? "–" : duration(Math.floor(row.age_ms / 1000) * 1000),
     shown(row.agent ?? "exec"),
-    cost === null ? "–" : `$${(cost / 1e6).toFixed(2)}`,
+    usd(cost),
     row.is_alive ? saidOf(progress, place, line ?? "") : "its process is dead",
   ];
 }

@@ -6,7 +6,7 @@ export interface Place {
   focus(): Promise<void>;
   first(): Place;
   getAttribute(name: string): Promise<string | null>;
-  getByText(text: string | RegExp): Place;
+  getByText(text: string | RegExp, options?: { exact?: boolean }): Place;
   innerText(): Promise<string>;
   isVisible(): Promise<boolean>;
   nth(index: number): Place;
