@@ -97,6 +97,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/landing": [...SHELL, ...CLI_ROOMS, "git", "supervisor", ...QUEUE_BELOW],
   "parts/list": [...SHELL, ...CLI_ROOMS],
   "parts/mcp": [...SHELL, ...CLI_ROOMS],
+  "parts/memory": [...TASKS, "agents", "supervisor", ...QUEUE_BELOW],
   "parts/metrics": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
   "parts/notify": ["links", ...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
   "parts/report": [...SHELL, ...CLI_ROOMS],

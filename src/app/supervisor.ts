@@ -8,6 +8,7 @@ import { groups } from "../parts/groups/part.ts";
 import { landing } from "../parts/landing/part.ts";
 import { landingRetention } from "../parts/landing/retention.ts";
 import { mail } from "../parts/mail/part.ts";
+import { memory } from "../parts/memory/part.ts";
 import { metrics } from "../parts/metrics/part.ts";
 import { notify } from "../parts/notify/part.ts";
 import { plan } from "../parts/plan/part.ts";
@@ -45,6 +46,8 @@ export const PARTS: readonly MakePart[] = [
   schedules,
   service,
   worktrees,
+  // Last: it counts only starts that nothing else holds back.
+  memory,
 ];
 
 export class Supervisor extends SupervisorWithoutParts {

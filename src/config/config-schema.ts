@@ -97,6 +97,7 @@ const AgentSchema = Type.Object(
       default: Type.Boolean(),
       timeout_ms: Ms(1, "longest run of this agent's tasks"),
       slots: Count(0, WORKERS_MAX, "how many of its tasks may be in work at once"),
+      usual_memory_bytes: Bytes(0, "what its runs need at their peak, until their records tell"),
       fallback: Type.Array(Text, {
         maxItems: 16,
         uniqueItems: true,
@@ -312,6 +313,10 @@ export const ConfigSchema = Settings(
     free_bytes_min: Bytes(
       0,
       "nothing new starts while the disk has less free than this, or than an eighth of its size if that is less; 0 = no limit",
+    ),
+    free_memory_min: Bytes(
+      0,
+      "runs that need much memory wait while less than this would be left; 0 = memory is not looked at",
     ),
     allow_open_secrets: Type.Boolean({
       description: "files of env_from that all users can read are used, too",

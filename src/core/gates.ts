@@ -53,6 +53,10 @@ export const QUOTA_GATE = "quota-";
 /** What the gates of tasks begin with that a person has taken over. */
 export const ATTACHED_GATE = "attached-";
 
+const MEMORY_GATE = "memory-";
+/** The gate of an agent whose runs have no room in memory. */
+export const memoryGate = (agent: string): string => MEMORY_GATE + agent;
+
 /** The dispatcher waits this long for the first whole look at the inbox, so that a small inbox runs in the right order (ms). */
 const FIRST_LOOK_MS = 250;
 
@@ -215,8 +219,8 @@ function opensSoon({ gate, until_ms: untilMs }: ClosedGate, nowMs: number): bool
 }
 
 /** It opens when a task ends. */
-function isBusy({ places, is_shut: isShut }: ClosedGate): boolean {
-  return places === true && isShut !== true;
+function isBusy({ gate, places, is_shut: isShut }: ClosedGate): boolean {
+  return gate.startsWith(MEMORY_GATE) || (places === true && isShut !== true);
 }
 
 /** The first of these gates that holds back the tasks of a lane. @param nowMs epoch ms */

@@ -34,6 +34,8 @@ export interface AgentSettings extends LandFields {
   settings?: Record<string, unknown>;
   /** How many of its tasks may be in work at once. Default: as many as there are slots. */
   slots?: number;
+  /** What its runs need at their peak, until their records tell (bytes). Default: 2 GiB for a coding agent, else 0. */
+  usual_memory_bytes?: number;
   /** Program of an `exec` agent: name or path. */
   program?: string;
   args?: string[];
@@ -181,6 +183,8 @@ export interface Settings extends Required<CallbackFields> {
   batch_concurrency: number;
   /** No task starts while the disk has less free (bytes), or less than an eighth of a small disk. 0 = no limit. */
   free_bytes_min: number;
+  /** No run that needs much memory starts when less than this would be left (bytes). 0 = memory is not looked at. */
+  free_memory_min: number;
   /** Environment variables that mailchute passes to programs, besides PATH, HOME and similar ones. */
   env_allow: string[];
   /** True: mailchute reads a file of `env_from` even when all users can read it. */
@@ -317,6 +321,7 @@ export const DEFAULT_SETTINGS: Settings = {
   batch_results_bytes_max: 4 * 1024 * 1024 * 1024,
   batch_concurrency: 64,
   free_bytes_min: 128 * 1024 * 1024,
+  free_memory_min: 512 * 1024 * 1024,
   env_allow: [],
   allow_open_secrets: false,
   roots: ["/"],

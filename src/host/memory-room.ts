@@ -65,6 +65,26 @@ export function countMemoryKills(): number {
   );
 }
 
+/** What programs can still get: of the machine and of our control groups (bytes). Undefined where the kernel does not say it. */
+export function freeMemory(): number | undefined {
+  const kib = /^MemAvailable:\s*(\d+) kB$/m.exec(
+    tryAsk(() => readProc("/proc/meminfo"))?.toString() ?? "",
+  );
+  if (kib === null) return undefined;
+  return Math.min(Number(kib[1]) * 1024, groupMemory()?.left ?? Number.POSITIVE_INFINITY);
+}
+
+/** For how much of the last ten seconds some process of our group, or else of the machine, waited for memory (%). */
+export function memoryPressure(): number {
+  const dirs = tryAsk(() => groupDirs("memory")) ?? [];
+  const files = dirs.map((dir) => join(dir, "memory.pressure"));
+  for (const file of [...files, "/proc/pressure/memory"]) {
+    const some = /^some avg10=([\d.]+)/m.exec(tryAsk(() => readProc(file))?.toString() ?? "");
+    if (some !== null) return Number(some[1]);
+  }
+  return 0;
+}
+
 export function describeAddressSpace(max: number): string {
   return `ulimit -v allows each process ${bytesText(max)} of address space`;
 }

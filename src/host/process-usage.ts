@@ -45,6 +45,18 @@ export function readResident(pid: number): number {
   return (numberOf(status, "VmRSS") + numberOf(status, "VmSwap")) * 1024;
 }
 
+/** What a process and its descendants have in memory now (bytes). @throws like `readUsage` */
+export function readResidentTree(rootPid: number): number {
+  const pids = [rootPid];
+  let bytes = 0;
+  // The list grows while it is read.
+  for (const pid of pids) {
+    bytes += readResident(pid);
+    if (pids.length < PROCESSES_MAX) pids.push(...childrenOf(pid));
+  }
+  return bytes;
+}
+
 /** The same, but of shared memory it counts only the process's share; slow. Undefined when it is not visible. @throws like `readUsage` */
 export function readShare(pid: number): number | undefined {
   const rollup = readProc(`/proc/${pid}/smaps_rollup`)?.toString() ?? "";
@@ -59,8 +71,8 @@ export function readWritten(pid: number): number {
   return Math.max(0, count("write_bytes") - count("cancelled_write_bytes"));
 }
 
-/** Each thread has its own list of children. */
-function childrenOf(pid: number): number[] {
+/** Each thread has its own list of children. @throws like `readUsage` */
+export function childrenOf(pid: number): number[] {
   const children: number[] = [];
   for (const thread of listProc(`/proc/${pid}/task`)) {
     const text = readProc(`/proc/${pid}/task/${thread}/children`)?.toString() ?? "";

@@ -11,7 +11,7 @@ export interface PartHost {
   readonly env: Environment;
   readonly journal: JournalReader;
   readonly control: ControlFile;
-  readonly queue: Pick<Queue, "accepted" | "backlog">;
+  readonly queue: Pick<Queue, "accepted" | "backlog" | "pool">;
   readonly limits: StartLimits;
   /** The table to which the part adds its commands. */
   readonly commands: CommandTable;

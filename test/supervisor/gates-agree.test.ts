@@ -219,6 +219,13 @@ const OF_PARTS: Record<string, Case> = {
     put: () => vi.mocked(openWatch).mockReturnValueOnce(new Promise(() => {})),
     says: /^the mail of the agents is being read/,
   },
+  memory: {
+    settings: { agents: [CODER], free_memory_min: 2 ** 50 },
+    task: OF_CODER,
+    put: inWork({}),
+    close: ({ host }) => partsOf(host).noteStart("coder", "other"),
+    says: /^agent coder: its runs take 2.0 GiB of memory/,
+  },
   plugins: {
     settings: CLOSED_GATE,
     task: { group: "closed" },

@@ -51,7 +51,11 @@ describe("roots of colliding names and branches, with random moves and copies", 
   it.each([
     ["scopes are known by their names", byName, /sees an agent|sees a message|already|there is/],
     ["a copy keeps the id", unbound, /sees an agent|sees a message|there is/],
-    ["a root is known by its path", byPath, /has lost its agent|sees an agent|sees a message|there is/],
+    [
+      "a root is known by its path",
+      byPath,
+      /has lost its agent|sees an agent|sees a message|there is/,
+    ],
   ])("is shown to be wrong when %s", async (_what, open, fault) => {
     for (let seed = 1; ; seed++) {
       const found = await play(seed, open);
