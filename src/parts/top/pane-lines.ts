@@ -60,9 +60,9 @@ export function share(rows: number, counts: readonly number[], chosen: number): 
   for (const upTo of [1, 2, 3])
     for (const pane of order) give(pane, Math.min(upTo, LEAST[pane] ?? 0));
   for (const pane of order) give(pane, rows);
-  // Rows that no pane needs stay with the chosen pane, so that the panes below keep their place.
-  if (chosen < heights.length) heights[chosen] = (heights[chosen] ?? 0) + left;
-  return heights;
+  // Rows that no pane needs stay with the chosen pane, so that the panes below keep their place; with the last one if it is not here.
+  const keeper = Math.min(chosen, heights.length - 1);
+  return heights.map((height, pane) => (pane === keeper ? height + left : height));
 }
 
 export function onePane(frame: Frame, pane: number, width: number, rows: number): string[] {

@@ -236,6 +236,12 @@ it("a wide screen has the groups below what is chosen, and fills the rows with w
   expect(textOf(left)).toMatch(/title of end-36 end-36 done 0:40 1 min ago reason 36/);
 });
 
+it("on a wide screen the chosen group is told above the groups, also when nothing has ended", () => {
+  const { lines } = layout(frame({ state: { pane: 5 } }), { columns: 200, rows: 60 });
+  expect(lines[4]?.split("│")[1]).toMatch(/^ group gpu *$/);
+  expect(lines.at(-5)?.split("│")[1]).toMatch(/^ ▸ group gpu +1 of 4 in work ▓░░░░/);
+});
+
 it("the page of a group says what is held, why, and what to do, with the tasks that wait there", () => {
   const page = { kind: "group", pane: 5, key: "group nightly", cursor: START.cursors[0]! } as const;
   const { lines } = layout(frame({ state: { pages: [page] } }), { columns: 80, rows: 24 });
@@ -341,6 +347,7 @@ it("each pane gets its least, then the chosen one what it needs", () => {
   expect(share(12, [9, 9, 9, 9, 9, 9], 5)).toEqual([3, 2, 3, 2, 2, 0]);
   expect(share(16, [0, 2, 0, 1], 0)).toEqual([13, 2, 0, 1]);
   expect(share(3, [9, 9, 9, 9], 3)).toEqual([1, 0, 1, 1]);
+  expect(share(9, [1, 1, 1, 1, 1], 5)).toEqual([1, 1, 1, 1, 5]);
 });
 
 it("without UTF-8 no sign of ours is beyond ASCII", () => {
