@@ -40,7 +40,7 @@ export class EventStream {
   send(page: SentPage): void {
     const { blocks, ...head } = page;
     const texts = blocks.map((block) => JSON.stringify(block));
-    const { at_ms: _at, again_ms: _again, ...said } = head;
+    const { again_ms: _again, ...said } = head;
     const headText = JSON.stringify(said);
     const before = this.blocks;
     const changed: [number, Block][] = blocks

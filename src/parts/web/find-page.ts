@@ -194,7 +194,6 @@ export class Pages {
       return {
         title: "Unreadable",
         command: "mailchute doctor",
-        at_ms: Date.now(),
         health: { state: "unreadable", text },
         blocks: [say(text, true)],
       };
@@ -291,7 +290,7 @@ export class Pages {
     return listDir(join(this.tree.dir, "schedules")).some(isSchedule);
   }
 
-  private health(): Page["health"] {
+  private health(): NonNullable<Page["health"]> {
     const nowMs = Date.now();
     const { state, text } = healthOf(readSupervisor(this.tree, nowMs), nowMs);
     return { state, text: shown(text) };
@@ -357,8 +356,6 @@ function notHere(text: string, hint?: string): Page {
   return {
     title: "Not here",
     command: "mailchute status",
-    at_ms: Date.now(),
-    health: null,
     blocks: [say(shown(`${text}${todo}`), true)],
   };
 }

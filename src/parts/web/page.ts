@@ -117,8 +117,8 @@ export interface Chart {
   from: Cell;
   to: Cell;
   legend: { text: string; look: string }[];
-  /** The same data as a table, which a person can open; null when a table follows anyway. */
-  table: { columns: string[]; rows: Cell[][] } | null;
+  /** The same data as a table, which a person can open. */
+  table: { columns: string[]; rows: Cell[][] };
 }
 
 /** Rows of bars over time. A person can drag over it to zoom in. */
@@ -227,9 +227,8 @@ export interface Page {
   title: string;
   /** The command that prints the same. */
   command: string;
-  at_ms: number;
-  /** How fresh the page is; null when `Pages` shall add the health of the supervisor. */
-  health: { state: string; text: string } | null;
+  /** How fresh the page is; left out: `Pages` adds the health of the supervisor. */
+  health?: { state: string; text: string };
   blocks: Block[];
   /** Files and folders that this page follows in addition to those of the tree that every page follows. They are not sent. */
   watch?: readonly string[];
@@ -313,6 +312,15 @@ export function withoutActs(blocks: readonly Block[]): Block[] {
 
 function isActs(cell: Cell): boolean {
   return typeof cell === "object" && "acts" in cell;
+}
+
+/** Links beside each other; the one that is shown is marked. */
+export function linksOf(
+  label: string,
+  links: readonly (readonly [text: string, to: string, isHere?: boolean])[],
+): Block {
+  const all = links.map(([text, to, isHere = false]) => ({ text, to, is_here: isHere }));
+  return { kind: "links", label, links: all };
 }
 
 export function say(text: string, isBad = false): Block {

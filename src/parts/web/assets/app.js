@@ -19,10 +19,7 @@ function draw(page) {
   byId("place").textContent = `${path} on ${host}`;
   if (byId("title").textContent !== page.title) byId("title").textContent = page.title;
   byId("command").textContent = page.command;
-  say(
-    page.health === null ? "" : page.health.text,
-    page.health !== null && page.health.state !== "live",
-  );
+  say(page.health.text, page.health.state !== "live");
   if (shownAt !== location.href) byId("blocks").replaceChildren();
   shownAt = location.href;
   fillBlocks(byId("blocks"), page.blocks);

@@ -28,7 +28,10 @@ function lineOf(line) {
 
 function colouredText(text, names) {
   if (names === "") return text;
-  return element("span", text, { class: names.replace(/(\w+)/g, "ansi-$1") });
+  const node = element("span", text, { class: names.replace(/(\w+)/g, "ansi-$1") });
+  const [colour] = names.split(" ");
+  node.style.color = `var(--${colour === "dim" ? "soft" : colour})`;
+  return node;
 }
 
 const WRAP = "mailchute-wrap";
@@ -109,12 +112,10 @@ export const MAKERS = {
   },
   chart(block) {
     const box = chart(block);
-    if (block.table !== null) {
-      const details = element("details");
-      details.append(element("summary", "as a table"));
-      details.append(MAKERS.table({ ...block.table, title: block.title, none: "nothing" }));
-      box.append(details);
-    }
+    const details = element("details");
+    details.append(element("summary", "as a table"));
+    details.append(MAKERS.table({ ...block.table, title: block.title, none: "nothing" }));
+    box.append(details);
     return box;
   },
   graph,
@@ -215,8 +216,7 @@ export function updateBlock(node, block) {
     fill(node, block.charts, (one) => MAKERS.chart(one), updateBlock);
   else if (block.kind === "chart" && before.title === block.title) {
     updateChart(node, block);
-    const body = node.querySelector("tbody");
-    if (body !== null) fillRows(body, { ...block.table, none: "nothing" });
+    fillRows(node.querySelector("tbody"), { ...block.table, none: "nothing" });
   } else if (block.kind === "log") updateLog(node, block);
   else if (block.kind === "split") fillSplit(node, block);
   else if (block.kind === "fold" && isSameHead(before, block))

@@ -1,36 +1,27 @@
 /** Draws a chart of the shapes that the server has measured. It fills the width that is there; its texts are no part of the drawing. */
-import { cell, element, link } from "./dom.js";
-
-const SVG = "http://www.w3.org/2000/svg";
+import { cell, element, link, svg } from "./dom.js";
 
 function shape({ is, look, d, box, tip, to }) {
-  const node = document.createElementNS(SVG, is === "line" ? "path" : "rect");
-  node.setAttribute("class", `${is} look-${look}`);
-  if (is === "line") node.setAttribute("d", d);
-  else
-    ["x", "y", "width", "height"].forEach((name, at) => {
-      node.setAttribute(name, box[at]);
-    });
+  const [x, y, width, height] = box ?? [];
+  const name = { class: `${is} look-${look}` };
+  const node =
+    is === "line" ? svg("path", { ...name, d }) : svg("rect", { ...name, x, y, width, height });
   if (tip === undefined) return node;
-  const title = document.createElementNS(SVG, "title");
-  title.textContent = tip;
-  node.append(title);
+  node.append(svg("title", {}, tip));
   if (to === undefined) return node;
-  const { href } = link({ text: tip, to });
-  const holder = document.createElementNS(SVG, "a");
-  holder.setAttribute("href", href);
-  holder.setAttribute("aria-label", tip);
+  const holder = svg("a", { href: link({ text: tip, to }).href, "aria-label": tip });
   holder.append(node);
   return holder;
 }
 
 export function drawing({ title, size, shapes }) {
-  const node = document.createElementNS(SVG, "svg");
-  node.setAttribute("viewBox", `0 0 ${size[0]} ${size[1]}`);
-  node.setAttribute("preserveAspectRatio", "none");
-  // A drawing with links is no picture: a reader must find them.
-  node.setAttribute("role", shapes.some(({ to }) => to !== undefined) ? "group" : "img");
-  node.setAttribute("aria-label", title);
+  const node = svg("svg", {
+    viewBox: `0 0 ${size[0]} ${size[1]}`,
+    preserveAspectRatio: "none",
+    // A drawing with links is no picture: a reader must find them.
+    role: shapes.some(({ to }) => to !== undefined) ? "group" : "img",
+    "aria-label": title,
+  });
   node.style.height = `${size[1]}px`;
   node.append(...shapes.map(shape));
   return node;
@@ -46,11 +37,16 @@ function below({ from, to }) {
   return ends;
 }
 
-function legendOf({ legend }) {
+/** Each text with its shape. */
+export function legendOf({ legend }) {
   const list = element("p", undefined, { class: "legend" });
-  for (const { text, look } of legend) {
+  for (const { text, look, box: [top, height] = [4, 12] } of legend) {
     const key = element("span", text);
-    key.prepend(element("i", "", { class: `look-${look}` }));
+    const shape = { is: "band", look, box: [0, top, 12, height] };
+    const sign = drawing({ title: "", size: [12, 20], shapes: [shape] });
+    sign.setAttribute("aria-hidden", "true");
+    sign.setAttribute("class", "sign");
+    key.prepend(sign);
     list.append(key);
   }
   return list;

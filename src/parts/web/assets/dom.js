@@ -7,7 +7,15 @@ export const made = new WeakMap();
 export const byId = (id) => document.getElementById(id);
 
 export function element(name, text, attributes = {}) {
-  const node = document.createElement(name);
+  return filled(document.createElement(name), attributes, text);
+}
+
+/** A part of a drawing. */
+export function svg(name, attributes, text) {
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, text);
+}
+
+function filled(node, attributes, text) {
   if (text !== undefined) node.textContent = text;
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
   return node;

@@ -2,21 +2,13 @@
  * Draws boxes with lines between them. A person drags the drawing, and makes it larger or smaller with the buttons, the keys + and -
  * or the wheel with Ctrl. When only states change, the drawing stays where it is.
  */
-import { element, link } from "./dom.js";
+import { element, link, svg } from "./dom.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const STEP = 1.3;
 const SCALES = { min: 0.02, max: 3 };
 const MARGIN = 10;
 /** From this scale on, texts are read with ease. */
 const READABLE = 0.8;
-
-function svg(name, attributes, text) {
-  const node = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
 
 function boxOf(node, [width, height]) {
   const box = svg("a", {

@@ -1,6 +1,6 @@
 /** Draws the rows of a timeline. A drag over them zooms in. */
 import { goTo } from "./ask.js";
-import { drawing } from "./chart.js";
+import { drawing, legendOf } from "./chart.js";
 import { element, tickText } from "./dom.js";
 
 const WIDTH = 1000;
@@ -45,20 +45,6 @@ function axisOf({ ticks, from_ms: fromMs, to_ms: toMs }) {
   }
   axis.append(element("span", "", { class: "name" }), place);
   return axis;
-}
-
-function legendOf({ legend }) {
-  const list = element("p", undefined, { class: "legend" });
-  for (const { text, look, box } of legend) {
-    const key = element("span", text);
-    const shape = { is: "band", look, box: [0, box[0], 12, box[1]] };
-    const sign = drawing({ title: "", size: [12, 20], shapes: [shape] });
-    sign.setAttribute("aria-hidden", "true");
-    sign.setAttribute("class", "sign");
-    key.prepend(sign);
-    list.append(key);
-  }
-  return list;
 }
 
 /** Shows the chosen time, and goes there at the end of the drag. */

@@ -49,7 +49,6 @@ export async function agentsPage(sources: AgentSources): Promise<Page> {
       thread === null
         ? "mailchute agents; mailchute cost --since 24h"
         : `mailchute messages --thread ${shown(thread)}`,
-    at_ms: overview.at_ms,
     health: { state: overview.health.state, text: shown(overview.health.text) },
     blocks: [
       ...paused,

@@ -2,7 +2,16 @@
 import { COST_KEYS, type CostKey, type CostSum, usdText } from "../../../agents/cost-sums.ts";
 import type { DayBudget } from "../../../core/budget.ts";
 import { countText } from "../../../text/render.ts";
-import { type Block, type Cell, linkToTask, type Page, pathWith, say, shown } from "../page.ts";
+import {
+  type Block,
+  type Cell,
+  linksOf,
+  linkToTask,
+  type Page,
+  pathWith,
+  say,
+  shown,
+} from "../page.ts";
 import type { VerbReader } from "../verb-reader.ts";
 
 const AGAIN_MS = 2000;
@@ -33,31 +42,18 @@ export async function costsPage(
   const rows = ((found?.["rows"] ?? []) as CostSum[]).slice();
   const total = found?.["total"] as CostSum | undefined;
   if (by === "day") rows.reverse();
-  const linksOf = (
-    label: string,
-    links: [text: string, values: object, isHere: boolean][],
-  ): Block => ({
-    kind: "links",
-    label,
-    links: links.map(([text, values, isHere]) => ({
-      text,
-      to: pathWith("/costs", { by, since, ...values }),
-      is_here: isHere,
-    })),
-  });
+  const to = (values: object): string => pathWith("/costs", { by, since, ...values });
   return {
     title: "Costs",
     command: `mailchute cost --by ${by}${since === undefined ? "" : ` --since ${since}`}`,
-    at_ms: Date.now(),
-    health: null,
     blocks: [
       linksOf(
         "one row for each",
-        COST_KEYS.map((one) => [one, { by: one }, one === by]),
+        COST_KEYS.map((one) => [one, to({ by: one }), one === by]),
       ),
       linksOf(
         "time",
-        SPANS.map(([text, one]) => [text, { since: one }, one === since]),
+        SPANS.map(([text, one]) => [text, to({ since: one }), one === since]),
       ),
       ...limitsOf(budgets),
       {

@@ -27,8 +27,6 @@ export async function machinePage(verbs: VerbReader): Promise<Page> {
   return {
     title: "Machine",
     command: "mailchute doctor; mailchute config",
-    at_ms: Date.now(),
-    health: null,
     blocks: [
       {
         kind: "table",

@@ -40,7 +40,6 @@ export function overviewPage(overview: Overview, more: MoreOfPool): Page {
   return {
     title: "Overview",
     command: "mailchute top",
-    at_ms: overview.at_ms,
     health: { state: health.state, text: safe(health.text) },
     blocks: [
       needsYou(overview, more.work),

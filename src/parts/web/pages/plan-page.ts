@@ -55,8 +55,6 @@ export class PlanPage {
     return {
       title: "Plan",
       command: node === undefined ? "mailchute roadmap show" : `mailchute roadmap show ${node.id}`,
-      at_ms: Date.now(),
-      health: null,
       blocks: [
         { kind: "facts", facts: countsOf(work) },
         ...(node === undefined ? [] : this.nodeBlocks(node, nodes)),

@@ -35,8 +35,6 @@ export async function pluginPage(
     return {
       title: shown(page?.title),
       command: "mailchute status",
-      at_ms: place.nowMs,
-      health: null,
       blocks: blocksOf(made),
     };
   } catch (error) {

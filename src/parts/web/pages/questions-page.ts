@@ -23,8 +23,6 @@ export function questionsPage(
   return {
     title: "Questions",
     command: "mailchute answer ID TEXT",
-    at_ms: Date.now(),
-    health: null,
     blocks: blocks.length === 0 ? [say("No question waits for an answer.")] : blocks,
   };
 }

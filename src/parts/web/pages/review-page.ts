@@ -44,8 +44,6 @@ export async function reviewPage(tree: StateTree): Promise<Page> {
   return {
     title: "Review",
     command: "mailchute report",
-    at_ms: Date.now(),
-    health: null,
     blocks: [
       table("Not landed yet", waits, "nothing waits to be landed"),
       table("Landed", landed, "nothing has landed"),

@@ -46,8 +46,6 @@ export async function schedulesPage(
   return {
     title: one === undefined ? "Schedules" : `Schedule ${shown(name)}`,
     command: one === undefined ? "mailchute schedule ls" : `mailchute schedule show ${shown(name)}`,
-    at_ms: Date.now(),
-    health: null,
     blocks: [
       {
         kind: "table",

@@ -81,8 +81,6 @@ export async function taskPage(
     title: shown(headlineOf(found?.title || id).slice(0, TITLE_CHARS_MAX)),
     watch: watch.flat(),
     command: found === undefined ? "mailchute ls" : `mailchute show ${name}`,
-    at_ms: Date.now(),
-    health: null,
     blocks,
   };
 }

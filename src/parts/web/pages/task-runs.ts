@@ -1,25 +1,11 @@
-/** Shows the runs of a task as a drawing to scale and as a table. Pure. */
+/** Shows the runs of a task beside each other. Pure. */
 import { bytesText } from "../../../core/bytes-text.ts";
 import { duration } from "../../../text/render.ts";
 import type { Past, RunCost } from "../../../view/task-past.ts";
 import type { TaskRun } from "../../../view/task-runs.ts";
-import {
-  type Block,
-  type Cell,
-  type Chart,
-  type Look,
-  priceText,
-  type Shape,
-  shown,
-  timeOf,
-} from "../page.ts";
+import { type Block, type Cell, type Look, priceText, shown, timeOf } from "../page.ts";
 
-const WIDTH = 1000;
-const HEIGHT = 24;
-/** A wait is drawn to scale, but at most this wide, because a long empty area tells nothing. */
-const WAIT_WIDTH_MAX = 120;
-const RUN_WIDTH_MIN = 6;
-/** At most this many runs are drawn, the last ones. */
+/** At most this many runs are shown, the last ones. */
 const RUNS_MAX = 50;
 const WHY_CHARS_MAX = 300;
 
@@ -33,26 +19,29 @@ const ENDS: Readonly<Record<string, string>> = {
   fenced: "another worker had it",
 };
 
-/** @param logsOf the page with the logs of a run; null: they are gone. A single run is no drawing */
+/** @param logsOf the page with the logs of a run; null: they are gone */
 export function runBlocks(
   { runs, costs }: Pick<Past, "runs" | "costs">,
   nowMs: number,
   logsOf: (run: TaskRun) => string | null,
 ): Block[] {
   if (runs.length === 0) return [];
-  const last = runs.slice(-RUNS_MAX);
+  const last = runs
+    .slice(-RUNS_MAX)
+    .map((run): RowOf => ({ run, nowMs, used: costs.get(run.lease), logs: logsOf(run) }));
   const columns = COLUMNS.map(([name, cellOf]): [string, Cell[]] => [
     name,
-    last.map((run) => cellOf({ run, nowMs, used: costs.get(run.lease), logs: logsOf(run) })),
+    last.map(cellOf),
   ]).filter(([name, cells]) => name === "end" || cells.some((cell) => cell !== "–"));
-  const table: Block = {
-    kind: "table",
-    title: runs.length > last.length ? `The last ${last.length} of ${runs.length} runs` : "Runs",
-    columns: columns.map(([name]) => name),
-    rows: last.map((_, at) => columns.map(([, cells]) => cells[at] ?? "")),
-    none: "",
-  };
-  return [...(last.length > 1 ? [chartOf(last, nowMs)] : []), table];
+  return [
+    {
+      kind: "table",
+      title: runs.length > last.length ? `The last ${last.length} of ${runs.length} runs` : "Runs",
+      columns: columns.map(([name]) => name),
+      rows: last.map((_, at) => columns.map(([, cells]) => cells[at] ?? "")),
+      none: "",
+    },
+  ];
 }
 
 interface RowOf {
@@ -90,55 +79,7 @@ function tookText({ began_ms: beganMs, ended_ms: endedMs }: TaskRun, nowMs: numb
   return duration(Math.max(0, Math.floor((nowMs - beganMs) / 1000) * 1000));
 }
 
-function chartOf(runs: readonly TaskRun[], nowMs: number): Chart {
-  const tookMs = runs.map((run) => Math.max(1, (run.ended_ms ?? nowMs) - run.began_ms));
-  const waitsMs = runs.map((run) => run.waited_ms ?? 0);
-  const scale = WIDTH / (sum(tookMs) + sum(waitsMs));
-  const wide = runs.map((run, i) => ({
-    run,
-    wait: Math.min(WAIT_WIDTH_MAX, (waitsMs[i] ?? 0) * scale),
-    took: Math.max(RUN_WIDTH_MIN, (tookMs[i] ?? 0) * scale),
-  }));
-  // Shortened waits make the drawing narrower than `WIDTH`. The browser stretches it to the page.
-  const width = Math.ceil(sum(wide.map(({ wait, took }) => wait + took)));
-  let x = 0;
-  const shapes: Shape[] = [];
-  const put = (size: number, look: string, tip: string): void => {
-    const [top, height] = look === "soft" ? [HEIGHT / 2 - 2, 4] : [0, HEIGHT];
-    shapes.push({ is: "band", look, box: [round(x), top, round(size), height], tip });
-    x += size;
-  };
-  for (const { run, wait, took } of wide) {
-    if (wait > 0) put(wait, "soft", `waited ${duration(run.waited_ms ?? 0)}`);
-    put(took, lookOf(run.end), `run ${run.attempt}: ${tookText(run, nowMs)}, ${endText(run)}`);
-  }
-  return {
-    kind: "chart",
-    title: "Timeline",
-    size: [width, HEIGHT],
-    shapes,
-    top: "",
-    from: timeOf((runs[0]?.began_ms ?? 0) - (runs[0]?.waited_ms ?? 0)),
-    to: runs.at(-1)?.end === null ? "now" : timeOf(runs.at(-1)?.ended_ms ?? null),
-    legend: [
-      { text: "runs or is done", look: "good" },
-      { text: "failed", look: "bad" },
-      { text: "requeued", look: "warn" },
-      { text: "waits (long waits are shortened)", look: "soft" },
-    ],
-    table: null,
-  };
-}
-
 function lookOf(end: string | null): Look {
   if (end === null || end === "completed") return "good";
   return end === "failed" || end === "retry_scheduled" ? "bad" : "warn";
-}
-
-function round(value: number): number {
-  return Math.round(value * 10) / 10;
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, n) => total + n, 0);
 }

@@ -17,6 +17,7 @@ import { actsOnList, actsOnThese } from "../buttons.ts";
 import {
   type Block,
   type Cell,
+  linksOf,
   linkToTask,
   lookOf,
   type Page,
@@ -80,8 +81,6 @@ export async function tasksPage(
   return {
     title: `Tasks: ${state}`,
     command: commandOf(asked),
-    at_ms: Date.now(),
-    health: null,
     blocks: [tabsOf(asked, counts), ...fieldsOf(asked, isSearch), ...blocks],
   };
 }
@@ -132,42 +131,30 @@ function tabsOf(asked: Asked, counts: Overview["counts"]): Block {
     failed: failed.count,
     skipped: skipped.count,
   };
-  return {
-    kind: "links",
-    label: "states",
-    links: STATES.map((state) => {
-      const count = numbers[state];
-      return {
-        text: count === undefined ? state : `${state} ${countText(count)}`,
-        to: toAsked({ ...asked, state }),
-        is_here: state === asked.state,
-      };
-    }),
+  const textOf = (state: ShownState): string => {
+    const count = numbers[state];
+    return count === undefined ? state : `${state} ${countText(count)}`;
   };
+  return linksOf(
+    "states",
+    STATES.map((state) => [textOf(state), toAsked({ ...asked, state }), state === asked.state]),
+  );
 }
 
 function fieldsOf(asked: Asked, isSearch: boolean): Block[] {
   const { find, since, sort, group, agent, cause } = asked;
-  const linksOf = (
-    label: string,
-    name: "since" | "sort",
-    values: string[],
-    here: string,
-  ): Block => ({
-    kind: "links",
-    label,
-    links: values.map((value) => ({
-      text:
-        name === "sort"
-          ? (ORDER_TEXTS[value] ?? value)
-          : value === ""
-            ? "any time"
-            : `last ${value}`,
-      to: toAsked({ ...asked, [name]: value }),
-      is_here: value === here,
-    })),
+  const order = sort === "" ? "latest" : sort;
+  const times = ["", ...Object.keys(SINCE)].map((one) => {
+    const text = one === "" ? "any time" : `last ${one}`;
+    return [text, toAsked({ ...asked, since: one }), one === since] as const;
   });
+  const orders = Object.entries(ORDER_TEXTS).map(
+    ([one, text]) => [text, toAsked({ ...asked, sort: one }), one === order] as const,
+  );
   const chosen = Object.entries({ group, agent, cause }).filter(([, value]) => value !== "");
+  const filters = chosen.map(
+    ([name, value]) => [`${name}: ${shown(value)} ✕`, toAsked({ ...asked, [name]: "" })] as const,
+  );
   return [
     {
       kind: "find",
@@ -176,23 +163,9 @@ function fieldsOf(asked: Asked, isSearch: boolean): Block[] {
       name: "find",
       value: find,
     },
-    linksOf("time", "since", ["", ...Object.keys(SINCE)], since),
-    ...(isSearch
-      ? [linksOf("order", "sort", Object.keys(SORTS), sort === "" ? "latest" : sort)]
-      : []),
-    ...(chosen.length === 0
-      ? []
-      : [
-          {
-            kind: "links" as const,
-            label: "filters",
-            links: chosen.map(([name, value]) => ({
-              text: `${name}: ${shown(value)} ✕`,
-              to: toAsked({ ...asked, [name]: "" }),
-              is_here: false,
-            })),
-          },
-        ]),
+    linksOf("time", times),
+    ...(isSearch ? [linksOf("order", orders)] : []),
+    ...(chosen.length === 0 ? [] : [linksOf("filters", filters)]),
   ];
 }
 
@@ -221,12 +194,7 @@ async function listed(
   blocks.push(tableOf(state, rows, after === undefined ? none : "no more"));
   if (!isAll) blocks.push(say("There are more tasks than were looked at: some may be on no page."));
   const to = pathWith("/tasks", { state, q, after: next });
-  if (next !== undefined)
-    blocks.push({
-      kind: "links",
-      label: "pages",
-      links: [{ text: "next page", to, is_here: false }],
-    });
+  if (next !== undefined) blocks.push(linksOf("pages", [["next page", to]]));
   return blocks;
 }
 

@@ -77,8 +77,6 @@ export class TimelinePage {
     return {
       title: "Timeline",
       command: "mailchute report --format html",
-      at_ms: nowMs,
-      health: null,
       blocks: [linksOf(span), this.drawingOf(span), ...notes, this.tableOf(span)],
     };
   }

@@ -13,6 +13,7 @@ import {
   type Block,
   type Cell,
   type Look,
+  linksOf,
   type Page,
   type Pill,
   say,
@@ -88,7 +89,9 @@ export async function workPage(
   const mended = fix === null ? undefined : await talkOf(tree, fix.id, agents);
   const talk = mended ?? (await talkOf(tree, id, agents));
   const main: Block[] = [
-    ...(only === undefined ? [] : [say(`Only ${shown(only)} is shown.`), linkBack(id)]),
+    ...(only === undefined
+      ? []
+      : [say(`Only ${shown(only)} is shown.`), linksOf("files", [["all files", workPath(id)]])]),
     typeof files === "string"
       ? say(shown(files), true)
       : diffOf(review, files, { isOver, isOne: only !== undefined }),
@@ -105,8 +108,6 @@ export async function workPage(
   return {
     title: shown(title),
     command: `mailchute review ${shown(id)}`,
-    at_ms: Date.now(),
-    health: null,
     blocks: [
       { kind: "facts", facts: factsOf(review) },
       ...(isOver
@@ -159,11 +160,6 @@ function whereItIs({ branch, worktree, start, tip, commits, uncommitted }: Revie
 function pillOf(state: string): Pill {
   const known = Object.entries(STATES).find(([name]) => name === state);
   return known?.[1] ?? { look: "run", word: `${STATES.open.word}: ${shown(state)}` };
-}
-
-function linkBack(id: string): Block {
-  const links = [{ text: "all files", to: workPath(id), is_here: false }];
-  return { kind: "links", label: "files", links };
 }
 
 function diffOf(
