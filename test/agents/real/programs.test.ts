@@ -91,9 +91,12 @@ interface Situation {
   step: Step;
   /** @returns the word for how it ended */
   play: (bench: ProgramBench) => Promise<string>;
-  /** The word; or by program, with the one of all others as `all`. */
-  word: string | Partial<Record<ProgramName | "all", string>>;
+  /** The word; or by program, with the one of all others as `all`. Several where that depends on the moment. */
+  word: string | Partial<Record<ProgramName | "all", string | readonly string[]>>;
 }
+
+/** Gemini CLI overwrites a session that it loads in the minute in which it has begun. */
+const SESSION = { all: "same session", gemini: ["same session", "new session"] } as const;
 
 /** The program or its worker is killed in the middle of a tool, and the next run does the work. */
 async function killed(bench: ProgramBench, kill: (bench: ProgramBench) => void): Promise<string> {
@@ -145,7 +148,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
       if (end.how !== "completed" || end.attempts !== 2) return oddly(end);
       return sessionAfter(bench, /the check failed/);
     },
-    word: "same session",
+    word: SESSION,
   },
   "has its request refused": {
     step: { status: 400 },
@@ -181,7 +184,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
       killed(bench, ({ programs }) => {
         for (const pid of programs()) process.kill(pid, "SIGKILL");
       }),
-    word: "same session",
+    word: SESSION,
   },
   "loses its worker": {
     step: { run: `true; ${LONG_TOOL}` },
@@ -189,7 +192,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
       killed(bench, ({ pool }) => {
         for (const { pid } of pool.workers()) process.kill(pid, "SIGKILL");
       }),
-    word: "same session",
+    word: SESSION,
   },
   "may not write": {
     settings: { permissions: { mode: "read" } },
@@ -267,7 +270,7 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
     word: {
       all: "asks again",
       gemini: "next run, without an attempt",
-      cline: "next run, without an attempt",
+      cline: ["asks again", "next run, without an attempt"],
     },
   },
   "leaves a process behind": {
@@ -312,7 +315,8 @@ describe.each(PROGRAM_NAMES)("%s", (name) => {
       const got = await wordOf(name, situation);
       const words = seen.get(name) ?? new Map<string, string>();
       seen.set(name, words.set(what, got));
-      expect(got).toBe(typeof word === "string" ? word : (word[name] ?? word.all));
+      const right = typeof word === "string" ? word : (word[name] ?? word.all);
+      expect([right].flat()).toContain(got);
     },
     TEST_MS,
   );
@@ -320,7 +324,7 @@ describe.each(PROGRAM_NAMES)("%s", (name) => {
 
 /** The columns of the table: what is not the same for all programs, and the series. */
 const COLUMNS = Object.entries(SITUATIONS).flatMap(([what, { word }]) =>
-  typeof word !== "string" || word === SERIES ? [what] : [],
+  word !== SESSION && (typeof word !== "string" || word === SERIES) ? [what] : [],
 );
 
 afterAll(() => {
