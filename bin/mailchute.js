@@ -7,6 +7,9 @@ const makesItsOwn =
   ["run", "worker", "demo", "chat"].includes(verb) || (verb === "enqueue" && isFile);
 if (!makesItsOwn) process.env.UV_THREADPOOL_SIZE ??= "1";
 
+// Node 22 keeps what it has compiled. In the package's own folder: what others could write there, they could write into the code, too.
+require("node:module").enableCompileCache?.(`${__dirname}/../dist/compiled`);
+
 const { main } = require("../dist/cli/main.cjs");
 
 void (async () => {
