@@ -36,6 +36,8 @@ import { lookAtMemory } from "./machine.ts";
 import { UsualPeaks } from "./usual-peaks.ts";
 
 const LOOK_MS = 500;
+/** The same while no run needs much. */
+const IDLE_LOOK_MS = 2000;
 /** A look takes at most this part of the time. */
 const LOOKING_PART = 1 / 20;
 /** An agent is forgotten when none of its tasks was about to start for so long (ms). */
@@ -126,6 +128,7 @@ export class MemoryPart implements Part, StartLimit, StatusSource {
 
   noteStart({ agent }: Lane, id: string): boolean {
     if (this.least === 0 || this.peaks.of(agent) < LIGHT_BYTES) return false;
+    if (this.runs.size === 0) this.lookAtMs = 0;
     this.runs.set(foldId(id), { agent, sinceMs: this.nowMs(), bytes: 0 });
     if (this.refused.delete(agent)) this.tellAtMs = 0;
     return true;
@@ -156,7 +159,7 @@ export class MemoryPart implements Part, StartLimit, StatusSource {
   private look(nowMs: number): void {
     if (nowMs < this.lookAtMs) return;
     this.seen = this.lookAt();
-    this.lookAtMs = nowMs + Math.max(LOOK_MS, (this.nowMs() - nowMs) / LOOKING_PART);
+    const tookMs = this.nowMs() - nowMs;
     for (const run of this.seen?.runs ?? []) {
       if (run.bytes < LIGHT_BYTES) continue;
       const heavy = this.runs.get(foldId(run.id)) ?? this.begun(run);
@@ -164,6 +167,8 @@ export class MemoryPart implements Part, StartLimit, StatusSource {
       heavy.bytes = run.bytes;
       this.peaks.atLeast(heavy.agent, run.bytes);
     }
+    const pauseMs = this.runs.size > 0 ? LOOK_MS : IDLE_LOOK_MS;
+    this.lookAtMs = nowMs + Math.max(pauseMs, tookMs / LOOKING_PART);
     if (this.seen !== undefined) this.putBack(this.seen);
   }
 
