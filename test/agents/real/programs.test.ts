@@ -105,7 +105,7 @@ async function killed(bench: ProgramBench, kill: (bench: ProgramBench) => void):
   kill(bench);
   const end = await endOf(bench, "t");
   if (end.how !== "completed" || end.attempts !== 2 || isAlive(tool)) return oddly(end);
-  return sessionAfter(bench, /did not come to its end|ran it was killed/);
+  return sessionAfter(bench, /did not come to its end|An earlier session worked on this task/);
 }
 
 /** Many tasks, some at once. @returns how many of them were right */
