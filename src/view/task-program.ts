@@ -1,5 +1,5 @@
 /** What a task runs, where, with which variables, and what checks it, as rows of text. Pure. */
-import { shellWord } from "../text/shell-word.ts";
+import { shellWord, wordWithLines } from "../text/shell-word.ts";
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -33,5 +33,5 @@ function wordsOf(argv: readonly unknown[]): string {
 function wordOf(word: string): string {
   return word.startsWith("-") && shellWord(word.slice(1)) === word.slice(1)
     ? word
-    : shellWord(word);
+    : wordWithLines(word);
 }

@@ -256,17 +256,26 @@ it("a text is found in a log from its end to its beginning, and is marked", asyn
 
 it("a task has its program, its place and the names of its variables, as show has them with values", async () => {
   const pool = newPool();
-  const exec = ["sh", "-c", "echo $A"];
-  pool.drop("t", { title: "T", exec, cwd: "/tmp", env: { A: "secret" }, env_from: { B: "env:B" } });
+  const exec = ["sh", "-c", "echo $A\n  echo\u0007"];
+  pool.drop("t", {
+    title: "T",
+    exec,
+    cwd: "/tmp",
+    env: { A: "secret" },
+    env_from: { B: "env:B" },
+    verify: [["test", "-s", "a b"], ["true"]],
+  });
   const web = await openWeb(pool.state);
   const rows = [
-    ["exec", "sh -c 'echo $A'"],
     ["cwd", "/tmp"],
     ["env from", "B=env:B"],
+    ["verify", "test -s 'a b'"],
+    ["verify", "true"],
   ];
   const page = await web.page("/tasks/t");
   const { facts } = blockOf(page, "facts");
-  expect(facts).toEqual(expect.arrayContaining([...rows, ["env", "A=…"]]));
+  const script = ["exec", "sh -c 'echo $A\n  echo?'"];
+  expect(facts).toEqual(expect.arrayContaining([script, ...rows, ["env", "A=…"]]));
   expect(JSON.stringify(page)).not.toContain("secret");
   const { stdout } = await pool.run(["show", "t"]);
   const lines = stdout.split("\n").map((line) => [line.slice(0, 14).trim(), line.slice(14)]);
