@@ -65,13 +65,15 @@ export function countMemoryKills(): number {
   );
 }
 
-/** What programs can still get: of the machine and of our control groups (bytes). Undefined where the kernel does not say it. */
-export function freeMemory(): number | undefined {
-  const kib = /^MemAvailable:\s*(\d+) kB$/m.exec(
-    tryAsk(() => readProc("/proc/meminfo"))?.toString() ?? "",
-  );
-  if (kib === null) return undefined;
-  return Math.min(Number(kib[1]) * 1024, groupMemory()?.left ?? Number.POSITIVE_INFINITY);
+/** What programs can still get, and what there is: of the machine, or of the tightest of our control groups (bytes). Undefined where the kernel does not say it. */
+export function memoryRoom(): Pick<MemoryRoom, "left" | "max"> | undefined {
+  const text = tryAsk(() => readProc("/proc/meminfo"))?.toString() ?? "";
+  const bytesOf = (name: string): number =>
+    1024 * Number(new RegExp(`^${name}:\\s*(\\d+) kB$`, "m").exec(text)?.[1] ?? Number.NaN);
+  const [left, max] = [bytesOf("MemAvailable"), bytesOf("MemTotal")];
+  if (Number.isNaN(left + max)) return undefined;
+  const group = groupMemory();
+  return group !== undefined && group.left < left ? group : { left, max };
 }
 
 /** For how much of the last ten seconds some process of our group, or else of the machine, waited for memory (%). */

@@ -220,11 +220,11 @@ const OF_PARTS: Record<string, Case> = {
     says: /^the mail of the agents is being read/,
   },
   memory: {
-    settings: { agents: [CODER], free_memory_min: 2 ** 50 },
+    settings: { agents: [{ ...CODER, usual_memory_bytes: 2 ** 50 }] },
     task: OF_CODER,
     put: inWork({}),
     close: ({ host }) => partsOf(host).noteStart("coder", "other"),
-    says: /^agent coder: its runs take 2.0 GiB of memory/,
+    says: /^agent coder: its runs take 1024 TiB of memory/,
   },
   plugins: {
     settings: CLOSED_GATE,

@@ -5,6 +5,8 @@ import { bytesText } from "../../core/bytes-text.ts";
 export const LIGHT_BYTES = 64 * 1024 * 1024;
 /** Stalls of more than this part of the last ten seconds are pressure (%, `some avg10` of the kernel). */
 const PRESSURE_MAX = 10;
+/** On a small machine less must stay free: this part of its memory. */
+const FREE_PART_MAX = 1 / 16;
 /** An agent that has waited this long comes before all others that need memory (ms). */
 const PATIENCE_MS = 30_000;
 
@@ -20,6 +22,8 @@ export interface RunMemory {
 export interface MemoryLook {
   /** What programs can still get without swap (bytes). */
   freeBytes: number;
+  /** All memory, or what our control group may have (bytes). */
+  allBytes: number;
   /** The runs of this pool. */
   runs: readonly RunMemory[];
   /** For how much of the last ten seconds some process waited for memory (%). 0 where the kernel does not say it. */
@@ -34,20 +38,26 @@ export function learnPeak(usual: number | undefined, peak: number): number {
   return usual === undefined || peak > usual ? peak : usual + (peak - usual) / 8;
 }
 
+/** How much must stay free (bytes). @param wanted setting `free_memory_min` */
+export function leastFree({ allBytes }: MemoryLook, wanted: number): number {
+  return Math.min(wanted, Math.floor(allBytes * FREE_PART_MAX));
+}
+
 /**
  * Why a run that needs this much does not start now; undefined when it may.
  * @param growth what the running runs will take beyond what they have now (bytes)
- * @param least setting `free_memory_min` (bytes)
+ * @param wanted setting `free_memory_min` (bytes)
  */
 export function whyNoRoom(
   need: number,
-  { freeBytes, pressure }: MemoryLook,
+  look: MemoryLook,
   growth: number,
-  least: number,
+  wanted: number,
 ): string | undefined {
+  const { freeBytes, pressure } = look;
   if (pressure > PRESSURE_MAX)
     return `memory is short: processes have waited for it ${Math.round(pressure)} % of the last 10 s`;
-  if (freeBytes - growth - need >= least) return undefined;
+  if (freeBytes - growth - need >= leastFree(look, wanted)) return undefined;
   const others = growth > 0 ? `, and running tasks may take ${bytesText(growth)} of that` : "";
   return `its runs take ${bytesText(need)} of memory; ${bytesText(freeBytes)} are free${others}`;
 }

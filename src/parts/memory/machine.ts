@@ -1,5 +1,5 @@
 /** What the kernel says about memory. Only Linux says it. */
-import { freeMemory, memoryPressure } from "../../host/memory-room.ts";
+import { memoryPressure, memoryRoom } from "../../host/memory-room.ts";
 import { LEASE_VARIABLE } from "../../host/process-tree.ts";
 import { childrenOf, readResidentTree } from "../../host/process-usage.ts";
 import { startTicksOf } from "../../host/processes/proc-table.ts";
@@ -12,9 +12,11 @@ const GENERATIONS = 2;
 /** @returns undefined when the kernel does not say it, or cannot be asked now */
 export function lookAtMemory(): MemoryLook | undefined {
   try {
-    const freeBytes = freeMemory();
-    if (freeBytes === undefined) return undefined;
-    return { freeBytes, runs: runsBelow(process.pid, GENERATIONS), pressure: memoryPressure() };
+    const room = memoryRoom();
+    if (room === undefined) return undefined;
+    const { left: freeBytes, max: allBytes } = room;
+    const runs = runsBelow(process.pid, GENERATIONS);
+    return { freeBytes, allBytes, runs, pressure: memoryPressure() };
   } catch {
     return undefined;
   }

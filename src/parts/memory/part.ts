@@ -26,6 +26,7 @@ import {
   firstOf,
   LIGHT_BYTES,
   type LookAtMemory,
+  leastFree,
   type MemoryLook,
   type Refused,
   type RunMemory,
@@ -75,7 +76,7 @@ export class MemoryPart implements Part, StartLimit, StatusSource {
   /** Since when nothing that needs memory runs. */
   private aloneMs: number | undefined;
   /** Setting `free_memory_min`. */
-  private readonly least: number;
+  private readonly wanted: number;
 
   constructor(
     private readonly host: Host,
@@ -83,8 +84,8 @@ export class MemoryPart implements Part, StartLimit, StatusSource {
   ) {
     const { facts, settings } = host.env;
     this.peaks = new UsualPeaks(settings);
-    this.least = settings.free_memory_min;
-    if (this.least === 0) return;
+    this.wanted = settings.free_memory_min;
+    if (this.wanted === 0) return;
     facts.on("journal:line", (line) => this.peaks.readLine(line));
     facts.on("task:settled", (id) => void this.runs.delete(foldId(id)));
     facts.on("task:returned", ({ id }) => void this.runs.delete(foldId(id)));
@@ -94,7 +95,7 @@ export class MemoryPart implements Part, StartLimit, StatusSource {
   async start(): Promise<void> {
     const { alerts, tree } = this.host.env;
     try {
-      if (this.least > 0) this.peaks.readBack(tree.events);
+      if (this.wanted > 0) this.peaks.readBack(tree.events);
     } catch (error) {
       alerts.report("memory", `cannot read what runs have needed: ${messageOf(error)}`);
     }
@@ -116,7 +117,7 @@ export class MemoryPart implements Part, StartLimit, StatusSource {
 
   closed({ agent }: Lane): Closed | undefined {
     const need = this.peaks.of(agent);
-    if (this.least === 0 || need < LIGHT_BYTES) return undefined;
+    if (this.wanted === 0 || need < LIGHT_BYTES) return undefined;
     const nowMs = this.nowMs();
     const why = this.why(agent, need, nowMs);
     if (why === undefined) return undefined;
@@ -127,7 +128,7 @@ export class MemoryPart implements Part, StartLimit, StatusSource {
   }
 
   noteStart({ agent }: Lane, id: string): boolean {
-    if (this.least === 0 || this.peaks.of(agent) < LIGHT_BYTES) return false;
+    if (this.wanted === 0 || this.peaks.of(agent) < LIGHT_BYTES) return false;
     if (this.runs.size === 0) this.lookAtMs = 0;
     this.runs.set(foldId(id), { agent, sinceMs: this.nowMs(), bytes: 0 });
     if (this.refused.delete(agent)) this.tellAtMs = 0;
@@ -153,7 +154,7 @@ export class MemoryPart implements Part, StartLimit, StatusSource {
       (sum, run) => sum + Math.max(0, this.peaks.of(run.agent) - run.bytes),
       0,
     );
-    return this.seen && whyNoRoom(need, this.seen, growth, this.least);
+    return this.seen && whyNoRoom(need, this.seen, growth, this.wanted);
   }
 
   private look(nowMs: number): void {
@@ -190,10 +191,12 @@ export class MemoryPart implements Part, StartLimit, StatusSource {
   }
 
   /** When memory is short. No attempt is used up, and a coding agent goes on in its session. */
-  private putBack({ runs, freeBytes }: MemoryLook): void {
+  private putBack(look: MemoryLook): void {
+    const { runs, freeBytes } = look;
+    const least = leastFree(look, this.wanted);
     const ending = runs.filter(({ lease }) => this.ending.includes(lease));
     this.ending = ending.map(({ lease }) => lease);
-    const missing = ending.reduce((sum, { bytes }) => sum - bytes, this.least - freeBytes);
+    const missing = ending.reduce((sum, { bytes }) => sum - bytes, least - freeBytes);
     if (missing <= 0) return;
     const { alerts, settings } = this.host.env;
     const coding = new Set(settings.agents.filter(isCoding).map(({ name }) => name));
@@ -207,7 +210,7 @@ export class MemoryPart implements Part, StartLimit, StatusSource {
     const leases = chosen.map(({ lease }) => lease);
     this.ending = [...this.ending, ...leases];
     this.host.queue.pool.workers.tellAll({ type: "interrupt", leases });
-    const free = `${bytesText(freeBytes)} of memory are free, and free_memory_min is ${bytesText(this.least)}`;
+    const free = `${bytesText(freeBytes)} of memory are free, and ${bytesText(least)} must be (free_memory_min)`;
     for (const { id, bytes } of chosen)
       alerts.notice(`${id} is put back with its ${bytesText(bytes)}: only ${free}`);
   }

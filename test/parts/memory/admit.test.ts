@@ -28,6 +28,7 @@ const claimOf = (id: string): ProcessingName =>
 class Machine {
   nowMs = 0;
   pressure = 0;
+  allBytes = 8 * GIB;
   /** Of programs that are not ours. */
   otherBytes = GIB;
   readonly facts: Facts = new EventEmitter();
@@ -97,7 +98,12 @@ class Machine {
 
   private look(): MemoryLook {
     const { pressure, otherBytes, used } = this;
-    return { freeBytes: 8 * GIB - otherBytes - used, runs: this.inMemory(), pressure };
+    return {
+      freeBytes: 8 * GIB - otherBytes - used,
+      allBytes: this.allBytes,
+      runs: this.inMemory(),
+      pressure,
+    };
   }
 }
 
@@ -201,6 +207,18 @@ describe("runs start as far as memory reaches", () => {
     machine.wait(1000);
     expect(machine.stopped).toHaveLength(2);
     expect(machine.start("claude", "d")).toBe(false);
+  });
+
+  it("keeps less free on a small machine", () => {
+    const machine = new Machine({ free_memory_min: 4 * GIB });
+    machine.allBytes = GIB;
+    machine.otherBytes = 7.9 * GIB;
+    for (const id of ["a", "b"]) {
+      machine.start("small", id, 0.01 * GIB);
+      machine.claim(id);
+    }
+    machine.wait(3000);
+    expect(machine.stopped).toEqual([]);
   });
 
   it("forgets a run whose file has left processing/", () => {
