@@ -135,6 +135,7 @@ export function widthOf(text: string): number {
 /** Cuts a text to `max` cells. The last cell then holds an ellipsis. */
 export function cut(text: string, max: number): string {
   if (widthOf(text) <= max) return text;
+  if (ONE_CELL_EACH.test(text)) return `${text.slice(0, Math.max(0, max - 1))}…`;
   let kept = "";
   let width = 0;
   for (const c of text) {
