@@ -26,6 +26,7 @@ import { TaskPast } from "../../view/task-past.ts";
 import { type Why, WhyOpen } from "../../view/why-open.ts";
 import { type Link, type Page, type SentPage, say, shown, withoutActs } from "./page.ts";
 import { agentsPage } from "./pages/agents-page.ts";
+import { boardPage } from "./pages/board-page.ts";
 import { chartBlocks } from "./pages/charts.ts";
 import { costsPage } from "./pages/costs-page.ts";
 import { machinePage } from "./pages/machine-page.ts";
@@ -54,6 +55,7 @@ const WORK_AGAIN_MS = 2000;
 const PLACES = [
   "overview",
   "timeline",
+  "board",
   "tasks",
   "plan",
   "agents",
@@ -179,6 +181,8 @@ export class Pages {
           return this.overviewOf(query);
         case "timeline":
           return this.timeline.make(query, Date.now());
+        case "board":
+          return await boardPage(this.tree, this.look(), this.listWork());
         case "tasks":
           return await tasksPage(this.tree, query, this.look().counts);
         case "task":
@@ -250,6 +254,7 @@ export class Pages {
     const shownPages: [boolean, string, string][] = [
       [true, "Overview", "/"],
       [true, "Timeline", "/timeline"],
+      [true, "Board", "/board"],
       [true, "Tasks", "/tasks"],
       [hasPlan, "Plan", "/plan"],
       [hasAgents, "Agents", "/agents"],
@@ -307,10 +312,12 @@ export class Pages {
     const overview = this.look();
     const over = SPAN_NAMES.find((one) => one === query.get("over")) ?? "1h";
     const charts = chartBlocks(this.series.look(over, overview.at_ms), over);
-    const { dir } = this.tree;
-    const stamp = `${stampOf(landingsDir(dir))} ${Math.floor(overview.at_ms / WORK_AGAIN_MS)}`;
-    const work = this.work.get(stamp, () => listWork(this.tree));
-    return overviewPage(overview, { charts, disk: diskText(dir), work });
+    return overviewPage(overview, { charts, disk: diskText(this.tree.dir), work: this.listWork() });
+  }
+
+  private listWork(): Work[] {
+    const stamp = `${stampOf(landingsDir(this.tree.dir))} ${Math.floor(Date.now() / WORK_AGAIN_MS)}`;
+    return this.work.get(stamp, () => listWork(this.tree));
   }
 
   private look(): Overview {

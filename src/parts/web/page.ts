@@ -209,7 +209,8 @@ export type Block =
   | { kind: "table"; title: string; columns: string[]; rows: Cell[][]; none: string }
   | { kind: "log"; title: string; lines: Line[]; older: Link | null; end: Link | null }
   | Chart
-  | { kind: "charts"; charts: Chart[] }
+  /** Blocks beside each other, as many as the screen has room for. */
+  | { kind: "grid"; name: "charts" | "board"; blocks: Block[] }
   | Graph
   | TimelineBlock
   | { kind: "acts"; label: string; acts: Act[] }
@@ -299,7 +300,8 @@ export function withoutActs(blocks: readonly Block[]): Block[] {
   return blocks.flatMap((block): Block[] => {
     if (block.kind === "acts" || block.kind === "reject") return [];
     if (block.kind === "diff") return [{ ...block, can_comment: false }];
-    if (block.kind === "fold") return [{ ...block, blocks: withoutActs(block.blocks) }];
+    if (block.kind === "fold" || block.kind === "grid")
+      return [{ ...block, blocks: withoutActs(block.blocks) }];
     if (block.kind === "split")
       return [{ ...block, main: withoutActs(block.main), side: withoutActs(block.side) }];
     if (block.kind === "facts")

@@ -7,7 +7,7 @@ import { OUTSIDE } from "../../../src/parts/mail/scope/scope.ts";
 import { send } from "../../../src/parts/mail/send/send.ts";
 import { moveCursor } from "../../../src/parts/mail/store/cursors.ts";
 import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
-import type { Page } from "../../../src/parts/web/page.ts";
+import type { Cell, Page } from "../../../src/parts/web/page.ts";
 import { QuestionStore } from "../../../src/questions/question-store.ts";
 import { newPool, type Pool } from "../../support/pool.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -19,13 +19,16 @@ function withPlan(pool: Pool, nodes: object[]): void {
   fs.writeFileSync(join(pool.state, "roadmap.yaml"), JSON.stringify({ nodes }));
 }
 
+const textOf = (cell: Cell | undefined): string =>
+  typeof cell === "object" && "text" in cell ? cell.text : String(cell);
+
 const navOf = (page: Page): string[] =>
   (page as Page & { nav: { text: string }[] }).nav.map(({ text }) => text);
 
 it("a tree without a plan, agents and branches has no links to their pages, and says so there", async () => {
   const web = await openWeb(newPool().state);
   const page = await web.page("/");
-  expect(navOf(page)).toEqual(["Overview", "Timeline", "Tasks", "Machine"]);
+  expect(navOf(page)).toEqual(["Overview", "Timeline", "Board", "Tasks", "Machine"]);
   expect(blockOf(await web.page("/plan"), "text").text).toBe("this tree has no plan");
   expect(blockOf(await web.page("/questions"), "text").text).toContain("No question waits");
   expect(blockOf(await web.page("/review"), "table", "Not landed yet").rows).toEqual([]);
@@ -47,7 +50,15 @@ it("the plan has the nodes of `roadmap show`, and one node with what it waits fo
   ]);
   const web = await openWeb(pool.state);
   const page = await web.page("/plan?node=top");
-  expect(navOf(page)).toEqual(["Overview", "Timeline", "Tasks", "Plan", "Questions", "Machine"]);
+  expect(navOf(page)).toEqual([
+    "Overview",
+    "Timeline",
+    "Board",
+    "Tasks",
+    "Plan",
+    "Questions",
+    "Machine",
+  ]);
   const graph = blockOf(page, "graph");
   expect(graph.nodes.map(({ text, look, is_here: isHere }) => [text, look, isHere])).toEqual([
     ["✓ base", "good", false],
@@ -303,4 +314,25 @@ it("the timeline of an absurd time shows a month of it, and a tree without sched
   const { from_ms: fromMs, to_ms: toMs } = blockOf(page, "timeline");
   expect(toMs - fromMs).toBe(31 * 86_400_000);
   expect(navOf(page)).not.toContain("Schedules");
+});
+
+it("the board has each task in the column of its state, with its title", async () => {
+  const pool = newPool();
+  pool.drop("good", { exec: ["true"], title: "All is well" });
+  pool.drop("bad", { exec: ["false"], title: "It breaks", max_attempts: 1 });
+  await pool.run(["run", "--drain"]);
+  pool.drop("next", { exec: ["true"], title: "Comes next" });
+  const web = await openWeb(pool.state);
+  const { blocks } = blockOf(await web.page("/board"), "grid");
+  const columns = blocks.map((one) =>
+    one.kind === "table" ? [one.title, one.rows.map(([task]) => textOf(task))] : [],
+  );
+  expect(columns).toEqual([
+    ["Waiting 1", ["Comes next"]],
+    ["Running 0", []],
+    ["Needs you 1", [expect.stringContaining("no supervisor")]],
+    ["Landing 0", []],
+    ["Done 1", ["All is well"]],
+    ["Failed 1", ["It breaks"]],
+  ]);
 });

@@ -63,9 +63,11 @@ it("the facts, the failures by cause and the charts of the first page count as s
   expect(causes.reduce((sum, [times]) => sum + numberIn(JSON.stringify(times)), 0)).toBe(
     counts.failed,
   );
-  const { charts } = blockOf(page, "charts");
+  const { blocks: charts } = blockOf(page, "grid");
   const legend = (title: string): string[] =>
-    charts.find((chart) => chart.title === title)?.legend.map(({ text }) => text) ?? [];
+    charts.flatMap((one) =>
+      one.kind === "chart" && one.title === title ? one.legend.map(({ text }) => text) : [],
+    );
   expect(legend("Tasks that ended")).toEqual([`done ${counts.done}`, `failed ${counts.failed}`]);
   const kinds = legend("Failures by kind");
   expect(kinds.reduce((sum, text) => sum + numberIn(text), 0)).toBe(counts.failed);

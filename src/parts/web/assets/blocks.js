@@ -120,9 +120,9 @@ export const MAKERS = {
   },
   graph,
   timeline,
-  charts({ charts }) {
-    const box = element("div", undefined, { class: "charts" });
-    fill(box, charts, (one) => MAKERS.chart(one), updateBlock);
+  grid({ name, blocks }) {
+    const box = element("div", undefined, { class: name });
+    fillBlocks(box, blocks);
     return box;
   },
   log({ title, lines, older, end }) {
@@ -212,8 +212,7 @@ export function updateBlock(node, block) {
     fill(node, block.links, link, updateLink);
   else if (block.kind === "graph") return updateGraph(node, before, block);
   else if (block.kind === "timeline") return updateTimeline(node, block);
-  else if (block.kind === "charts")
-    fill(node, block.charts, (one) => MAKERS.chart(one), updateBlock);
+  else if (block.kind === "grid" && before.name === block.name) fillBlocks(node, block.blocks);
   else if (block.kind === "chart" && before.title === block.title) {
     updateChart(node, block);
     fillRows(node.querySelector("tbody"), { ...block.table, none: "nothing" });

@@ -31,7 +31,7 @@ export function chartBlocks(series: Series, name: SpanName): Block[] {
   return [
     { kind: "links", label: "time that the charts show", links },
     { kind: "facts", facts: notes },
-    { kind: "charts", charts },
+    { kind: "grid", name: "charts", blocks: charts },
   ];
 }
 

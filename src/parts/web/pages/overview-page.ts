@@ -78,34 +78,42 @@ export function overviewPage(overview: Overview, more: MoreOfPool): Page {
 }
 
 /** What does not go on without a person. */
-function needsYou({ obstacles, paused, questions }: Overview, work: readonly Work[]): Block {
-  const waits = work.filter(({ state }) => state === "branch" || state === "failed");
+function needsYou(overview: Overview, work: readonly Work[]): Block {
   return {
     kind: "table",
     title: "Needs you",
     columns: ["state", "what", "asked by", "since", "do"],
-    rows: [
-      ...obstacles.map((one): Cell[] => [OBSTACLE, shown(one.what), "", "", shown(one.do)]),
-      ...(paused === null ? [] : [[PAUSED, safe(paused), "", "", "mailchute resume"]]),
-      ...questions.map((one): Cell[] => [
-        { look: "warn", word: "question" },
-        { text: shown(one.question), to: "/questions", small: shown(one.id) },
-        shown(one.who),
-        timeOf(one.asked_at_ms || null),
-        { acts: answersTo(one, one.expects) },
-      ]),
-      ...waits
-        .slice(0, WORK_MAX)
-        .map((one): Cell[] => [
-          STATES[one.state],
-          { ...linkToTask(one.task_id, one.title), to: workPath(one.task_id) },
-          shown(one.why),
-          "",
-          `review ${changeText(one)}`,
-        ]),
-    ],
+    rows: waitsForPerson(overview, work),
     none: "nothing needs you",
   };
+}
+
+/** Rows of state, what, who asks, since when, and what to do. */
+export function waitsForPerson(
+  { obstacles, paused, questions }: Overview,
+  work: readonly Work[],
+): Cell[][] {
+  const waits = work.filter(({ state }) => state === "branch" || state === "failed");
+  return [
+    ...obstacles.map((one): Cell[] => [OBSTACLE, shown(one.what), "", "", shown(one.do)]),
+    ...(paused === null ? [] : [[PAUSED, safe(paused), "", "", "mailchute resume"]]),
+    ...questions.map((one): Cell[] => [
+      { look: "warn", word: "question" },
+      { text: shown(one.question), to: "/questions", small: shown(one.id) },
+      shown(one.who),
+      timeOf(one.asked_at_ms || null),
+      { acts: answersTo(one, one.expects) },
+    ]),
+    ...waits
+      .slice(0, WORK_MAX)
+      .map((one): Cell[] => [
+        STATES[one.state],
+        { ...linkToTask(one.task_id, one.title), to: workPath(one.task_id) },
+        shown(one.why),
+        "",
+        `review ${changeText(one)}`,
+      ]),
+  ];
 }
 
 function workersOf({ workers }: Overview): Block {

@@ -32,6 +32,7 @@ export const PAGES: readonly PageOfPool[] = [
   { path: "/review", title: "Review", isAlways: true },
   { path: "/schedules", title: "Schedules", isAlways: true },
   { path: "/schedules?name=nightly", title: "Schedule nightly", isAlways: false },
+  { path: "/board", title: "Board", isAlways: true },
   { path: "/costs?by=agent", title: "Costs", image: "costs", isAlways: true },
   {
     path: "/review/mend-discount",
