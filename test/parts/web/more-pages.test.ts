@@ -20,7 +20,7 @@ function withPlan(pool: Pool, nodes: object[]): void {
 }
 
 const textOf = (cell: Cell | undefined): string =>
-  typeof cell === "object" && "text" in cell ? cell.text : String(cell);
+  typeof cell === "object" && "text" in cell ? cell.text : JSON.stringify(cell);
 
 const navOf = (page: Page): string[] =>
   (page as Page & { nav: { text: string }[] }).nav.map(({ text }) => text);
