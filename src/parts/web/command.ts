@@ -11,6 +11,7 @@ import { DEFAULT_SETTINGS, type Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { isSource, pathInPackage } from "../../host/package.ts";
 import { Actor } from "./act.ts";
+import { startInBackground } from "./background.ts";
 import { Pages } from "./find-page.ts";
 import { LinkPage } from "./link-page.ts";
 import { listenOn } from "./listen-on.ts";
@@ -27,9 +28,12 @@ const PORT = 7433;
 
 export const command = defineCommand({
   usage:
-    "[--port N] [--open] [--link] [--read-only] [--metrics-token-file FILE] [--host ADDR --origin URL …]",
+    "[--port N] [--open] [--detach] [--link] [--stop] [--read-only] [--metrics-token-file FILE] [--host ADDR --origin URL …]",
   isLongLived: true,
-  otherWays: { link: "mailchute web --link prints a new link to a server that runs already" },
+  otherWays: {
+    link: "mailchute web --link prints a new link to a server that runs already",
+    stop: "mailchute web --stop ends it",
+  },
   details: [
     "Shows the pool, its tasks and their logs in a browser on this machine, with buttons for what their commands do: retry, cancel, pause, answer, land and others. It prints a link, which works once and for a minute; Enter prints a new one, and `mailchute web --link` does so from another terminal. A browser that used it stays signed in until this command ends.",
     "With --metrics-token-file, /metrics has the numbers of `mailchute metrics` for Prometheus, which sends the token of that file. The file is read at the start.",
@@ -54,6 +58,8 @@ export const command = defineCommand({
       type: "flag",
       help: "print a new link to a server that runs already, also in the background, and end",
     },
+    detach: { type: "flag", help: "start it in the background, as a closed terminal ends it" },
+    stop: { type: "flag", help: "end the server of this tree that runs, also in the background" },
     host: textOption("ADDR", "the address to listen on (default: 127.0.0.1)"),
     origin: textOption("URL", "https://NAME[:PORT], as people open it"),
     "tls-cert": textOption("FILE", "the certificate, as PEM"),
@@ -66,6 +72,9 @@ export const command = defineCommand({
     const tree = existingTree(ctx);
     const servers = new Servers(tree.dir);
     if (ctx.options.link) return printLink(ctx as Context, servers);
+    if (ctx.options.stop) return stopServer(ctx as Context, servers);
+    if (ctx.options.detach)
+      return startInBackground(ctx as Context, servers, process.argv.slice(2));
     const on = listenOn(ctx.options);
     const settings = await openSettings(ctx).then(
       (loaded) => loaded.settings,
@@ -123,15 +132,32 @@ export const command = defineCommand({
 function printLink(ctx: Context, servers: Servers): number {
   const { options, out, json } = ctx;
   if (dropOf(ctx) !== undefined) throw insideRun("web --link", "ask a person for it");
-  const port = typeof options["port"] === "number" ? options["port"] : undefined;
-  const link = servers.newLink(port);
-  if (link === undefined) {
-    const where = port === undefined ? "" : ` on port ${port}`;
-    throw new ErrUsage(`no mailchute web runs on this tree${where}`, "start one: mailchute web");
-  }
+  const link = servers.newLink(portOf(options));
+  if (link === undefined) throw noServer(options);
   if (json) out.json({ link });
   else out.line(link);
   return EXIT.ok;
+}
+
+/** @throws ErrUsage when no server runs on this tree, ErrInsideRun */
+function stopServer(ctx: Context, servers: Servers): number {
+  const { options, out, json } = ctx;
+  if (dropOf(ctx) !== undefined) throw insideRun("web --stop", "ask a person for it");
+  const ports = servers.stop(portOf(options));
+  if (ports.length === 0) throw noServer(options);
+  if (json) out.json({ stopped: ports });
+  else out.line(`stopped: port ${ports.join(", ")}`);
+  return EXIT.ok;
+}
+
+function portOf({ port }: Context["options"]): { port?: number } {
+  return typeof port === "number" ? { port } : {};
+}
+
+function noServer(options: Context["options"]): ErrUsage {
+  const { port } = portOf(options);
+  const where = port === undefined ? "" : ` on port ${port}`;
+  return new ErrUsage(`no mailchute web runs on this tree${where}`, "start one: mailchute web");
 }
 
 /** One look reads at most this much of a journal that no supervisor has counted (bytes). That takes a tenth of a second. */

@@ -18,6 +18,12 @@ const server = shape({
   /** As people open it. */
   origin: isText,
 });
+type Server = Of<typeof server>;
+/** Which servers; those of any port and pid when they are left out. */
+interface Wanted {
+  port?: number | undefined;
+  pid?: number | undefined;
+}
 const code = shape({ code: isText, at_ms: isNumber });
 
 export class Servers {
@@ -50,11 +56,31 @@ export class Servers {
       }
   }
 
-  /** A new link to a server that runs. @param port of the server; undefined: any @returns undefined when there is none. @throws a system error */
-  newLink(port: number | undefined): string | undefined {
-    const live = this.servers
+  has(pid: number | undefined): boolean {
+    return this.live({ pid }).length > 0;
+  }
+
+  private live({ port, pid }: Wanted): [string, Server][] {
+    return this.servers
       .readAll()
-      .find(([, one]) => stateOf(one) === "alive" && (port ?? one.port) === one.port);
+      .filter(
+        ([, one]) =>
+          stateOf(one) === "alive" &&
+          (port ?? one.port) === one.port &&
+          (pid ?? one.pid) === one.pid,
+      );
+  }
+
+  /** Ends the servers that run. @returns their ports */
+  stop(wanted: Wanted): number[] {
+    const live = this.live(wanted);
+    for (const [, { pid }] of live) process.kill(pid, "SIGTERM");
+    return live.map(([, { port }]) => port);
+  }
+
+  /** A new link to a server that runs. @returns undefined when there is none. @throws a system error */
+  newLink(wanted: Wanted): string | undefined {
+    const [live] = this.live(wanted);
     if (live === undefined) return undefined;
     const [name, { origin }] = live;
     const text = randomBytes(24).toString("base64url");
@@ -72,6 +98,6 @@ export class Servers {
   }
 }
 
-function stateOf({ place, pid, start_ticks: startTicks }: Of<typeof server>): Verdict {
+function stateOf({ place, pid, start_ticks: startTicks }: Server): Verdict {
   return judge({ place, pid, startTicks });
 }

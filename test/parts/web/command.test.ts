@@ -2,6 +2,7 @@
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
+import { isGone } from "../../../src/host/identity.ts";
 import type { Page } from "../../../src/parts/web/page.ts";
 import { newPool } from "../../support/pool.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -49,4 +50,21 @@ it("says when its port is taken, and what to do", async () => {
   expect(code).toBe(2);
   expect(stderr).toContain(`cannot listen on port ${port} of 127.0.0.1: another program uses it`);
   expect(stderr).toContain("do: name another one with --port; 0 takes any free one");
+});
+
+it("runs in the background with --detach, gives links, and ends with --stop", async () => {
+  const pool = newPool();
+  const taken = await pool.run(["web", "--detach", "--port", "0", "--origin", "nonsense"]);
+  expect(taken.code).toBe(2);
+  expect(taken.stderr).toContain("--origin");
+  const started = await pool.run(["web", "--detach", "--port", "0", "--json"]);
+  expect(started.code, started.stderr).toBe(0);
+  const { link, pid } = JSON.parse(started.stdout) as { link: string; pid: number };
+  const { origin } = new URL(link);
+  expect((await fetch(`${origin}/tasks`)).status).toBe(200);
+  expect((await pool.run(["web", "--link"])).stdout).toContain(origin);
+  const stopped = await pool.run(["web", "--stop"]);
+  expect(stopped.stdout).toBe(`stopped: port ${new URL(origin).port}\n`);
+  await waitFor(() => isGone(pid), { what: "its end" });
+  expect((await pool.run(["web", "--stop"])).code).toBe(2);
 });
