@@ -288,7 +288,7 @@ function tellSame({ stateDir, task, secrets = [] }: Assignment, fault: Failed): 
   const alerts = new Alerts(stateTree(stateDir).alerts, systemClock, () => {});
   alerts.raise(
     "same_check",
-    `the check of ${task.id} has failed twice in the same way: ${hideSecrets(headlineOf(errorText(fault)), secrets).slice(0, 300)}; see \`mailchute logs ${task.id}\``,
+    `the check of ${task.id} has failed twice in the same way: ${hideSecrets(headlineOf(errorText(fault)), secrets).slice(0, 300)}; see \`mailchute logs ${task.id} --verify\``,
   );
   alerts.close();
 }

@@ -369,6 +369,9 @@ test("logs prints the bytes of the newest run, also with -f when the task has se
   expect(await cli(["logs", "ok1"])).toMatchObject(both);
   expect(await cli(["logs", "ok1", "-f"])).toMatchObject(both);
   expect((await cli(["logs", "ok1", "--stderr"])).stdout).toBe("warned\n");
+  put(cli, "runs/ok1@s.1.1/verify.log", "one line is missing\n");
+  expect((await cli(["logs", "ok1"])).stderr).toContain("mailchute logs ok1 --verify");
+  expect((await cli(["logs", "ok1", "--verify"])).stdout).toBe("one line is missing\n");
   const lines = (await cli(["logs", "ok1", "--json"])).stdout.trim().split("\n");
   expect(lines.map((line) => Object.values(JSON.parse(line)).join(" "))).toEqual(
     expect.arrayContaining(["ok1@s.1.1 stdout hello", "ok1@s.1.1 stderr warned"]),

@@ -25,7 +25,7 @@ const FOLLOW_MS = 200;
 const FOLLOW_ELSEWHERE_MS = 500;
 
 export const command = defineCommand({
-  usage: "ID[#LINE]|NAME [-f] [--stderr] [--raw]",
+  usage: "ID[#LINE]|NAME [-f] [--stderr] [--verify] [--raw]",
   endsWithReader: true,
   args: { min: 1, max: 1 },
   details: [
@@ -41,6 +41,7 @@ export const command = defineCommand({
       help: "show new output until the task has settled, over all its attempts",
     },
     stderr: { type: "flag", help: "only stderr, on stdout" },
+    verify: { type: "flag", help: "what the checks of the newest attempt said (verify)" },
     raw: { type: "flag", help: "of a coding agent: the lines of its program, as they are" },
   },
   async run(ctx) {
@@ -58,8 +59,8 @@ export const command = defineCommand({
       );
       return EXIT.notFound;
     }
-    const { stderr, raw } = ctx.options;
-    const log = new TaskLog(ctx, { isStderr: stderr, isRaw: raw });
+    const { stderr, raw, verify } = ctx.options;
+    const log = new TaskLog(ctx, { isStderr: stderr, isRaw: raw, isVerify: verify });
     if (found.elsewhere !== undefined) return showElsewhere(ctx, tree, id, log);
     if (found.run === undefined || ctx.options.follow) return follow(ctx, tree, id, log);
     else {
@@ -67,10 +68,18 @@ export const command = defineCommand({
       await log.open(found.run);
       await log.drain(false);
       await log.end(found.end);
+      if (!verify && hasChecks(found.run))
+        ctx.out.note(`what its checks said: mailchute logs ${safe(id)} --verify`);
     }
     return EXIT.ok;
   },
 });
+
+const CHECKS = "verify.log";
+
+function hasChecks(run: string): boolean {
+  return (statOf(join(run, CHECKS))?.size ?? 0) > 0;
+}
 
 type LogsContext = Context & { options: { follow: boolean; stderr: boolean } };
 
@@ -196,13 +205,15 @@ class TaskLog {
   run: string | undefined;
   private readonly isStderr: boolean;
   private readonly isRaw: boolean;
+  private readonly isVerify: boolean;
   private log: RunLog | undefined;
   private isConversation = false;
 
   constructor(
     private readonly ctx: Context,
-    { isStderr, isRaw }: { isStderr: boolean; isRaw: boolean },
+    { isStderr, isRaw, isVerify }: { isStderr: boolean; isRaw: boolean; isVerify: boolean },
   ) {
+    this.isVerify = isVerify;
     this.isStderr = isStderr;
     this.isRaw = isRaw;
   }
@@ -256,7 +267,7 @@ class TaskLog {
   /** Undefined when no coding agent ran there, or the options ask for another view. */
   private async conversationOf(run: string): Promise<ConversationReader | undefined> {
     const { ctx } = this;
-    if (this.isStderr || this.isRaw || ctx.json) return undefined;
+    if (this.isStderr || this.isRaw || this.isVerify || ctx.json) return undefined;
     const session = sessionOfRun(run);
     if (session === undefined) return undefined;
     const { loadKind } = await import("../../app/agent-kinds.ts");
@@ -268,6 +279,7 @@ class TaskLog {
 
   /** Both streams of a program. A copy of a log from another machine holds only one. */
   private bytesOf(run: string): RunLog {
+    if (this.isVerify) return new LogReader(join(run, CHECKS), basename(run), "verify", this.ctx);
     if (!this.isStderr && sessionOfRun(run) !== undefined)
       return new LogReader(join(run, "events.jsonl"), basename(run), "events", this.ctx);
     const reader = (stream: "stdout" | "stderr", isOnStderr: boolean): LogReader =>

@@ -11,7 +11,7 @@ const TITLES = [
   "RUNNING",
   "WAITING, and why",
   "FAILED, by cause, newest first",
-  "NEEDS YOU",
+  "NEEDS YOU, and alerts of the last day",
   "JUST ENDED",
   "GROUPS, LIMITS",
 ];
