@@ -147,6 +147,7 @@ const STARTS = [
   "parts/doctor/agents.ts",
   "parts/doctor/night.ts",
   "cli/text/agent-lines.ts",
+  "parts/report/command.ts",
   "parts/top/task-loader.ts",
   "parts/web/find-page.ts",
   "parts/why/command.ts",

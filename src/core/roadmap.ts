@@ -136,3 +136,9 @@ export function isNodeTask(task: unknown, id: string): boolean {
   const metadata = (task as { metadata?: { roadmap?: { id?: unknown } } } | null)?.metadata;
   return metadata?.roadmap?.id === id;
 }
+
+/** What to do about failed nodes. A retry runs the text of the launch, so edits of the plan need a reset. */
+export function mendNodes(ids: readonly string[]): string {
+  const names = ids.join(" ");
+  return `mend roadmap.yaml, then: mailchute roadmap reset ${names} --downstream; or the same text again: mailchute retry ${names}`;
+}

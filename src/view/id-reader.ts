@@ -13,6 +13,10 @@ export interface IdReader {
   membership(): Promise<((id: string) => boolean) | undefined>;
 }
 
+export function isFailedNode(reader: IdReader, id: string): boolean {
+  return reader.standing(id)?.how === "failed";
+}
+
 /** @param agents undefined when the settings cannot be read: every agent then counts as existing */
 export type MakeIdReader = (
   tree: StateTree,

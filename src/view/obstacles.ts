@@ -48,7 +48,7 @@ export function findObstacles(s: Looked, isPlanNewer = false, areAll = true): Ob
     if (isPlanOld) say("the plan was changed since it last ran", "mailchute run");
     else {
       if (areAll) sayAsking(document.roadmap, document.plan_holds, say);
-      sayPlan(document.plan_holds, say);
+      sayPlan(document.roadmap, document.plan_holds, say);
     }
   }
   if (s.config_newer) say(CONFIG_NEWER.what, CONFIG_NEWER.do);
@@ -158,12 +158,18 @@ function sayAsking(
     );
 }
 
-function sayPlan(holds: PlanHolds | null | undefined, say: Say): void {
+function sayPlan(
+  { failed }: Record<NodeStatus, number>,
+  holds: PlanHolds | null | undefined,
+  say: Say,
+): void {
   const { held = [], held_count: heldCount = 0 } = holds ?? {};
   if (heldCount > 0)
     say(
       `${heldCount} open ${heldCount === 1 ? "node of the plan does" : "nodes of the plan do"} not start: ${named(held, heldCount)}`,
-      "mailchute roadmap next --explain",
+      failed > 0
+        ? "mend roadmap.yaml, then: mailchute roadmap reset --failed --downstream; mailchute roadmap next --explain says more"
+        : "mailchute roadmap next --explain",
     );
 }
 

@@ -3,6 +3,7 @@ import type { ClosedGate } from "../core/documents.ts";
 import { type ChosenTask, closedPool, isAttendedIn, type PoolState } from "../core/gates.ts";
 import { isoTime } from "../core/iso-time.ts";
 import { foldId, isUnclaimed } from "../core/names.ts";
+import { mendNodes } from "../core/roadmap.ts";
 import { controlOf } from "../core/saved-documents.ts";
 import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
@@ -19,7 +20,7 @@ import { statOf } from "../host/regular-file.ts";
 import { duplicateOf, lastOf } from "../mailbox/find/failures.ts";
 import { nearestId } from "./blocked-tasks.ts";
 import { idsIn, lookForTask, type TaskPlace, traysOf } from "./find-task.ts";
-import type { IdReader } from "./id-reader.ts";
+import { type IdReader, isFailedNode } from "./id-reader.ts";
 import { explainUnlanded } from "./landing.ts";
 import { readJsonObject } from "./scan.ts";
 import {
@@ -145,7 +146,7 @@ export class WhyOpen {
       return undefined;
     if (standing.on !== undefined) {
       const { named, count } = findUnmet(id, standing.on, (one) => this.standingOf(one));
-      if (count > 0) return unmet(named, count);
+      if (count > 0) return this.unmet(named, count);
     }
     if (standing.is === "stuck") return { text: standing.how, isStuck: true, isOwn: true };
     if (standing.how === "runs") return { text: "runs", isStuck: false };
@@ -163,7 +164,7 @@ export class WhyOpen {
       const near = one.isUnknown ? nearestId(this.tree, one.id, this.others.ids(), id) : undefined;
       return near === undefined ? one : { ...one, how: `${one.how} (did you mean ${near}?)` };
     });
-    return unmet(shown, count);
+    return this.unmet(shown, count);
   }
 
   private noAgent({ id, agentId, reason }: WaitingTask): Why | undefined {
@@ -190,6 +191,20 @@ export class WhyOpen {
     return (
       gate && { text: `waits: ${gate.why}`, isStuck: gate.until_ms > this.untilMs, do: gate.do }
     );
+  }
+
+  private unmet(named: readonly Unmet[], count: number): Why {
+    const stuck = named.find((one) => one.isStuck);
+    const text = describeUnmet(named, count);
+    if (stuck === undefined) return { text, isStuck: false };
+    const { id } = stuck;
+    const why = { text, isStuck: true, isOwn: true } as const;
+    if (stuck.isUnknown) return { ...why, do: `drop a task with the id ${id}, or cancel this one` };
+    if (stuck.how !== "failed") return { ...why, do: `mailchute why ${id}` };
+    return {
+      ...why,
+      do: isFailedNode(this.others, id) ? mendNodes([id]) : `mailchute retry ${id}`,
+    };
   }
 
   /** The task's dependencies, except those that have failed and need not complete. */
@@ -241,19 +256,6 @@ export class WhyOpen {
     const spelled = this.spelled.get(foldId(id));
     return spelled === undefined ? undefined : lookForTask(this.tree, spelled);
   }
-}
-
-function unmet(named: readonly Unmet[], count: number): Why {
-  const stuck = named.find((one) => one.isStuck);
-  const text = describeUnmet(named, count);
-  if (stuck === undefined) return { text, isStuck: false };
-  const why = { text, isStuck: true, isOwn: true } as const;
-  if (stuck.isUnknown)
-    return { ...why, do: `drop a task with the id ${stuck.id}, or cancel this one` };
-  return {
-    ...why,
-    do: stuck.how === "failed" ? `mailchute retry ${stuck.id}` : `mailchute why ${stuck.id}`,
-  };
 }
 
 function withAnAgent(id: string): string {

@@ -1,6 +1,7 @@
 /** `report`: tells in the morning what happened in a period. Reads journals and other files of the tree; changes nothing. */
 import { type CostRecord, readCostRecord } from "../../agents/cost-records.ts";
 import { CostSums } from "../../agents/cost-sums.ts";
+import { openIdReaders } from "../../app/id-readers.ts";
 import { type Context, defineCommand, ErrUsage, textOption } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { existingTree, openSettings } from "../../cli/shell/options.ts";
@@ -11,6 +12,7 @@ import { readJournal } from "../../journal/read.ts";
 import { rotatedOf } from "../../journal/rotated.ts";
 import type { Failure } from "../../view/causes.ts";
 import { lookForRecord } from "../../view/find-task.ts";
+import { isFailedNode } from "../../view/id-reader.ts";
 import { readLandingIds, readWork } from "../../view/landing.ts";
 import { readJsonObject } from "../../view/scan.ts";
 import { describeTask } from "../../view/task-rows.ts";
@@ -95,6 +97,8 @@ async function readReport(
       const record = readCostRecord(line);
       if (record !== undefined && isInPeriod(record)) sums.add(record);
     }
+  const nodes = openIdReaders(tree, settings.agents);
+  await nodes.refresh();
   const report = makeReport({
     fromMs,
     toMs,
@@ -106,6 +110,7 @@ async function readReport(
     badLines: counts.bad,
     wordsOf: (failure) => wordsOf(tree, failure),
     titleOf: (id) => titleOf(tree, id),
+    isFailedNode: (id) => isFailedNode(nodes, id),
   });
   if (!isDrawn) return { report, drawn: undefined };
   const costs = new DayCosts(tree, settings.prices);

@@ -79,6 +79,7 @@ interface Sources {
   wordsOf: (failure: EndedFailure) => string | undefined;
   /** The title of a settled task; "" when it has none. */
   titleOf: (id: string) => string;
+  isFailedNode: (id: string) => boolean;
 }
 
 /** At most this many titles are read, because each is in the record of its task. */
@@ -145,7 +146,7 @@ export function makeReport(sources: Sources): Report {
     obstacles: standing.snapshot.obstacles,
     bad_lines: sources.badLines,
   };
-  return { ...report, next: nextSteps(report) };
+  return { ...report, next: nextSteps({ ...report, isFailedNode: sources.isFailedNode }) };
 }
 
 /** The journal holds no words of programs. Without them all failures of one exit code would have one cause. */

@@ -10,6 +10,7 @@ import { readEnd, statOf } from "../../host/regular-file.ts";
 import { localTime } from "../../text/local-time.ts";
 import { ago, fold, paint, safe } from "../../text/render.ts";
 import { noSuchTask } from "../../view/find-task.ts";
+import { isFailedNode } from "../../view/id-reader.ts";
 import { learnTask } from "../../view/know-task.ts";
 import { takeSnapshot } from "../../view/snapshot-reader.ts";
 import { progressText } from "../../view/task-progress.ts";
@@ -67,6 +68,7 @@ async function explain(ctx: Context, tree: StateTree, id: string): Promise<Expla
   return explainTask({
     known,
     open,
+    isFailedNode: isFailedNode(why.others, id),
     snapshot: takeSnapshot(tree, Date.now()),
     maxAttempts: (settings ?? DEFAULT_SETTINGS).retry.max_attempts,
     cameMs: statOf(known.path)?.ctimeMs ?? null,

@@ -1,5 +1,6 @@
 /** Says why a task is in its state, since when, and what would move it. Pure. */
 import { headlineOf } from "../../core/outcome.ts";
+import { mendNodes } from "../../core/roadmap.ts";
 import type { Knowledge } from "../../view/know-task.ts";
 import { textOf } from "../../view/scan.ts";
 import type { Snapshot } from "../../view/snapshot.ts";
@@ -26,6 +27,8 @@ interface Sources {
   /** Undefined when the task has ended. */
   open: Why | undefined;
   snapshot: Pick<Snapshot, "counts" | "supervisor">;
+  /** It is a node of the plan that has failed. */
+  isFailedNode: boolean;
   maxAttempts: number;
   /** When the file came into its tray (epoch ms). */
   cameMs: number | null;
@@ -49,7 +52,7 @@ export function explainTask(sources: Sources): Explanation {
   return {
     id,
     state,
-    ...(open === undefined ? explainEnd(known) : explainOpen(open)),
+    ...(open === undefined ? explainEnd(sources) : explainOpen(open)),
     since_ms: sinceOf(known) ?? sources.cameMs,
     facts: factsOf(sources).flatMap(([name, text]) =>
       text === undefined || text === "" ? [] : [{ name, text }],
@@ -63,7 +66,8 @@ function explainOpen({ text, isStuck, do: todo }: Why): Reason {
   return { why: text, is_stuck: isStuck, do: todo ?? null };
 }
 
-function explainEnd({ id, state, record, landing, failed_lines: failedLines }: Knowledge): Reason {
+function explainEnd({ known, isFailedNode }: Sources): Reason {
+  const { id, state, record, landing, failed_lines: failedLines } = known;
   const error = record?.["error"];
   if (state === "failed") {
     const kind = textOf(record?.["kind"], "unknown");
@@ -78,6 +82,7 @@ function explainEnd({ id, state, record, landing, failed_lines: failedLines }: K
     if (kind === "duplicate_key" && typeof of === "string")
       return { why: `was ${textOf(error, "not run")}`, is_stuck: false, do: null };
     const why = `failed (${kind}): ${headlineOf(textOf(error, ""))}`;
+    if (isFailedNode) return { why, is_stuck: true, do: mendNodes([id]) };
     // Another run would fail in the same way before a person has mended its cause.
     const verb = record?.["can_retry"] === false ? "show" : "retry";
     return { why, is_stuck: true, do: `mailchute ${verb} ${id}` };

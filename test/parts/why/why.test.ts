@@ -2,6 +2,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import type { Report } from "../../../src/parts/report/report.ts";
 import type { Explanation } from "../../../src/parts/why/explain-task.ts";
 import { type Cli, newCli, put } from "../../cli/run-cli.ts";
 import { newPool, type Pool, QUICK_CONFIG } from "../../support/pool.ts";
@@ -176,5 +177,27 @@ describe("why, beside a supervisor", () => {
     await pool.run(["run", "--drain"]);
     expect((await whyOf((args) => pool.run(args), "none")).do).toBe("mailchute show none");
     expect((await whyOf((args) => pool.run(args), "bad")).do).toBe("mailchute retry bad");
+  });
+
+  it("of a failed node, why, report and status name the reset that takes the mended text, and that works", async () => {
+    const pool = newPool({ config: QUICK_CONFIG });
+    const plan = join(pool.state, "roadmap.yaml");
+    const nodes = (program: string): string =>
+      `nodes:\n  - { id: sum, exec: [${program}], max_attempts: 1 }\n  - { id: show, exec: ["true"], dependencies: [sum] }\n`;
+    fs.writeFileSync(plan, nodes('"false"'));
+    await pool.run(["run", "--drain"]);
+    const mend =
+      "mend roadmap.yaml, then: mailchute roadmap reset sum --downstream; or the same text again: mailchute retry sum";
+    expect((await whyOf((args) => pool.run(args), "sum")).do).toBe(mend);
+    expect((await whyOf((args) => pool.run(args), "show")).do).toBe(mend);
+    const report = JSON.parse((await pool.run(["report", "--json"])).stdout) as Report;
+    expect(report.next.map((step) => step.do)).toEqual([
+      "mend roadmap.yaml, then: mailchute roadmap reset --failed --downstream; mailchute roadmap next --explain says more",
+      mend,
+    ]);
+    fs.writeFileSync(plan, fs.readFileSync(plan, "utf8").replace('"false"', '"true"'));
+    await pool.run(["roadmap", "reset", "sum", "--downstream"]);
+    const { stdout } = await pool.run(["run", "--drain"]);
+    expect(stdout).toContain("roadmap: 2 done");
   });
 });
