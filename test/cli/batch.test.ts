@@ -85,6 +85,26 @@ const runs = (pool: Pool): string[] =>
     ? fs.readFileSync(join(pool.dir, "runs"), "utf8").trim().split("\n")
     : [];
 
+test("edit of a settled batch says how to mend its bad lines, and retry takes the mended lines", async () => {
+  const pool = newPool({ config: QUICK_CONFIG });
+  const path = write(pool, ['{"exec":["true"]}', '{"exec":["no-such-program"]}', "rubbish"]);
+  await pool.run(["enqueue", "--batch", "--file", path, "--id", "b"]);
+  await pool.run(["run", "--drain"]);
+  expect((await pool.run(["edit", "b", "--priority", "1"])).stderr).toContain(
+    "do: mend the lines that failed in b~*_batch.ndjson beside its record, then: mailchute retry b",
+  );
+  const kept = fs.readdirSync(pool.outbox).find((name) => /^b~.*_batch\.ndjson$/.test(name)) ?? "";
+  const mended = ["no line that has completed is read", '{"exec":["true"]}', '{"exec":["true"]}'];
+  fs.writeFileSync(join(pool.outbox, kept), `${mended.join("\n")}\n`);
+  await pool.run(["retry", "b"]);
+  expect((await pool.run(["run", "--drain"])).stdout).toBe("1 completed, 0 failed\n");
+  expect([...byLine(readResults(pool, "b")).values()].map(({ status }) => status)).toEqual([
+    "completed",
+    "completed",
+    "completed",
+  ]);
+});
+
 test("a batch gives one result a line, with retries, failures and bad lines told apart", async () => {
   const pool = batchPool();
   const lines = [

@@ -19,7 +19,7 @@ import { randomToken } from "../files/random.ts";
 import { unlinkIfThere } from "../files/steps.ts";
 import { pathIn, type Trays, withTrays } from "../files/trays.ts";
 import { findClaim, findWaiting } from "../find/locate.ts";
-import { hasSettled } from "../find/settled-record.ts";
+import { hasSettled, readSettled } from "../find/settled-record.ts";
 
 /** A digest that identifies one text of a task. */
 export function digestOf(bytes: Buffer): string {
@@ -111,11 +111,13 @@ export function whyNot(trays: Trays, id: string): ErrInvalidTransition | ErrTask
       { ...details, hint: `to take it back first: mailchute cancel ${id} --requeue` },
     );
   }
-  if (hasSettled(trays, id))
-    return new ErrInvalidTransition(`the task ${id} has settled`, {
-      ...details,
-      hint: `to run it once more, changed: mailchute enqueue --like ${id} --edit`,
-    });
+  if (hasSettled(trays, id)) {
+    const hint =
+      readSettled(trays, id)?.record.batch !== undefined
+        ? `mend the lines that failed in ${id}~*_batch.ndjson beside its record, then: mailchute retry ${id}`
+        : `to run it once more, changed: mailchute enqueue --like ${id} --edit`;
+    return new ErrInvalidTransition(`the task ${id} has settled`, { ...details, hint });
+  }
   return new ErrTaskNotFound(`no task ${JSON.stringify(id)} waits`, {
     ...details,
     hint: "see `mailchute ls`",
