@@ -52,7 +52,15 @@ import {
   submitFix,
   type Unfit,
 } from "./send-back.ts";
-import { conflictText, heldText, isRunOf, noRoomText, protectedText, redText } from "./why-not.ts";
+import {
+  conflictText,
+  heldText,
+  isRunOf,
+  noRoomText,
+  protectedText,
+  redText,
+  refusedText,
+} from "./why-not.ts";
 
 /** How long a landing waits for a person or an agent before it looks again (ms). */
 const WAIT_MS = 10_000;
@@ -389,7 +397,7 @@ export class Landing {
       const id = await sendBack(tree, trays, order, text, unfit);
       return this.wait(order, `${id} mends the work`, id);
     }
-    return forPerson(why, more);
+    return forPerson(unfit.cause === "review" ? refusedText(order, why) : why, more);
   }
 
   private wait(order: LandingOrder, why: string, on: string | null = null): Deferred {

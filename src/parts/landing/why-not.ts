@@ -38,6 +38,13 @@ export function protectedText(
   return `the work of ${task_id} changes protected files, so it does not land by itself: ${files.slice(0, FILES_MAX).join(", ")}${more}. Look at it (mailchute review ${task_id}); then mailchute land ${task_id} --accept-protected, or mailchute reject ${task_id} "what is wrong"`;
 }
 
+/** @param why what the reviewer said; its first line is what lists show */
+export function refusedText({ task_id }: Pick<LandingOrder, "task_id">, why: string): string {
+  const [first = "", ...rest] = why.split("\n");
+  const head = `${first.replace(/\.$/, "")}. Look at it (mailchute review ${task_id}); then mailchute land ${task_id} --no-review, or mailchute reject ${task_id} "what is wrong"`;
+  return [head, ...rest].join("\n");
+}
+
 export function programsText(
   { task_id }: Pick<LandingOrder, "task_id">,
   programs: readonly string[],

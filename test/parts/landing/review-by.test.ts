@@ -114,18 +114,27 @@ test("what it does not pass a second time waits for a person, who may land it al
   const { error, kind } = await pool.error("a.land");
   expect(kind).toBe("landing");
   expect(error).toContain("rev does not pass this work (");
-  expect(error).toContain("say more");
+  expect(error.split("\n")[0]).toMatch(
+    /say more\. Look at it \(mailchute review a\); then mailchute land a --no-review, or mailchute reject a "what is wrong"$/,
+  );
+  expect((await pool.run(["why", "a"])).stdout.replaceAll(/\s+/g, " ")).toContain(
+    "then mailchute land a --no-review, or mailchute reject a",
+  );
   expect(reviewsOf(place)).toHaveLength(2);
   expect((await ask("review", "a")).json).toMatchObject({
     reviewer: { name: "rev", verdict: "fail", text: "say more" },
     landing: { state: "failed" },
   });
-  expect((await pool.run(["land", "a"])).code).toBe(0);
+  const again = await pool.run(["land", "a"]);
+  expect(again).toMatchObject({ code: 0, stdout: "a.land\n" });
+  expect(again.stderr).toMatch(
+    /rev does not pass this commit \([0-9a-f]{12}\) and is not asked again, .*mailchute land a --no-review/,
+  );
   await (await pool.start(["--drain"])).ended;
   expect(reviewsOf(place), "the same commit is not reviewed again").toHaveLength(2);
   expect((await pool.error("a.land")).error).toContain("say more");
   expect(repo.git("rev-parse", TARGET)).toBe(repo.git("rev-parse", "main"));
-  expect((await pool.run(["land", "a", "--no-review"])).code).toBe(0);
+  expect(await pool.run(["land", "a", "--no-review"])).toMatchObject({ code: 0, stderr: "" });
   await (await pool.start(["--drain"])).ended;
   await pool.result("a.land");
   expect(repo.git("show", `${TARGET}:a.txt`)).toBe("say more");

@@ -20,6 +20,7 @@ import {
   stateOf,
   writeLanding,
 } from "../../../worker/landing-files.ts";
+import { verdictOn } from "../ask-reviewer.ts";
 import { readChecked } from "../landed-ref.ts";
 import { isThere, submitLanding } from "../submit-landing.ts";
 import { orderOf, orderToLand } from "./order-of.ts";
@@ -69,6 +70,8 @@ export const command = defineCommand({
     const { "no-review": noReview, "accept-protected": isAccepted } = ctx.options;
     await submitAgain(tree, trays, order, noReview, isAccepted);
     if (!ctx.json) ctx.out.line(landing);
+    const refusal = noReview ? undefined : await refusalOf(tree, order);
+    if (refusal !== undefined) ctx.out.note(safe(refusal));
     if (!ctx.options.wait) {
       if (ctx.json) ctx.out.json({ id: landing, task_id: id, target: order.target });
       return EXIT.ok;
@@ -175,6 +178,15 @@ async function bringBack(order: LandingOrder): Promise<void> {
   if (checked === undefined) return;
   if (at !== undefined && (await isAncestor(call, checked.commit, at))) return;
   await makeRef(repository, { name: `refs/heads/${branch}`, commit: checked.tip });
+}
+
+/** Says that the landing will fail, if the reviewer has refused this commit: it is not asked twice. */
+async function refusalOf(tree: StateTree, order: LandingOrder): Promise<string | undefined> {
+  const { task_id: id, review_by: reviewer } = order;
+  if (reviewer === undefined) return undefined;
+  const commit = await tipOf(order);
+  if (verdictOn(tree.dir, order, commit)?.verdict !== "fail") return undefined;
+  return `${reviewer} does not pass this commit (${commit.slice(0, 12)}) and is not asked again, so it cannot land like this: mailchute land ${id} --no-review, or mailchute reject ${id} "what is wrong"`;
 }
 
 /** The last commit of the branch; "" when it is gone. */
