@@ -4,6 +4,7 @@ import type { ClosedGate, SupervisorDocument } from "../core/documents.ts";
 import { gateAt, isAttendedIn, type PoolState } from "../core/gates.ts";
 import { isObject } from "../core/json-object.ts";
 import { type ControlDocument, controlOf, supervisorOf } from "../core/saved-documents.ts";
+import type { AgentSettings } from "../core/settings.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { type LaneFields, laneOf, readLane } from "../core/waiting-task.ts";
 import { mtimeOfDocument, readDocument } from "../host/documents.ts";
@@ -60,6 +61,12 @@ function heartbeatAgeOf(
 /** True when a supervisor looks after the tree, as far as can be seen from here. */
 export function isAttended(view: SupervisorView): boolean {
   return isAttendedIn(view.state);
+}
+
+/** The agents that this pool has besides those of the settings: functions of the program that runs it. */
+export function handlersOf(view: SupervisorView): AgentSettings[] {
+  const names = isAttended(view) ? (view.document?.handlers ?? []) : [];
+  return names.map((name) => ({ name, kind: "module" }));
 }
 
 /** What the gates of the pool are asked about, as the files say. @param nowMs epoch ms */

@@ -26,7 +26,7 @@ import { readJsonObject } from "./scan.ts";
 import {
   closedGates,
   gateOf,
-  isAttended,
+  handlersOf,
   NO_SUPERVISOR,
   poolOf,
   readSupervisor,
@@ -77,9 +77,7 @@ export class WhyOpen {
     const control = controlOf(readJsonObject(this.tree.controlState));
     this.pool = poolOf(supervisor, nowMs, control);
     this.gates = closedGates(supervisor);
-    const handlers = isAttended(supervisor) ? (supervisor.document?.handlers ?? []) : [];
-    const own = handlers.map((name): AgentSettings => ({ name, kind: "module" }));
-    this.known = this.agents && [...this.agents, ...own];
+    this.known = this.agents && [...this.agents, ...handlersOf(supervisor)];
   }
 
   /** Undefined when the task has ended, or there is no such task or node. */

@@ -324,7 +324,48 @@ test("a whole command line in one word is accepted, with a hint at sh -c", async
     expect((await cli(["enqueue", "--", ...argv])).stderr, argv.join(" ")).toBe("");
 });
 
-test("a task for which no agent is configured is accepted, with a warning", async () => {
+test("a task that names an agent is refused where config.yaml has others, and accepted as a file", async () => {
+  const cli = newCli();
+  fs.writeFileSync(join(cli.dir, "lines"), "x\n");
+  const nobody = ["enqueue", "--agent", "nobody"];
+  // Without any agent, the program that runs the pool may bring one.
+  expect((await cli([...nobody, "--id", "early", "--prompt", "x"])).stderr).toContain(
+    'no agent "nobody" is configured, so the task waits until one is',
+  );
+  put(cli, "config.yaml", "agents: [{name: coder, kind: claude}, {name: rev, kind: claude}]\n");
+  const words = /ErrUsage: no agent "nobody" is configured\n {2}do: agents: coder, rev\n/;
+  for (const way of [
+    ["--prompt", "x"],
+    ["--payload", "1"],
+    ["--each", "lines"],
+    ["--like", "early"],
+  ]) {
+    const { code, stdout, stderr } = await cli([...nobody, ...way]);
+    expect({ code, stdout }, way.join(" ")).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toMatch(words);
+  }
+  const near = await cli(["enqueue", "--agent", "codre", "--prompt", "x"]);
+  expect(near.stderr).toContain(
+    'no agent "codre" is configured\n  do: did you mean --agent coder?',
+  );
+  const second = await cli([
+    "enqueue",
+    "--agent",
+    "coder",
+    "--fallback",
+    "nobody",
+    "--prompt",
+    "x",
+  ]);
+  expect([second.code, second.stderr]).toEqual([
+    2,
+    expect.stringContaining('"nobody" is no agent'),
+  ]);
+  put(cli, "mailbox/inbox/dropped.json", '{"agent": "nobody", "prompt": "x"}');
+  expect((await cli(["why", "dropped"])).stdout).toContain('cannot run: no agent "nobody"');
+});
+
+test("a task that names no agent, and for which none is configured, is accepted with a warning", async () => {
   const cli = newCli();
   put(cli, "config.yaml", "agents: [{name: coder, kind: claude, capabilities: [code]}]\n");
   const enqueue = async (...args: string[]): Promise<string> => {
@@ -333,9 +374,6 @@ test("a task for which no agent is configured is accepted, with a warning", asyn
     return told.stderr;
   };
   const waits = "so the task waits until one is";
-  expect(await enqueue("--agent", "codre")).toContain(
-    `no agent "codre" is configured, ${waits}; did you mean coder?`,
-  );
   expect(await enqueue()).toContain(`no default agent is configured, ${waits}`);
   expect(await enqueue("--cap", "paint")).toContain(
     `no agent has the capabilities paint, ${waits}`,

@@ -60,12 +60,7 @@ export function warnOfAgent(
   agents: Settings["agents"],
 ): string[] {
   const match = matchAgent(wanted, agents);
-  if (match.agent !== undefined) return [];
-  const names = agents.map(({ name }) => name);
-  const unknown = wanted.agents ?? (wanted.agent === undefined ? [] : [wanted.agent]);
-  const near = suggest(unknown.find((name) => !names.includes(name)) ?? "", names);
-  const hint = near === undefined ? "" : `; did you mean ${near}?`;
-  return [`${match.reason}, so the task waits until one is${hint}`];
+  return match.agent === undefined ? [`${match.reason}, so the task waits until one is`] : [];
 }
 
 /** Warns of a group with a name much like one of the settings: it would limit nothing, and send the task nowhere. */

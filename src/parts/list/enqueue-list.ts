@@ -8,6 +8,7 @@
  * | the submit | the same, and the tasks | finds the tasks or their results, and completes the notes |
  */
 import { resolve } from "node:path";
+import { checkNamed } from "../../cli/enqueue/place-of-run.ts";
 import type { TaskFile } from "../../cli/enqueue/task-file.ts";
 import {
   type EnqueueContext,
@@ -15,16 +16,13 @@ import {
   openInbox,
   refuseOthers,
 } from "../../cli/enqueue/task-options.ts";
-import { ErrUsage } from "../../cli/shell/command-spec.ts";
 import { EXIT, exitCodeOf } from "../../cli/shell/exit-codes.ts";
 import { openSettings, shortPath } from "../../cli/shell/options.ts";
 import { waitForTasks } from "../../cli/wait/wait-for-tasks.ts";
 import { checkTask } from "../../codec/task-codec.ts";
 import { wallSeconds } from "../../core/clock.ts";
 import type { MailchuteError } from "../../core/errors.ts";
-import { matchAgent } from "../../core/matching.ts";
 import type { StateTree } from "../../core/state-tree.ts";
-import { suggest } from "../../core/suggest.ts";
 import { systemClock } from "../../host/system-clock.ts";
 import { makeThreads, SYNC_THREADS, threadsFor } from "../../host/threads.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
@@ -65,7 +63,7 @@ export const listFile: TaskFile = {
   async enqueue(ctx, file) {
     refuseOthers(ctx, "a list", FITTING, "the items of the list say it");
     const list = await openList(resolve(ctx.cwd, file));
-    await checkAgent(ctx);
+    checkNamed(ctx.options, (await openSettings(ctx)).settings.agents);
     makeThreads(threadsFor(SYNC_THREADS));
     const { tree, trays, loaded } = await openInbox(ctx);
     const notes = new NotesFile(tree, list.source.path, loaded.settings.durability);
@@ -74,22 +72,6 @@ export const listFile: TaskFile = {
     return report(ctx, tree, file, outcome, sinceMs);
   },
 };
-
-/** @throws ErrUsage when no configured agent would run the tasks, ErrInvalidConfig */
-async function checkAgent(ctx: EnqueueContext): Promise<void> {
-  const { agents } = (await openSettings(ctx)).settings;
-  const { agent, fallback, cap } = ctx.options;
-  const wanted = agent === undefined ? {} : { agent, agents: [agent, ...fallback] };
-  const match = matchAgent({ ...wanted, capabilities: cap }, agents);
-  if (match.agent !== undefined) return;
-  const names = agents.map((one) => one.name);
-  const near = agent === undefined ? undefined : suggest(agent, names);
-  const all = names.length === 0 ? "config.yaml has no agents" : `agents: ${names.join(", ")}`;
-  throw new ErrUsage(
-    agent === undefined ? `a list needs --agent NAME: ${match.reason}` : match.reason,
-    near === undefined ? all : `did you mean --agent ${near}?`,
-  );
-}
 
 async function enqueueOpen(
   ctx: EnqueueContext,

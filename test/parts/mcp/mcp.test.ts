@@ -45,6 +45,10 @@ it("a client looks, writes under its name, reads its mail and gives an agent a t
   expect(said().at(-1)).toMatchObject({ from_agent: "pat", via: "mcp", type: "question" });
   const id = await client.call("enqueue", { agent: "coder", prompt: "-" });
   expect(tasks()).toMatchObject([{ agent: "coder", prompt: " -" }]);
+  expect(await client.call("enqueue", { agent: "nobody", prompt: "x" })).toContain(
+    'error: mailchute: ErrUsage: no agent "nobody" is configured',
+  );
+  expect(tasks()).toHaveLength(1);
   expect(await client.call("task", { id })).toContain(id);
   expect(await client.call("task", { id: "none" })).toContain("error: mailchute: ErrTaskNotFound");
   expect(await client.call("wait", { ids: [id], seconds: 1 })).toMatch(
