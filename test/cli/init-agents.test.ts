@@ -76,9 +76,14 @@ it("asks for nothing that a config has already", async () => {
   expect([second.code, second.stderr]).toEqual([0, ""]);
 });
 
-it("says so where there is none", async () => {
+it("where there is none, names a stand-in that works as an agent", async () => {
   const cli = newCli();
   const { code, stderr } = await cli(["init", "--agents"], { env: install(cli) });
   expect(code).toBe(0);
-  expect(stderr).toContain("neither claude nor codex is on PATH");
+  expect(stderr).toContain("neither claude nor codex is on PATH: install one");
+  const [agent = ""] = /\{name: me, .*\}/.exec(stderr) ?? [];
+  fs.writeFileSync(join(cli.dir, "standin.sh"), "#!/bin/sh\nexit 0\n", { mode: 0o755 });
+  put(cli, "config.yaml", `agents: [${agent.replace("/home/me", cli.dir)}]\n`);
+  await cli(["enqueue", "--agent", "me", "--prompt", "say ok"]);
+  expect((await cli(["run", "--drain"])).stdout).toContain("1 completed, 0 failed");
 });

@@ -17,6 +17,9 @@ import { openSettings } from "../shell/options.ts";
 import { describeAgents, type FoundAgent, withAgents } from "../text/sample-agents.ts";
 import { EMPTY_CONFIG, SAMPLE_AGENT, SAMPLE_CONFIG, SAMPLE_ROADMAP } from "../text/samples.ts";
 
+const NO_AGENT =
+  "neither claude nor codex is on PATH: install one and give init --agents again, or add another program to agents of config.yaml, as {name: me, kind: exec, program: /home/me/standin.sh}";
+
 export const command = defineCommand({
   usage: "[DIR] [--agents] [--sample]",
   args: { min: 0, max: 1 },
@@ -119,7 +122,7 @@ function reportAgents(
   wanted: readonly FoundAgent[],
 ): void {
   for (const { kind, path } of found) ctx.out.line(`agent       ${kind}: ${safe(path)}`);
-  if (found.length === 0) ctx.out.note("neither claude nor codex is on PATH");
+  if (found.length === 0) ctx.out.note(NO_AGENT);
   if (wanted.length > 0)
     ctx.out.note(
       `config.yaml is left as it is; add this to its agents:\n${describeAgents(wanted)}`,
