@@ -209,3 +209,49 @@ for (const [name, { needs = [], prepare, check }] of Object.entries(STAGES))
     await runPage(dir, fs.readFileSync(join(ROOT, name), "utf8"));
     check?.(dir);
   });
+
+test.skipIf(!isThere("git"))(
+  "the first night does what it says with its stand-in, too",
+  async () => {
+    const page = fs.readFileSync(join(ROOT, "docs/tutorials/first-night.md"), "utf8");
+    const [, standIn] = /```sh\n(.*?)```/s.exec(page) ?? [];
+    const changed = page
+      .replace(
+        /```bash\nmailchute init .*?```\n\n```text.*?```/s,
+        () => `\`\`\`bash\n${standIn}\`\`\``,
+      )
+      .replaceAll("--agent claude", "--agent me")
+      .replace("… USD in 3 runs of coding agents\n", "")
+      .replace("\nmailchute cost\n", "\n")
+      .replace(/AGENT {3}RUNS.*?```/s, "```");
+    const dir = tempDir(onTestFinished, "/var/tmp");
+    await runPage(dir, changed);
+    expect(fs.readFileSync(join(dir, "hello/README.md"), "utf8")).toContain("greeting");
+  },
+);
+
+test("the line for cron and the settings of an MCP client work as their pages have them", async () => {
+  const dir = tempDir(onTestFinished, "/var/tmp");
+  onTestFinished(() => killAllOf(dir));
+  const block = (name: string, language: string): string => {
+    const page = fs.readFileSync(join(ROOT, name), "utf8");
+    const all = page.matchAll(new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, "gs"));
+    return (
+      [...all].map(([, text = ""]) => text).find((text) => /@reboot|mcpServers/.test(text)) ?? ""
+    );
+  };
+  const { mcpServers } = JSON.parse(
+    block("docs/mcp.md", "json").replace("/home/me/project", dir),
+  ) as { mcpServers: { mailchute: { command: string; args: string[] } } };
+  const { command, args } = mcpServers.mailchute;
+  const said = await runAsNewcomer(
+    dir,
+    `mailchute init
+    echo '{"jsonrpc": "2.0", "id": 1, "method": "ping"}' | ${command} ${args.join(" ")}
+    line=$(${block("docs/service.md", "sh")})
+    env -i HOME="$HOME" PATH=/none /bin/sh -c "\${line#@reboot }"
+    mailchute stop`,
+    homeOf(dir),
+  );
+  expect(said).toMatch(/"id":1,"result":\{\}.*\nruns in the background .*\nstopped/s);
+});
