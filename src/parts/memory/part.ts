@@ -212,7 +212,7 @@ export class MemoryPart implements Part, StartLimit, StatusSource {
     this.host.queue.pool.workers.tellAll({ type: "interrupt", leases });
     const free = `${bytesText(freeBytes)} of memory are free, and ${bytesText(least)} must be (free_memory_min)`;
     for (const { id, bytes } of chosen)
-      alerts.notice(`${id} is put back with its ${bytesText(bytes)}: only ${free}`);
+      alerts.alert("memory", `${id} is put back with its ${bytesText(bytes)}: only ${free}`);
   }
 
   /** Not that of a line of a batch. */

@@ -36,11 +36,13 @@ class Machine {
   readonly stopped: string[] = [];
   readonly part: MemoryPart;
   private readonly processing: string;
+  private readonly alertsPath: string;
   private readonly runs = new Map<string, { bytes: number; fromMs: number }>();
 
   constructor(settings: Partial<Settings> = {}, journal = "") {
     const tree = stateTree(tempDir());
     this.processing = join(tree.mailbox, "processing");
+    this.alertsPath = tree.alerts;
     for (const dir of [dirname(tree.events), this.processing])
       fs.mkdirSync(dir, { recursive: true });
     fs.writeFileSync(tree.events, journal);
@@ -61,6 +63,11 @@ class Machine {
     this.part.noteStart(lane, id);
     this.runs.set(id, { bytes, fromMs: this.nowMs });
     return true;
+  }
+
+  alerts(): string[] {
+    const lines = fs.readFileSync(this.alertsPath, "utf8").trim().split("\n");
+    return lines.map((line) => JSON.parse(line).message);
   }
 
   /** Puts its claim into `processing/`. */
@@ -204,6 +211,10 @@ describe("runs start as far as memory reaches", () => {
     machine.otherBytes = 6.8 * GIB;
     machine.wait(1000);
     expect(machine.stopped).toEqual(["c", "b"].map((id) => leaseOf(claimOf(id))));
+    expect(machine.alerts()).toEqual([
+      expect.stringMatching(/^c is put back with its 1.0 GiB: only .* are free/),
+      expect.stringMatching(/^b is put back/),
+    ]);
     machine.wait(1000);
     expect(machine.stopped).toHaveLength(2);
     expect(machine.start("claude", "d")).toBe(false);
