@@ -53,9 +53,8 @@ export const QUOTA_GATE = "quota-";
 /** What the gates of tasks begin with that a person has taken over. */
 export const ATTACHED_GATE = "attached-";
 
-const MEMORY_GATE = "memory-";
-/** The gate of an agent whose runs have no room in memory. */
-export const memoryGate = (agent: string): string => MEMORY_GATE + agent;
+/** What the gates of agents begin with whose runs have no room in memory. */
+export const MEMORY_GATE = "memory-";
 
 /** The dispatcher waits this long for the first whole look at the inbox, so that a small inbox runs in the right order (ms). */
 const FIRST_LOOK_MS = 250;

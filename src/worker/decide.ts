@@ -48,6 +48,9 @@ export function judgeSignal(attempt: Attempt, untilMs: number, nowMs: number): n
 
 /** Decides what happens after the outcome of the attempt. If the task ends, makes its record. */
 export function decideAttempt(tools: AttemptTools, attempt: Attempt): void {
+  const { hold, outcome } = attempt;
+  if (hold !== undefined && outcome?.kind === "released")
+    attempt.outcome = { kind: "deferred", message: hold.why, delayMs: 0, hold: hold.gate };
   try {
     decideOn(tools, attempt, attempt.outcome ?? { kind: "released", message: "it was not run" });
   } catch (error) {

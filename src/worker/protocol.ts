@@ -27,6 +27,12 @@ export interface WorkerProcess extends Pick<EventEmitter, "on" | "once"> {
   unref(): void;
 }
 
+/** A gate, and why tasks wait for it. */
+export interface Hold {
+  gate: string;
+  why: string;
+}
+
 export type ToWorker =
   /** Accepted tasks (file names in `processing/`) that this worker should claim, best first. */
   | { type: "ready"; files: string[] }
@@ -34,8 +40,8 @@ export type ToWorker =
   | { type: "control" }
   /** Stop these leases. */
   | { type: "cancel"; leases: string[]; isFinal: boolean }
-  /** Stop these leases and give their tasks back: their next runs continue the work. */
-  | { type: "interrupt"; leases: string[] }
+  /** Stop these leases and give their tasks back: their next runs continue the work. With `hold` they wait for that gate. */
+  | { type: "interrupt"; leases: string[]; hold?: Hold }
   /** End: when the running attempts have ended (`drain`), or after giving them back. */
   | { type: "stop"; drain: boolean };
 

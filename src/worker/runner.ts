@@ -18,6 +18,7 @@ import type { Claim } from "../mailbox/claim/claim.ts";
 import type { MakeFollow, Trays } from "../mailbox/files/trays.ts";
 import type { Settlement } from "../mailbox/settle/settle.ts";
 import type { LandingOrder } from "./landing-files.ts";
+import type { Hold } from "./protocol.ts";
 import type { RequestTaker } from "./request-taker.ts";
 
 export interface Attempt {
@@ -36,6 +37,8 @@ export interface Attempt {
   /** By this time a well-behaved handler has ended (monotonic ms); 0 = no limit. */
   deadlineMs: number;
   stop: StopSignal;
+  /** Where its task waits when its run was interrupted. */
+  hold?: Hold | undefined;
   outcome: AttemptOutcome | undefined;
   decision: Decision | undefined;
   settlement: Settlement | undefined;

@@ -21,7 +21,7 @@ import { Heartbeat } from "./heartbeat.ts";
 import { Intake } from "./intake.ts";
 import { MainBeat } from "./main-beat.ts";
 import { type CountsInHand, ProgressReport } from "./progress-report.ts";
-import type { ToSupervisor, ToWorker } from "./protocol.ts";
+import type { Hold, ToSupervisor, ToWorker } from "./protocol.ts";
 import { leaveTrace, runAttempt } from "./run.ts";
 import type { Attempt, AttemptTools, RunHooks, Runner, WorkerParts } from "./runner.ts";
 import { type AttemptEnd, dropFenced, endOf, giveBack, settleGroup } from "./settle.ts";
@@ -154,7 +154,7 @@ export class Worker {
           this.stopAttempt(lease, message.isFinal ? "cancel" : "requeue");
         return;
       case "interrupt":
-        for (const lease of message.leases) this.stopAttempt(lease, "interrupt");
+        for (const lease of message.leases) this.stopAttempt(lease, "interrupt", message.hold);
         return;
       case "stop":
         this.stop(message.drain);
@@ -373,8 +373,11 @@ export class Worker {
     }
   }
 
-  private stopAttempt(lease: string, reason: StopReason): void {
-    this.running.get(lease)?.stop.stop(reason);
+  private stopAttempt(lease: string, reason: StopReason, hold?: Hold): void {
+    const attempt = this.running.get(lease);
+    if (attempt === undefined) return;
+    attempt.hold = hold;
+    attempt.stop.stop(reason);
   }
 
   /**

@@ -68,8 +68,8 @@ export class BreakerFile {
   }
 }
 
-/** The file name for an agent. An agent's name may hold any character, so some names are hashed. */
-function keyOf(agent: string): string {
+/** An agent in names of files. Its name may hold any character, so some names are hashed. */
+export function keyOf(agent: string): string {
   return PLAIN.test(agent)
     ? agent
     : createHash("sha256").update(agent, "utf8").digest("hex").slice(0, 32);

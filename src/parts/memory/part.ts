@@ -2,12 +2,13 @@
  * Starts runs as far as the memory of the machine reaches, whatever the number of slots is. A run that nothing runs beside always starts.
  * When memory gets short even so, the youngest run is put back before the kernel ends one.
  */
+import { keyOf } from "../../agents/breaker/breaker-file.ts";
 import { matchChosen } from "../../agents/chosen-agent.ts";
 import { decodeTask } from "../../codec/task-codec.ts";
 import { bytesText } from "../../core/bytes-text.ts";
 import type { ClosedGate } from "../../core/documents.ts";
 import { messageOf } from "../../core/errors.ts";
-import { closedGate, memoryGate } from "../../core/gates.ts";
+import { closedGate, MEMORY_GATE } from "../../core/gates.ts";
 import { TASK_BYTES_MAX } from "../../core/limits.ts";
 import { foldId, leaseOf, parseName } from "../../core/names.ts";
 import { isCoding } from "../../core/settings.ts";
@@ -207,12 +208,15 @@ export class MemoryPart implements Part, StartLimit, StatusSource {
       coding.has(this.runs.get(foldId(id))?.agent ?? ""),
     );
     if (chosen.length === 0) return;
-    const leases = chosen.map(({ lease }) => lease);
-    this.ending = [...this.ending, ...leases];
-    this.host.queue.pool.workers.tellAll({ type: "interrupt", leases });
     const free = `${bytesText(freeBytes)} of memory are free, and ${bytesText(least)} must be (free_memory_min)`;
-    for (const { id, bytes } of chosen)
-      alerts.alert("memory", `${id} is put back with its ${bytesText(bytes)}: only ${free}`);
+    for (const { id, lease, bytes } of chosen) {
+      const agent = this.runs.get(foldId(id))?.agent ?? "";
+      const why = `it was put back with its ${bytesText(bytes)}: only ${free}`;
+      const hold = { gate: MEMORY_GATE + keyOf(agent), why };
+      this.host.queue.pool.workers.tellAll({ type: "interrupt", leases: [lease], hold });
+      alerts.alert("memory", `${id}: ${why}`);
+    }
+    this.ending = [...this.ending, ...chosen.map(({ lease }) => lease)];
   }
 
   /** Not that of a line of a batch. */
@@ -243,7 +247,9 @@ export class MemoryPart implements Part, StartLimit, StatusSource {
 
 function gateOf(agent: string, why: string): ClosedGate {
   const todo = "wait: it starts when there is room (free_memory_min)";
-  return closedGate(memoryGate(agent), `agent ${agent}: ${why}`, todo, { agents: [agent] });
+  return closedGate(MEMORY_GATE + keyOf(agent), `agent ${agent}: ${why}`, todo, {
+    agents: [agent],
+  });
 }
 
 export const memory: MakePart = (host) => new MemoryPart(host);

@@ -212,8 +212,8 @@ describe("runs start as far as memory reaches", () => {
     machine.wait(1000);
     expect(machine.stopped).toEqual(["c", "b"].map((id) => leaseOf(claimOf(id))));
     expect(machine.alerts()).toEqual([
-      expect.stringMatching(/^c is put back with its 1.0 GiB: only .* are free/),
-      expect.stringMatching(/^b is put back/),
+      expect.stringMatching(/^c: it was put back with its 1.0 GiB: only .* are free/),
+      expect.stringMatching(/^b: it was put back/),
     ]);
     machine.wait(1000);
     expect(machine.stopped).toHaveLength(2);
