@@ -38,6 +38,7 @@ const SEARCHES = [
   "test/parts/plan/{old-copy-after-kill,paused-launch,plan-run,rubbish,storm}.test.ts",
   "test/parts/{accounts,demo,demo-agents,demo-night,groups,limits,owns}.test.ts",
   "test/parts/schedules/{in-config,killed-firing,one-pass,plain-reader,pool,scheduler}.test.ts",
+  "test/parts/memory/put-back.test.ts",
   "test/parts/run-limits/over-limit.test.ts",
   "test/parts/plugins/plugins.test.ts",
   "test/parts/service/real-systemd.test.ts",

@@ -1,28 +1,31 @@
 /** Starts `web` as its own process, which outlives the terminal: a closed one ends a Node process even under nohup. */
 import { spawn } from "node:child_process";
-import { randomUUID } from "node:crypto";
 import fs from "node:fs";
-import os from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Context } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
+import { makeDirs } from "../../host/make-dirs.ts";
+import { NAMED, openToAppend, readEnd } from "../../host/regular-file.ts";
 import { safe } from "../../text/render.ts";
 import type { Servers } from "./servers.ts";
 
 const LOOK_MS = 50;
+/** Of what it says when it cannot start (bytes). */
+const SAID_MAX = 4096;
 
 /** Waits until the server listens or its process has ended. @param argv this command line @returns the exit code */
 export async function startInBackground(
   { cwd, env, json, out }: Context,
+  stateDir: string,
   servers: Servers,
   argv: readonly string[],
 ): Promise<number> {
-  const words = argv.filter((word) => word !== "--detach" && word !== "--json");
-  const path = join(os.tmpdir(), `mailchute-web-${randomUUID()}`);
-  const said = fs.openSync(path, "wx+", 0o600);
-  fs.rmSync(path);
-  const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...words], {
+  const given = argv.filter((word) => word !== "--detach" && word !== "--json");
+  const path = join(stateDir, "web", `${process.pid}.log`);
+  makeDirs(join(stateDir, "web"), 1);
+  const said = openToAppend(path, NAMED);
+  const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...given], {
     cwd,
     env,
     detached: true,
@@ -31,11 +34,11 @@ export async function startInBackground(
   let ended: number | undefined;
   child.once("exit", (code) => (ended = code ?? EXIT.failed));
   while (ended === undefined && !servers.has(child.pid)) await wait(LOOK_MS);
+  const words = readEnd(path, SAID_MAX, NAMED);
+  fs.rmSync(path);
+  fs.closeSync(said);
   if (ended !== undefined) {
-    const buffer = Buffer.alloc(fs.fstatSync(said).size);
-    fs.readSync(said, buffer, 0, buffer.length, 0);
-    for (const line of buffer.toString().trim().split("\n"))
-      out.note(safe(line.replace(/^mailchute: /, "")));
+    for (const line of words.trim().split("\n")) out.note(safe(line.replace(/^mailchute: /, "")));
     return ended;
   }
   child.unref();

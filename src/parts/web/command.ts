@@ -74,7 +74,7 @@ export const command = defineCommand({
     if (ctx.options.link) return printLink(ctx as Context, servers);
     if (ctx.options.stop) return stopServer(ctx as Context, servers);
     if (ctx.options.detach)
-      return startInBackground(ctx as Context, servers, process.argv.slice(2));
+      return startInBackground(ctx as Context, tree.dir, servers, process.argv.slice(2));
     const on = listenOn(ctx.options);
     const settings = await openSettings(ctx).then(
       (loaded) => loaded.settings,
