@@ -130,7 +130,7 @@ class MeteredExec implements RunCosts {
     this.tellOfGap(metered.reading);
     const isHalted = ended.kind === "released" && ended.message === "budget";
     const judged = isHalted && watch.halt !== undefined ? watch.halt : this.judge(ended);
-    if (this.book(judged)) watch.remove();
+    watch.close(this.book(judged));
     const verdict = await gate.noteEnd(this.state, { next: "outcome", outcome: judged });
     return verdict.next === "outcome" ? verdict.outcome : judged;
   }

@@ -30,6 +30,9 @@ const LOOK_MS = 1000;
 /** The time between two versions of its file within an answer (ms). */
 const SHOW_MS = 200;
 
+/** The time between two tries to book what could not be booked (ms). */
+const BOOK_AGAIN_MS = 5000;
+
 export class CostWatch {
   /** Why it was stopped; undefined when it was not stopped. */
   halt: AttemptOutcome | undefined;
@@ -81,9 +84,18 @@ export class CostWatch {
     this.timer = undefined;
   }
 
-  /** Called when the costs of the run are booked. */
-  remove(): void {
-    this.deps.budget.running.remove(this.lease);
+  /** @param isBooked false when the disk refused that: it is tried again, because other runs would wait for this one */
+  close(isBooked: boolean): void {
+    const { budget } = this.deps;
+    if (isBooked) {
+      budget.running.remove(this.lease);
+      return;
+    }
+    budget.running.noteUnbooked(this.lease);
+    const again = setInterval(() => {
+      if (!budget.running.isUnbooked(this.lease)) clearInterval(again);
+      else budget.bookLeft().catch(() => {});
+    }, BOOK_AGAIN_MS).unref();
   }
 
   private look(): void {

@@ -22,6 +22,9 @@ const runningCost = shape({
 });
 export type RunningCost = Of<typeof runningCost>;
 
+/** Files of runs of this process that have ended and could not be booked: the disk was full. */
+const unbooked = new Set<string>();
+
 export class RunningCosts {
   private readonly costs: Documents<RunningCost>;
 
@@ -36,22 +39,38 @@ export class RunningCosts {
   /** @throws a system error */
   write(lease: string, cost: RunningCost): void {
     this.costs.replace(lease, cost);
+    // The next phase of a node has the same lease.
+    unbooked.delete(this.costs.path(lease));
   }
 
   remove(lease: string): void {
     removeDocument(this.costs.path(lease));
+    unbooked.delete(this.costs.path(lease));
+  }
+
+  /** This run of this process has ended, and its costs could not be booked. */
+  noteUnbooked(lease: string): void {
+    unbooked.add(this.costs.path(lease));
+  }
+
+  isUnbooked(lease: string): boolean {
+    return unbooked.has(this.costs.path(lease));
   }
 
   /** The costs of the other running runs. An owner that cannot be checked counts as alive. */
   beside(lease: string): CostRecord[] {
     return this.list()
-      .filter((one) => one.lease !== lease && judgeOwner(one.cost.owner) !== "dead")
+      .filter((one) => one.lease !== lease && !this.hasEnded(one))
       .map(({ cost }) => asOf(cost.record, Date.now()));
   }
 
-  /** Runs whose process is dead, with their leases. */
+  /** Runs whose process is dead, or that could not be booked at their end, with their leases. */
   left(): { lease: string; cost: RunningCost }[] {
-    return this.list().filter(({ cost }) => judgeOwner(cost.owner) === "dead");
+    return this.list().filter((one) => this.hasEnded(one));
+  }
+
+  private hasEnded({ lease, cost }: { lease: string; cost: RunningCost }): boolean {
+    return this.isUnbooked(lease) || judgeOwner(cost.owner) === "dead";
   }
 
   /** The runs whose files this owner has written, with their leases. */

@@ -259,7 +259,7 @@ export class StreamAgent extends Agent {
     session.has_news = isGoodOrCut(judged, watch) && messages.hasUnread();
     noteSilence(session, watch.ownStop);
     const verdict = session.has_news ? NEXT_RUN : this.giveUpSame(assignment, session, judged);
-    if (recorder.close(verdict)) costs.remove();
+    costs.close(recorder.close(verdict));
     return await gate.noteEnd(recorder.state, verdict);
   }
 

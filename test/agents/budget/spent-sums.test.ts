@@ -166,3 +166,29 @@ it("have a run once that was booked and whose process was killed before it could
   expect(sumOf(state)).toBe(7100);
   expect(new SpentSums(state).of(TASK)).toBe(NOTHING_SPENT);
 });
+
+it("do not hold others back for a run that has ended and could not be booked", async () => {
+  const state = newTree();
+  book(state, record(daysAgo(0), { task_id: "c", run: "c@s.1.0" }));
+  const one = record(daysAgo(0), { cost_usd_micro: 50 });
+  const running = new RunningCosts(state);
+  const booked = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costUsdMicro: 0 };
+  const owner = ownerSequence()();
+  const lease = one.lease ?? "";
+  running.write(lease, { v: 1, owner, session_key: "a@s", booked, record: one });
+  const assignment = {
+    stateDir: state,
+    lease: "s.2.me",
+    task: { id: "b" } as Task,
+    settings: DEFAULT_SETTINGS,
+  } as Assignment;
+  const budget = { day_usd: 0.000_18 };
+  const next = new RunBudget(assignment, { name: one.agent, kind: "claude", budget });
+  await next.bookLeft();
+  expect(next.enter()).toMatchObject({ message: expect.stringContaining("runs in progress") });
+  running.noteUnbooked(lease);
+  await next.bookLeft();
+  expect(next.enter()).toBeUndefined();
+  expect(running.all()).toEqual([]);
+  expect(sumOf(state)).toBe(50);
+});
