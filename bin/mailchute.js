@@ -8,7 +8,7 @@ const makesItsOwn =
 if (!makesItsOwn) process.env.UV_THREADPOOL_SIZE ??= "1";
 
 // Node 22 keeps what it has compiled. In the package's own folder: what others could write there, they could write into the code, too.
-require("node:module").enableCompileCache?.(`${__dirname}/../dist/compiled`);
+require("node:module").enableCompileCache?.(`${__dirname}/../.compiled`);
 
 const { main } = require("../dist/cli/main.cjs");
 
