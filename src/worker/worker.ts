@@ -375,7 +375,8 @@ export class Worker {
 
   private stopAttempt(lease: string, reason: StopReason, hold?: Hold): void {
     const attempt = this.running.get(lease);
-    if (attempt === undefined) return;
+    // The first reason counts, and decides where the task waits.
+    if (attempt === undefined || attempt.stop.reason !== undefined) return;
     attempt.hold = hold;
     attempt.stop.stop(reason);
   }

@@ -1,5 +1,5 @@
 /**
- * Each real program through a pool in twelve situations: the outcome is right, and no process is left. A word for each of them stands in
+ * Each real program through a pool in thirteen situations: the outcome is right, and no process is left. A word for each of them stands in
  * a table of the documents, which `npm run test:agents -- --real` writes.
  */
 import fs from "node:fs";
