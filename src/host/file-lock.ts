@@ -12,7 +12,7 @@ import { readRegularText, writeRegularText } from "./regular-file.ts";
 const STALE_MS = 5000;
 const UPDATE_MS = 1000;
 /** The lock of a dead process on another machine looks alive for less than this time (ms). */
-const WAIT_MS_MAX = 8000;
+const WAIT_MS = 8000;
 const PAUSE_MS_MAX = 100;
 /** The time between taking a lock and writing its owner (ms). */
 const INTRODUCTION_MS = 100;
@@ -22,13 +22,17 @@ let nextOwner: (() => string) | undefined;
 /**
  * Waits for the lock. A lock whose owner is known to be dead is taken at once.
  * @param path of the lock; its directory must exist
+ * @param waitMs how long to wait for others, when there may be many of them
  * @returns a function that releases the lock and never throws, because the work is done by then. Undefined: the lock was not free
  *   in time; continue without it
  */
-export async function lockFile(path: string): Promise<(() => Promise<void>) | undefined> {
+export async function lockFile(
+  path: string,
+  waitMs = WAIT_MS,
+): Promise<(() => Promise<void>) | undefined> {
   // Loaded on first use: most worker processes never lock anything.
   const { default: lockfile } = await import("proper-lockfile");
-  const deadline = performance.now() + WAIT_MS_MAX;
+  const deadline = performance.now() + waitMs;
   for (let pauseMs = 4; ; pauseMs = Math.min(PAUSE_MS_MAX, pauseMs * 1.5)) {
     try {
       // The library keys its locks by the first path. With the path of the directory, releasing one would drop another.

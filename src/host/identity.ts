@@ -28,6 +28,19 @@ export function thisProcess(): ProcessIdentity {
   return own;
 }
 
+/** A process as documents name it. */
+export interface SavedProcess {
+  place: string;
+  pid: number;
+  start_ticks: number;
+}
+
+/** This process, for a document. */
+export function savedSelf(): SavedProcess {
+  const { place, pid, startTicks } = thisProcess();
+  return { place, pid, start_ticks: startTicks };
+}
+
 export function identityOf(pid: number): ProcessIdentity {
   return { place: thisPlace(), pid, startTicks: startTicksOf(pid) ?? 0 };
 }
@@ -170,6 +183,11 @@ export function judge(identity: ProcessIdentity): Verdict {
   if (identity.place.slice(4, 8) !== place.slice(4, 8)) return "dead";
   if (identity.place.slice(8) !== place.slice(8)) return "unknown";
   return processes().judge(identity.pid, identity.startTicks);
+}
+
+/** The same for the process that a document names. */
+export function judgeSaved({ place, pid, start_ticks: startTicks }: SavedProcess): Verdict {
+  return judge({ place, pid, startTicks });
 }
 
 export function judgeOwner(owner: string): Verdict {

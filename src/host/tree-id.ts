@@ -1,12 +1,9 @@
 /** Identifies the state tree at a path. A tree that was moved is the same tree; a copy is another one. */
 import fs from "node:fs";
-import { judge, type Verdict } from "./identity.ts";
+import { judgeSaved, type SavedProcess, type Verdict } from "./identity.ts";
 
 /** The process that a document of a state tree names. */
-export interface Resident {
-  place: string;
-  pid: number;
-  start_ticks: number;
+export interface Resident extends SavedProcess {
   /** The tree that it wrote the document into; missing or null when unknown. */
   tree?: string | null;
 }
@@ -31,14 +28,10 @@ export function isOtherTree(tree: string | null | undefined, dir: string): boole
 /** Whether the process that wrote this document lives and wrote it into another tree: this tree is then a copy. */
 export function livesElsewhere(resident: Resident, dir: string): boolean {
   // On another host the same tree has other numbers.
-  return judgeResident(resident) === "alive" && isOtherTree(resident.tree, dir);
+  return judgeSaved(resident) === "alive" && isOtherTree(resident.tree, dir);
 }
 
 /** Judges the process that a document of this tree names. A process that lives in another tree counts as dead. */
 export function judgeIn(dir: string, resident: Resident): Verdict {
-  return livesElsewhere(resident, dir) ? "dead" : judgeResident(resident);
-}
-
-function judgeResident({ place, pid, start_ticks }: Resident): Verdict {
-  return judge({ place, pid, startTicks: start_ticks });
+  return livesElsewhere(resident, dir) ? "dead" : judgeSaved(resident);
 }
