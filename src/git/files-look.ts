@@ -9,7 +9,14 @@ import { hashOfFile } from "./hash-file.ts";
 import { explainInner, type Inner, stampsOfInner } from "./inner-files.ts";
 import { entriesOfTree, OwnIndex, pathList, type TreeEntry } from "./own-index.ts";
 import { askGit, type GitCall, splitNul } from "./run-git.ts";
-import { type FoundFiles, onDisk, shown, walkFiles } from "./walk-files.ts";
+import {
+  type DiskUse,
+  type FoundFiles,
+  lastingStamp,
+  onDisk,
+  shown,
+  walkFiles,
+} from "./walk-files.ts";
 
 /** How a worktree differs from a tree. All paths are bytes, as latin1 text. */
 export interface FilesLook {
@@ -28,6 +35,7 @@ export interface FilesLook {
   /** Directories that are repositories of their own and hold something that is not elsewhere, with the reason. */
   inner: Map<string, string>;
   unreadable: string[];
+  use: DiskUse;
 }
 
 interface Seen {
@@ -70,10 +78,10 @@ export async function lookAtFiles(
   });
   const removed = await removedFiles(seen);
   const inner = await explainInner(call, gitDir, found.inner, known.inner, entries);
-  const { unreadable } = found;
+  const { unreadable, use } = found;
   const taken = await takeAll(seen, { differ, modes, removed, inner });
   await remember(seen);
-  return { ...taken, ignored, inner: inner.kept, unreadable };
+  return { ...taken, ignored, inner: inner.kept, unreadable, use };
 }
 
 /** What no commit can take, a sentence for each. */
@@ -95,7 +103,8 @@ export async function noteCheckout(call: GitCall, gitDir: string, tree: string):
   const known: FilesIndex = { files: new Map(), inner: new Map() };
   for (const [path, file] of found.files) {
     const oid = entries.get(path)?.oid;
-    if (oid !== undefined) known.files.set(path, { ...file, blobs: [oid], isSpare: false });
+    const { stamp, mode } = file;
+    if (oid !== undefined) known.files.set(path, { stamp, mode, blobs: [oid], isSpare: false });
   }
   await pastTick(found);
   writeFilesIndex(gitDir, known);
@@ -115,7 +124,9 @@ export async function noteSetup(
   const { ignored } = await splitIgnored(call, sort(seen).fresh);
   for (const path of ignored) {
     const file = found.files.get(path);
-    if (file !== undefined) known.files.set(path, { ...file, blobs: [], isSpare: true });
+    if (file === undefined) continue;
+    const stamp = file.isShared ? lastingStamp(file.stamp) : file.stamp;
+    known.files.set(path, { stamp, mode: file.mode, blobs: [], isSpare: true });
   }
   await pastTick(found);
   writeFilesIndex(gitDir, { ...known, inner: await stampsOfInner(gitDir, found.inner) });
@@ -150,7 +161,8 @@ function sort({ found, entries, known }: Seen): { changed: string[]; fresh: stri
     const isSame = before?.stamp === stamp;
     const entry = entries.get(path);
     if (entry === undefined) {
-      if (!isSame || !before.isSpare) fresh.push(path);
+      const isSpare = before?.isSpare === true && (isSame || before.stamp === lastingStamp(stamp));
+      if (!isSpare) fresh.push(path);
       // An earlier look may have noted contents that the tree has, with another mode.
     } else if (!isSame || !before.blobs.includes(entry.oid) || mode !== entry.mode)
       changed.push(path);

@@ -70,6 +70,8 @@ export interface RunThere {
 const CHANGES_MAX = 100;
 /** A run of a process that this machine cannot see counts for this long. */
 const UNKNOWN_MS = 86_400_000;
+/** A hundred runs may begin at once on a busy machine, and each asks git under the lock (ms). */
+const WAIT_MS = 120_000;
 const DEPTH = USER_STATE_DEPTH + 2;
 /** Only a person can mend these. */
 const NOT_OURS: ReadonlySet<string> = new Set(["EACCES", "ENOENT", "ENOTDIR", "EPERM", "EROFS"]);
@@ -237,9 +239,9 @@ async function withKept<T>(
 ): Promise<T> {
   const dir = dirOf(commonDir);
   makeFolder(dir);
-  const release = await lockFile(join(dir, "lock"));
+  const release = await lockFile(join(dir, "lock"), WAIT_MS);
   if (release === undefined)
-    throw new ErrGit(`other processes keep ${dir} locked`, {
+    throw new ErrGit(`other processes have kept ${dir} locked for two minutes`, {
       path: dir,
       hint: "see which one it is",
     });

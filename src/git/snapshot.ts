@@ -20,7 +20,7 @@ import { unreachable } from "./refs.ts";
 import { atCommonDir, commitOf, type Repository } from "./repository.ts";
 import { askGit, type GitCall, gitLines, gitText } from "./run-git.ts";
 import { putIndexAside, unmergedIn } from "./status.ts";
-import { onDisk, shown } from "./walk-files.ts";
+import { type DiskUse, onDisk, shown } from "./walk-files.ts";
 import type { Worktree } from "./worktree.ts";
 
 /** What a snapshot holds, for its message: each commit with a word for it. */
@@ -37,6 +37,8 @@ export interface Snapshot {
   missing: readonly string[];
   /** What git would commit. The snapshot may have more: files as they are on disk. */
   work: string;
+  /** What its files take on the disk; undefined when they are gone. */
+  use?: DiskUse | undefined;
   /** What git does not take into a commit, a sentence for each. The snapshot may have it. */
   uncommittable: readonly string[];
   /** Ignored files that `setup` did not make. The snapshot has only those that it was asked for. */
@@ -93,6 +95,7 @@ export async function takeSnapshot(
     held,
     isChanged: isStaged || (tree !== headTree && files !== undefined),
     missing: files?.missing ?? others,
+    use: look?.use,
   };
 }
 

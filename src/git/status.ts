@@ -7,7 +7,7 @@ import { explainLook, lookAtFiles } from "./files-look.ts";
 import { findCheckout } from "./find-repository.ts";
 import { commitOf, openRepository, type Repository } from "./repository.ts";
 import { askGit, type GitCall, gitList, gitText } from "./run-git.ts";
-import { shown } from "./walk-files.ts";
+import { type DiskUse, shown } from "./walk-files.ts";
 import type { Worktree } from "./worktree.ts";
 
 export interface WorktreeStatus {
@@ -22,6 +22,7 @@ export interface WorktreeStatus {
   head: string | undefined;
   /** What git would commit: see `FilesLook`. */
   tree: string | undefined;
+  use: DiskUse;
 }
 
 /** Files and folders of a git directory that show an operation that has stopped. */
@@ -51,6 +52,7 @@ export async function statusOf(
     operation: operationIn(gitDir),
     head,
     tree: from,
+    use: { bytes: 0, shared_bytes: 0 },
   };
   if (path === undefined) return status;
   const look = await lookAtFiles(call, gitDir, from);
@@ -68,6 +70,7 @@ export async function statusOf(
     unmerged,
     uncommittable: explainLook(look),
     tree: look.tree,
+    use: look.use,
   };
 }
 

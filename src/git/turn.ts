@@ -10,10 +10,8 @@ const TURN_WAIT_MS = 10 * 60_000;
 
 /** Calls `run` while no other process makes or removes a worktree of the repository. @throws ErrGit when its turn does not come */
 export async function inTurn<T>(repository: Repository, run: () => Promise<T>): Promise<T> {
-  const deadline = performance.now() + TURN_WAIT_MS;
   const file = join(repository.commonDir, "mailchute-worktrees.lock");
-  let release = await lockFile(file);
-  while (release === undefined && performance.now() < deadline) release = await lockFile(file);
+  const release = await lockFile(file, TURN_WAIT_MS);
   if (release === undefined)
     throw new ErrGit("another process has made or removed worktrees for ten minutes", {
       path: file,

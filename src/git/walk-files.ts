@@ -12,6 +12,15 @@ export interface FoundFile {
   /** Inode, size, times and rights. Each change of the contents changes it, also if a program sets the time of the file back. */
   stamp: string;
   mode: FileMode;
+  /** True if it has other names. */
+  isShared: boolean;
+}
+
+/** What files take on the disk. Bytes that a file system shares by itself (reflinks) count for each file. */
+export interface DiskUse {
+  bytes: number;
+  /** Bytes of files that have other names elsewhere. They are not in `bytes`. */
+  shared_bytes: number;
 }
 
 export interface FoundFiles {
@@ -20,6 +29,7 @@ export interface FoundFiles {
   /** The files of each repository inside, with its git directory, by the path of its directory. */
   inner: Map<string, Map<string, FoundFile>>;
   unreadable: string[];
+  use: DiskUse;
   /** When the newest of them changed (ms). */
   newestMs: number;
 }
@@ -41,14 +51,17 @@ export async function walkFiles(root: string, links: ReadonlySet<string>): Promi
     files: new Map(),
     inner: new Map(),
     unreadable: [],
+    use: { bytes: 0, shared_bytes: 0 },
     newestMs: 0,
   };
+  const names = new SharedNames(found.use);
   const turn = newTurn();
   const dirs: { path: string; repository: string | undefined }[] = [
     { path: "", repository: undefined },
   ];
   for (let dir = dirs.pop(); dir !== undefined; dir = dirs.pop()) {
     const entries = await entriesOf(root, dir.path, found, turn);
+    names.count(fs.lstatSync(onDisk(root, dir.path), { bigint: true, throwIfNoEntry: false }));
     const isOwn = dir.path !== "" && entries.some(({ name }) => isGitName(name));
     const repository = dir.repository ?? (isOwn || links.has(dir.path) ? dir.path : undefined);
     for (const [n, entry] of entries.entries()) {
@@ -59,7 +72,7 @@ export async function walkFiles(root: string, links: ReadonlySet<string>): Promi
       // At the top, the name `.GIT` is a file that git takes into no tree.
       const owner = repository ?? (isGitName(entry.name) ? path : undefined);
       if (entry.isDirectory()) dirs.push({ path, repository: owner });
-      else note(root, path, owner, found);
+      else names.count(note(root, path, owner, found));
     }
   }
   return found;
@@ -120,30 +133,66 @@ async function entriesOf(
   return entries;
 }
 
-function note(root: string, path: string, owner: string | undefined, found: FoundFiles): void {
+/** @returns undefined when it cannot be looked at */
+function note(
+  root: string,
+  path: string,
+  owner: string | undefined,
+  found: FoundFiles,
+): fs.BigIntStats | undefined {
   let stats: fs.BigIntStats;
   try {
     stats = fs.lstatSync(onDisk(root, path), { bigint: true });
   } catch (error) {
     if (systemCode(error) !== "ENOENT") found.unreadable.push(path);
-    return;
+    return undefined;
   }
   const file = describe(stats);
-  if (file === undefined) return;
+  if (file === undefined) return undefined;
   found.newestMs = Math.max(found.newestMs, Number(stats.ctimeMs));
   if (owner === undefined) {
     found.files.set(path, file);
-    return;
+    return stats;
   }
   const files = found.inner.get(owner) ?? new Map<string, FoundFile>();
   files.set(path, file);
   found.inner.set(owner, files);
+  return stats;
+}
+
+/** Counts a file with several names once: as its own when all of its names were found, else as shared. */
+class SharedNames {
+  private readonly found = new Map<bigint, number>();
+
+  constructor(private readonly use: DiskUse) {}
+
+  count(stats: fs.BigIntStats | undefined): void {
+    if (stats === undefined) return;
+    const bytes = Number(stats.blocks) * 512;
+    if (stats.isDirectory() || stats.nlink === 1n) {
+      this.use.bytes += bytes;
+      return;
+    }
+    const names = (this.found.get(stats.ino) ?? 0) + 1;
+    this.found.set(stats.ino, names);
+    if (names === 1) this.use.shared_bytes += bytes;
+    if (BigInt(names) < stats.nlink) return;
+    this.use.shared_bytes -= bytes;
+    this.use.bytes += bytes;
+  }
+}
+
+/** The stamp of a file without what changes when one of its other names comes or goes. */
+export function lastingStamp(stamp: string): string {
+  const [ino, size, mtime, , mode] = stamp.split(" ");
+  return `${ino} ${size} ${mtime} - ${mode}`;
 }
 
 function describe(stats: fs.BigIntStats): FoundFile | undefined {
   const { ino, size, mtimeNs, ctimeNs, mode } = stats;
   const stamp = `${ino} ${size} ${mtimeNs} ${ctimeNs} ${mode}`;
-  if (stats.isSymbolicLink()) return { stamp, mode: "120000" };
+  const isShared = stats.nlink > 1n;
+  if (stats.isSymbolicLink()) return { stamp, isShared, mode: "120000" };
   if (!stats.isFile()) return undefined;
-  return { stamp, mode: (mode & 0o100n) === 0n ? "100644" : "100755" };
+  return { stamp, isShared, mode: (mode & 0o100n) === 0n ? "100644" : "100755" };
 }
