@@ -3,13 +3,10 @@
 import { CALLBACK_EVENTS, type Callback, type CallbackEvent } from "../core/callback.ts";
 import type { DependencyField } from "../core/dependencies.ts";
 import { ErrInvalidTask } from "../core/errors.ts";
-import { LAND_MODES, type LandMode } from "../core/landing.ts";
 import {
   DEDUP_WINDOW_MS_MAX,
   ID_CHARS_MAX,
-  LIMIT_NAME,
   MAX_ATTEMPTS_MAX,
-  TASK_LIMITS_MAX,
   TIMER_MS_MAX,
   WEIGHT_MAX,
 } from "../core/limits.ts";
@@ -17,9 +14,21 @@ import { explainBadId } from "../core/names.ts";
 import { OWNED_MAX } from "../core/owned-paths.ts";
 import { NODE_PRIORITIES, PRIORITY_MAX } from "../core/priority.ts";
 import type { Task } from "../core/task.ts";
-import { AGENT_FIELDS } from "./agent-fields.ts";
 import { JsonFault, type JsonObject, parseObject } from "./json.ts";
 import { compileCheck, optional, shorten } from "./schema.ts";
+import {
+  AGENT_FIELDS,
+  Argument,
+  Argv,
+  CALLBACK_FIELDS,
+  CacheSchema,
+  CHECK_FIELDS,
+  LAND_FIELDS,
+  LimitNames,
+  Programs,
+  RunLimitsSchema,
+  TASK_BUDGET,
+} from "./shared-fields.ts";
 import { TASK_RULES, type TaskRule } from "./task-rules.ts";
 import { type Static, Type } from "./typebox.ts";
 
@@ -69,119 +78,6 @@ export const RetryPolicy = Type.Object(
   optional({ max_attempts: MaxAttempts, maxAttempts: MaxAttempts }),
   { additionalProperties: true, description: "max_attempts in it counts before that of the task" },
 );
-const Argument = Type.String({
-  pattern: "^[^\\u0000]*$",
-  description: "text without NUL characters",
-});
-const Argv = Type.Array(Argument, { minItems: 1, maxItems: 4096, description: "argv, no shell" });
-
-const Usd = (description: string) => Type.Number({ minimum: 0, description });
-const Whole = (description: string) =>
-  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description });
-
-/** How much a task may spend, in a task and in the settings of an agent. */
-export const TASK_BUDGET = {
-  soft_usd: Usd("US dollars; above it a person is asked before another turn or run; 0 = no limit"),
-  hard_usd: Usd("US dollars; above it the run is interrupted; 0 = no limit"),
-  tokens: Whole("input and output tokens; 0 = no limit"),
-  hard_tokens: Whole("tokens; above them the run is interrupted; 0 = no limit"),
-  turns: Whole("turns of the model; 0 = no limit"),
-  hard_turns: Whole("turns; above them the run is interrupted; 0 = no limit"),
-  time_ms: Whole("time of all its runs; 0 = no limit"),
-  hard_time_ms: Whole("time; above it the run is interrupted; 0 = no limit"),
-};
-
-/** How much the programs of a run may use: in a task, and in the settings of an agent and of a tree. */
-export const RUN_LIMITS = {
-  memory_bytes: Whole("memory of all processes of a run together; 0 = no limit"),
-  processes: Whole("processes of a run at a time; 0 = no limit"),
-  cpu_ms: Whole("processor time of all processes of a run together; 0 = no limit"),
-  disk_bytes: Whole("what the processes of a run write to the disk; 0 = no limit"),
-};
-/** The same in a task, and in the settings of an agent. */
-export const RunLimitsSchema = Type.Object(
-  optional({
-    ...RUN_LIMITS,
-    output_bytes: Type.Integer({
-      minimum: 1024,
-      maximum: Number.MAX_SAFE_INTEGER,
-      description:
-        "what a run may write into its logs and its folder, in place of output_bytes_max",
-    }),
-  }),
-  { additionalProperties: false, description: "how much the programs of one run may use" },
-);
-
-/** One program or a list of them; decoded into a list. */
-export const Programs = (description: string) =>
-  Type.Unsafe<string[][]>(Type.Union([Argv, Type.Array(Argv, { maxItems: 64 })], { description }));
-
-/** What decides whether a run that reports success is good: in a task, and in the settings of an agent. */
-export const CHECK_FIELDS = {
-  verify: Programs(
-    "a program with its arguments, or a list of up to 64, that must exit with 0 for the task to be done",
-  ),
-  expect_files: Type.Array(Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" }), {
-    maxItems: 256,
-    description: "files that must be there after the run, and not be older than the first run",
-  }),
-};
-
-/** How the work of a task lands: in a task, and in the settings of an agent. */
-export const LAND_FIELDS = {
-  land: Type.Union(
-    LAND_MODES.map((mode) => Type.Literal(mode)) as [ReturnType<typeof Type.Literal<LandMode>>],
-    {
-      description:
-        "what becomes of its branch: it stays, is brought into target, or is handed to land_command; default: branch",
-    },
-  ),
-  target: Type.String({
-    pattern: "^[^\\u0000-\\u0020~^:?*\\[\\\\]+$",
-    description: "the branch into which the work is brought; default: mailchute/integration",
-  }),
-  base: Type.Union([Type.Literal("target"), Type.Literal("checkout")], {
-    description:
-      "where work with land: merge begins: at what has landed on target, or at the commit of cwd; default: target",
-  }),
-  land_command: Argv,
-  land_into_checkout: Type.Boolean({
-    description: "target may be a branch that a person has checked out, while that tree is clean",
-  }),
-  review_by: Type.String({
-    minLength: 1,
-    maxLength: 128,
-    description: "another agent, whose verdict on the work must be pass before it lands",
-  }),
-  protect: Type.Array(Type.String({ minLength: 1, maxLength: 256, pattern: "^[^\\u0000]*$" }), {
-    maxItems: 256,
-    description:
-      "patterns of files that work may not change by itself; one that begins with + also forbids new files",
-  }),
-  verify_from: Type.Literal("target", {
-    description: "the landing checks the work as the target would have it, in a clean environment",
-  }),
-  prove: Type.Unsafe<true | string[]>(
-    Type.Union([Type.Literal(true), Argv], {
-      description: "verify, or this program, must fail without the work and pass with it",
-    }),
-  ),
-};
-
-const CallbackSchema = (when: string) =>
-  Type.Unsafe<Callback>(
-    Type.Union([Argv, Type.Object({}, { additionalProperties: true }), Type.Literal("none")], {
-      description: `a program with its arguments, or a task, that runs when it ${when}; or none`,
-    }),
-  );
-
-/** What runs when a task has settled: in a task, in the settings of a group, and for all tasks. */
-export const CALLBACK_FIELDS = {
-  on_success: CallbackSchema("has completed"),
-  on_failure: CallbackSchema("has failed for good"),
-  on_settled: CallbackSchema("has ended, well or not"),
-};
-
 const OwnedList = Type.Array(
   Type.String({ minLength: 1, maxLength: 1024, pattern: "^[^\\u0000]*$" }),
   {
@@ -190,13 +86,6 @@ const OwnedList = Type.Array(
       "paths from the top of the repository, with *, ? and **; each stands for all below it, too",
   },
 );
-
-/** Names of limits: in a task, and in the settings of a group. */
-export const LimitNames = Type.Array(Type.String({ pattern: LIMIT_NAME }), {
-  maxItems: TASK_LIMITS_MAX,
-  uniqueItems: true,
-  description: "names of limits, as in config.yaml: letters, digits and -",
-});
 
 export const TaskSchema = Type.Object(
   optional({
@@ -256,6 +145,7 @@ export const TaskSchema = Type.Object(
         "auto: its runs work in a git worktree of their own; metadata.worktree is a path",
     }),
     setup: Programs("programs that make a new worktree ready, each of which must exit with 0"),
+    cache: CacheSchema,
     ...LAND_FIELDS,
     budget: Type.Object(optional(TASK_BUDGET), {
       additionalProperties: false,

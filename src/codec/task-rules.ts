@@ -9,6 +9,7 @@ import { readMaxAttempts } from "../core/outcome.ts";
 import { explainBadOwned } from "../core/owned-paths.ts";
 import { priorityNumber } from "../core/priority.ts";
 import { explainBadRunLimits } from "../core/run-limits.ts";
+import { explainBadCache } from "../core/setup-cache.ts";
 import type { Task } from "../core/task.ts";
 import { shorten } from "./schema.ts";
 
@@ -27,6 +28,7 @@ export const TASK_RULES: ReadonlyMap<string, TaskRule> = new Map<string, TaskRul
   ["land_command", ({ land_command: argv }) => explainArgv("land_command", argv)],
   ["verify", (task) => readProgramsOf(task, "verify")],
   ["setup", (task) => readProgramsOf(task, "setup")],
+  ["cache", ({ cache }) => named("cache.", cache && explainBadCache(cache))],
   [
     "run_limits",
     ({ run_limits: limits }) => named("run_limits.", explainBadRunLimits(limits ?? {})),

@@ -1,17 +1,21 @@
 /** The JSON Schema of `config.yaml`. */
 
-import { PermissionsSchema } from "../codec/agent-fields.ts";
 import { optional } from "../codec/schema.ts";
 import {
   CALLBACK_FIELDS,
+  CacheSchema,
   CHECK_FIELDS,
   LAND_FIELDS,
   LimitNames,
+  NonEmpty,
+  PermissionsSchema,
   Programs,
   RUN_LIMITS,
   RunLimitsSchema,
   TASK_BUDGET,
-} from "../codec/task-codec.ts";
+  Usd,
+  Whole,
+} from "../codec/shared-fields.ts";
 import { type SchemaOptions, type TProperties, Type } from "../codec/typebox.ts";
 import {
   BATCH_CONCURRENCY_MAX,
@@ -37,17 +41,13 @@ const OneOf = (words: readonly string[], options: SchemaOptions = {}) =>
     words.map((word) => Type.Literal(word)),
     options,
   );
-/** For arguments, paths and names of variables. */
-const Text = Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" });
 const Texts = (description?: string) =>
-  Type.Array(Text, description === undefined ? {} : { description });
+  Type.Array(NonEmpty, description === undefined ? {} : { description });
 const Strict = { additionalProperties: false } as const;
 /** An object of settings. All of them are optional. */
 const Settings = (properties: TProperties, options: SchemaOptions = {}) =>
   Type.Object(optional(properties), { ...options, ...Strict });
 
-const Usd = (description: string) => Type.Number({ minimum: 0, description });
-const Whole = (description: string) => Count(0, Number.MAX_SAFE_INTEGER, description);
 const DAY_BUDGET = {
   day_usd: Usd("US dollars on a day of UTC; above it a person is asked; 0 = no limit"),
   day_hard_usd: Usd("US dollars on a day; above it runs are interrupted; 0 = no limit"),
@@ -59,9 +59,27 @@ const DAY_BUDGET = {
   day_hard_time_ms: Whole("time on a day; above it runs are interrupted; 0 = no limit"),
 };
 
-const ACCOUNT = "^[a-z0-9][a-z0-9-]{0,31}$";
+/** Of an account or a machine. */
+const SHORT_NAME = "^[a-z0-9][a-z0-9-]{0,31}$";
+const ShortName = Type.String({ pattern: SHORT_NAME });
 
-const MACHINE = "^[a-z0-9][a-z0-9-]{0,31}$";
+/** From the root, or from the home directory. */
+const Place = Type.String({ pattern: "^(?:/|~/)[^\\u0000]*$" });
+const SandboxSchema = Type.Union(
+  [
+    Type.Literal("open"),
+    Settings({
+      write: Type.Array(Place),
+      read_deny: Type.Array(Place),
+      network: Type.Union([
+        OneOf(["open", "none"]),
+        Type.Object({ allow: Type.Array(NonEmpty, { minItems: 1 }) }, Strict),
+      ]),
+      missing: OneOf(["refuse", "open"]),
+    }),
+  ],
+  { description: "walls around programs, setup and checks: open (none), or what they may do" },
+);
 
 const AgentSchema = Type.Object(
   {
@@ -77,9 +95,9 @@ const AgentSchema = Type.Object(
       settings: Type.Record(Type.String(), Type.Unknown(), {
         description: "settings for the kind of a plugin",
       }),
-      program: Text,
+      program: NonEmpty,
       args: Type.Array(Type.String({ pattern: "^[^\\u0000]*$" })),
-      command: Type.Array(Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" }), {
+      command: Type.Array(NonEmpty, {
         minItems: 1,
         description: "of an acp agent: its program and arguments",
       }),
@@ -87,30 +105,30 @@ const AgentSchema = Type.Object(
         minItems: 1,
         description: "what attach opens, with {session} in place of the id",
       }),
-      auth_method: { ...Text, description: "of an acp agent: how it logs in" },
+      auth_method: { ...NonEmpty, description: "of an acp agent: how it logs in" },
       trust: OneOf(["end_turn"], {
         description: "of an acp agent: its word is enough, and its tasks need no checks",
       }),
-      module: Text,
+      module: NonEmpty,
       types: Texts(),
       capabilities: Texts(),
       default: Type.Boolean(),
       timeout_ms: Ms(1, "longest run of this agent's tasks"),
       slots: Count(0, WORKERS_MAX, "how many of its tasks may be in work at once"),
       usual_memory_bytes: Bytes(0, "what its runs need at their peak, until their records tell"),
-      fallback: Type.Array(Text, {
+      fallback: Type.Array(NonEmpty, {
         maxItems: 16,
         uniqueItems: true,
         description: "agents that take its tasks over, in this order, while it is at its limit",
       }),
-      model: Text,
-      effort: { ...Text, description: "of claude and codex: low, medium, high, …" },
+      model: NonEmpty,
+      effort: { ...NonEmpty, description: "of claude and codex: low, medium, high, …" },
       mode: OneOf(["exec", "app-server"], {
         description:
           "of a codex: one `codex exec` a run (default), or one `codex app-server`, which takes messages while it runs",
       }),
       where: Type.String({
-        pattern: MACHINE,
+        pattern: SHORT_NAME,
         description: "of a remote agent: the machines at which its tasks run; default: any",
       }),
       as: Type.String({
@@ -120,10 +138,10 @@ const AgentSchema = Type.Object(
       }),
       env: Type.Record(Type.String(), Type.String(), { description: "variables of its program" }),
       account: Type.String({
-        pattern: ACCOUNT,
+        pattern: SHORT_NAME,
         description: "whose quota it uses; default: default",
       }),
-      accounts: Type.Array(Type.String({ pattern: ACCOUNT }), {
+      accounts: Type.Array(ShortName, {
         minItems: 1,
         uniqueItems: true,
         description: "several accounts instead, the best first: while one is closed, the next one",
@@ -131,17 +149,10 @@ const AgentSchema = Type.Object(
       permissions: PermissionsSchema,
       mcp: Type.Record(
         Type.String({ pattern: "^[A-Za-z0-9_-]{1,64}$" }),
-        Type.Object(
-          {
-            command: Type.Array(Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" }), {
-              minItems: 1,
-            }),
-          },
-          Strict,
-        ),
+        Type.Object({ command: Type.Array(NonEmpty, { minItems: 1 }) }, Strict),
         { description: "by name: MCP servers that a coding agent starts", ...Strict },
       ),
-      meter: Type.Union([Type.Boolean(), Settings({ record: Type.Boolean(), replay: Text })], {
+      meter: Type.Union([Type.Boolean(), Settings({ record: Type.Boolean(), replay: NonEmpty })], {
         description: "counts what its program asks of the services of its models",
       }),
       budget: Type.Object(optional({ ...TASK_BUDGET, ...DAY_BUDGET }), {
@@ -149,6 +160,7 @@ const AgentSchema = Type.Object(
         description: "how much each of its tasks, and all of them on a day, may spend",
       }),
       run_limits: RunLimitsSchema,
+      sandbox: SandboxSchema,
       idle_ms: Ms(
         1000,
         "a coding agent that is silent for so long, with no tool running, is stopped",
@@ -158,6 +170,7 @@ const AgentSchema = Type.Object(
         description: "auto: its tasks run in git worktrees of their own; default: none",
       }),
       setup: Programs("programs that make a new worktree ready, each of which must exit with 0"),
+      cache: CacheSchema,
       ...CHECK_FIELDS,
       ...LAND_FIELDS,
       phases: Type.Array(OneOf(PHASES), {
@@ -176,9 +189,9 @@ const AgentSchema = Type.Object(
 );
 
 const PluginSchema = Type.Union([
-  Text,
+  NonEmpty,
   Type.Object(
-    { path: Text, ...optional({ settings: Type.Record(Type.String(), Type.Unknown()) }) },
+    { path: NonEmpty, ...optional({ settings: Type.Record(Type.String(), Type.Unknown()) }) },
     Strict,
   ),
 ]);
@@ -192,33 +205,24 @@ const AccountSchema = Settings({
 });
 
 const Slots = Count(0, WORKERS_MAX, "how many of its tasks may be in work at once");
-const GroupSchema = Type.Object(
-  optional({ slots: Slots, limits: LimitNames, ...CALLBACK_FIELDS }),
-  Strict,
-);
+const GroupSchema = Settings({ slots: Slots, limits: LimitNames, ...CALLBACK_FIELDS });
 
-const ClusterMachineSchema = Type.Object(
-  optional({
-    serves: Type.Array(Type.String({ pattern: MACHINE })),
-    sends: Type.Array(Type.String({ pattern: MACHINE })),
-  }),
-  Strict,
-);
+const ClusterMachineSchema = Settings({
+  serves: Type.Array(ShortName),
+  sends: Type.Array(ShortName),
+});
 
 const LimitSchema = Type.Union(
   [
     Slots,
-    Type.Object(
-      optional({
-        slots: Slots,
-        rate: Type.String({
-          pattern: RATE_PATTERN,
-          description: "starts of runs in a time, such as 60/min; s, min, h or d",
-        }),
-        burst: Count(1, BURST_MAX, "so many of these starts may come at once; default: 1"),
+    Settings({
+      slots: Slots,
+      rate: Type.String({
+        pattern: RATE_PATTERN,
+        description: "starts of runs in a time, such as 60/min; s, min, h or d",
       }),
-      Strict,
-    ),
+      burst: Count(1, BURST_MAX, "so many of these starts may come at once; default: 1"),
+    }),
   ],
   { description: "a number of slots, or slots, rate (60/min; s, min, h or d) and burst" },
 );
@@ -234,15 +238,15 @@ const PriceSchema = Type.Object(
 
 const NotifySchema = Type.Object(
   {
-    name: Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,31}$" }),
+    name: ShortName,
     ...optional({
-      command: Type.Array(Text, { minItems: 1, description: "a program and its arguments" }),
-      url: Text,
+      command: Type.Array(NonEmpty, { minItems: 1, description: "a program and its arguments" }),
+      url: NonEmpty,
       format: OneOf(NOTIFY_FORMATS, {
         description: "what is posted to the url; default: webhook",
       }),
-      secret_env: { ...Text, description: "the variable with the secret that signs a webhook" },
-      token_env: { ...Text, description: "the variable with a token for the url" },
+      secret_env: { ...NonEmpty, description: "the variable with the secret that signs a webhook" },
+      token_env: { ...NonEmpty, description: "the variable with a token for the url" },
       on: Type.Array(OneOf(NOTIFY_TOPICS), {
         minItems: 1,
         uniqueItems: true,
@@ -276,6 +280,9 @@ export const ConfigSchema = Settings(
       ),
       landed_days: Days("refs, files and saves of landed work are kept this long"),
       saves_days: Days("work that was saved from worktrees is kept this long"),
+      cache_days: Days(
+        "what setup has made for several worktrees is kept this long after its last use",
+      ),
     }),
     retry: Settings({
       max_attempts: Count(1, MAX_ATTEMPTS_MAX, "N means N runs"),
@@ -303,6 +310,7 @@ export const ConfigSchema = Settings(
     run_limits: Settings(RUN_LIMITS, {
       description: "how much the programs of one run may use, unless its task or its agent says it",
     }),
+    sandbox: SandboxSchema,
     batch_bytes_max: Bytes(1024, "a larger batch is refused"),
     batch_results_bytes_max: Bytes(1024, "a batch with larger results ends with an error"),
     batch_concurrency: Count(
@@ -323,7 +331,7 @@ export const ConfigSchema = Settings(
     }),
     env_allow: Texts("variables that programs get beside PATH, HOME and the like"),
     roots: Texts("directories under which cwd and worktree must lie"),
-    worktrees_dir: { ...Text, description: "where worktrees of tasks are made" },
+    worktrees_dir: { ...NonEmpty, description: "where worktrees of tasks are made" },
     worktree_ignored_may_go: Texts(
       "ignored files that keep no worktree, such as node_modules/; patterns as in a .gitignore",
     ),
@@ -343,7 +351,7 @@ export const ConfigSchema = Settings(
       per_hour_max: Count(0, 10_000, "agents that may be spawned in a scope within an hour"),
       archive_ms: Ms(0, "a spawned agent without work and mail for so long is archived; 0 = never"),
     }),
-    data: { ...Text, description: "where the mail of all scopes is kept" },
+    data: { ...NonEmpty, description: "where the mail of all scopes is kept" },
     uids: Type.Array(Type.Integer({ minimum: 0 }), {
       description: "users, beside you and root, whose files are accepted",
     }),
@@ -354,10 +362,10 @@ export const ConfigSchema = Settings(
       description: "modules or packages of yours that bring kinds of agents, gates, verbs, pages",
     }),
     agents: Type.Array(AgentSchema),
-    accounts: Type.Record(Type.String({ pattern: ACCOUNT }), AccountSchema, {
+    accounts: Type.Record(ShortName, AccountSchema, {
       description: "by name, as agents name them",
     }),
-    groups: Type.Record(Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" }), GroupSchema, {
+    groups: Type.Record(NonEmpty, GroupSchema, {
       description: "by name, as tasks give it in group",
     }),
     limits: Type.Record(Type.String({ pattern: LIMIT_NAME }), LimitSchema, {
@@ -383,7 +391,7 @@ export const ConfigSchema = Settings(
     ),
     cluster: Settings(
       {
-        servers: Type.Array(Text, {
+        servers: Type.Array(NonEmpty, {
           description: "addresses of NATS servers; none: it works alone",
         }),
         bridge: Type.Boolean({ description: "true: run starts the bridge, and keeps it" }),
@@ -391,16 +399,12 @@ export const ConfigSchema = Settings(
           pattern: "^(?:[a-z0-9][a-z0-9-]{0,31})?$",
           description: "the name of this machine; default: that of the host",
         }),
-        serves: Type.Array(Type.String({ pattern: MACHINE }), {
+        serves: Type.Array(ShortName, {
           description: "what tasks of others may name in where, to run here; none: it only sends",
         }),
-        groups: Type.Record(
-          Type.String({ minLength: 1, pattern: "^[^\\u0000]*$" }),
-          Type.String({ pattern: MACHINE }),
-          {
-            description: "by name: the groups whose tasks run at other machines, and their targets",
-          },
-        ),
+        groups: Type.Record(NonEmpty, ShortName, {
+          description: "by name: the groups whose tasks run at other machines, and their targets",
+        }),
         accept: Texts("agents of this machine that may work for others"),
         accept_fields: Texts("fields of tasks of others that are taken, such as exec"),
         slots: Count(0, WORKERS_MAX, "how many tasks of others may be here at once"),
@@ -414,7 +418,7 @@ export const ConfigSchema = Settings(
           cert: Type.String({ description: "a file with a certificate of this machine" }),
           key: Type.String({ description: "a file with the key of that certificate" }),
         }),
-        machines: Type.Record(Type.String({ pattern: MACHINE }), ClusterMachineSchema, {
+        machines: Type.Record(ShortName, ClusterMachineSchema, {
           description: "by name: the machines for which cluster init makes rights and streams",
         }),
         replicas: Count(1, 5, "on how many servers each message is kept"),

@@ -3,7 +3,8 @@
  * schema cannot express, such as circles and repeated ids.
  */
 import { optional } from "../codec/schema.ts";
-import { Priority, RetryPolicy, TASK_BUDGET } from "../codec/task-codec.ts";
+import { TASK_BUDGET } from "../codec/shared-fields.ts";
+import { Priority, RetryPolicy } from "../codec/task-codec.ts";
 import { type SchemaOptions, type TProperties, type TSchema, Type } from "../codec/typebox.ts";
 import { ID_CHARS_MAX, MAX_ATTEMPTS_MAX, TIMER_MS_MAX } from "../core/limits.ts";
 import { NODE_STATUSES, NODE_TYPES } from "../core/roadmap.ts";

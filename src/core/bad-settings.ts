@@ -4,7 +4,9 @@ import { explainBadNames } from "./matching.ts";
 import { explainBadMeter } from "./meter-address.ts";
 import { explainBadNotify } from "./notify-settings.ts";
 import { explainBadRunLimits } from "./run-limits.ts";
-import { AGENT_KINDS, type AgentSettings, isCoding, type Settings } from "./settings.ts";
+import { wallsOf } from "./sandbox.ts";
+import { AGENT_KINDS, type AgentSettings, isCoding, isMetered, type Settings } from "./settings.ts";
+import { explainBadCache } from "./setup-cache.ts";
 import { explainBadLimits } from "./task-limits.ts";
 
 /** A thread of a busy machine may get no processor for about this long (ms). */
@@ -40,6 +42,9 @@ export function explainBadSettings(s: Settings): string | undefined {
   }
   const badFallback = explainBadFallback(s.agents);
   if (badFallback !== undefined) return `agents: ${badFallback}`;
+  for (const agent of s.agents)
+    if (isMetered(agent) && (wallsOf(agent, s)?.network ?? "open") !== "open")
+      return `agents: ${agent.name} has a meter, which its sandbox cannot reach: give it network: open, or no meter`;
   const badRunLimits = explainBadRunLimits(s.run_limits);
   if (badRunLimits !== undefined) return `run_limits.${badRunLimits}`;
   const badLimits = explainBadLimits(s);
@@ -107,6 +112,8 @@ export function explainBadAgent(agent: AgentSettings, hasPlugins: boolean): stri
     return `${name} is of kind module, and run_limits are for programs: a function runs inside a worker process; make it a program of kind exec`;
   const badLimits = limits === undefined ? undefined : explainBadRunLimits(limits);
   if (badLimits !== undefined) return `${name}: run_limits.${badLimits}`;
+  const badCache = agent.cache === undefined ? undefined : explainBadCache(agent.cache);
+  if (badCache !== undefined) return `${name}: cache.${badCache}`;
   if (account !== undefined && accounts !== undefined)
     return `${name} has both account and accounts: name all of them in accounts`;
   if (agent.effort !== undefined && kind !== "claude" && kind !== "codex")

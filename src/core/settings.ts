@@ -6,6 +6,8 @@ import type { LandFields } from "./landing.ts";
 import type { NotifySettings } from "./notify-settings.ts";
 import type { Phase } from "./phases.ts";
 import { NO_RUN_LIMITS, type RunLimits, type TreeLimits } from "./run-limits.ts";
+import type { SandboxSettings } from "./sandbox.ts";
+import type { CacheFields } from "./setup-cache.ts";
 import type { GroupSettings, LimitSettings } from "./task-limits.ts";
 
 /** The built-in kinds of agents. `remote`: its tasks run at other machines. */
@@ -83,12 +85,16 @@ export interface AgentSettings extends LandFields {
   budget?: AgentBudget;
   /** How much the programs of one of its runs may use. */
   run_limits?: RunLimits;
+  /** The walls around its programs, its setup and its checks. Default: those of the tree. */
+  sandbox?: SandboxSettings;
   /** mailchute stops it when it is silent for this long and no tool runs (ms). */
   idle_ms?: number;
   /** `auto`: its tasks run in git worktrees of their own. */
   worktree?: "auto" | "none";
   /** Programs that make a new worktree ready: one with its arguments, or a list of them. */
   setup?: string[] | string[][];
+  /** What `setup` makes, and worktrees with the same key share. */
+  cache?: CacheFields;
   /** Checks for tasks without checks of their own: programs that must exit with 0, and files that must exist. */
   verify?: string[] | string[][];
   expect_files?: string[];
@@ -152,6 +158,8 @@ export interface Settings extends Required<CallbackFields> {
     landed_days: number;
     /** For saves of worktrees, which may hold work that is nowhere else. */
     saves_days: number;
+    /** For folders that `setup` has made, after their last use. */
+    cache_days: number;
   };
   retry: { max_attempts: number; backoff_ms: number; backoff_max_ms: number };
   /** How long a worker may be silent when mailchute cannot see whether it lives (ms). Then its task is taken back. */
@@ -175,6 +183,8 @@ export interface Settings extends Required<CallbackFields> {
   output_bytes_max: number;
   /** How much the programs of one run may use, where neither its task nor its agent says it. 0 = no limit. */
   run_limits: TreeLimits;
+  /** The walls around programs, where the agent does not say it. Default: `open`. */
+  sandbox: SandboxSettings;
   /** A batch above this size is refused unread (bytes). */
   batch_bytes_max: number;
   /** A batch fails when its results are larger than this (bytes). */
@@ -304,6 +314,7 @@ export const DEFAULT_SETTINGS: Settings = {
     evidence_days: 90,
     landed_days: 30,
     saves_days: 180,
+    cache_days: 14,
   },
   retry: { max_attempts: 3, backoff_ms: 1000, backoff_max_ms: 300_000 },
   lease_ttl_ms: 4 * 60 * 60 * 1000,
@@ -322,6 +333,7 @@ export const DEFAULT_SETTINGS: Settings = {
   batch_concurrency: 64,
   free_bytes_min: 128 * 1024 * 1024,
   free_memory_min: 512 * 1024 * 1024,
+  sandbox: "open",
   env_allow: [],
   allow_open_secrets: false,
   roots: ["/"],

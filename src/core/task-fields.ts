@@ -59,6 +59,7 @@ owns                task
 worktree            task metadata            --worktree
 worktree_of         metadata
 setup               task
+cache               task
 land                task                     --land
 target              task                     --target        not target_branch
 land_command        task

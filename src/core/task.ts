@@ -32,6 +32,7 @@ import type { OwnedPaths } from "./owned-paths.ts";
 import type { LimitKind, RunLimits } from "./run-limits.ts";
 import type { RunUsage } from "./run-usage.ts";
 import type { Permissions } from "./settings.ts";
+import type { CacheFields } from "./setup-cache.ts";
 
 export interface TaskMetadata {
   worktree?: string;
@@ -99,6 +100,8 @@ export interface Task extends CallbackFields {
   worktree?: "auto" | "none";
   /** Programs, each as argv, that make a new worktree ready. */
   setup?: string[][];
+  /** What `setup` makes, and worktrees with the same key share. */
+  cache?: CacheFields;
   /** What becomes of its branch: see `LandMode`. */
   land?: LandMode;
   /** The branch that gets its work. */

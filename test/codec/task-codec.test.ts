@@ -124,6 +124,14 @@ const BAD: [string, string[]][] = [
     ['"src"', "null", "[]", '{"read":"src"}', '{"write":[""]}', '{"write":[1]}', '{"other":["a"]}'],
   ],
   ["setup", ['"npm ci"', "null", "{}", "[1]", "[[]]", '[""]', '[["a"],[""]]']],
+  ["cache", ['"node_modules"', "null", "[]", "{}", '{"paths":["a"]}', '{"paths":[],"key":["b"]}']],
+  [
+    "cache.paths",
+    ["/a", "../a", "a//b", "a/", ".", "a/.git/b", 'a","a/b'].map(
+      (path) => `@{"paths":["${path}"],"key":["b"]}`,
+    ),
+  ],
+  ["cache.link", ['@{"paths":["a"],"key":["b"],"link":1}']],
   ["worktree", ['"AUTO"', '"/some/where"', "true", "null", "{}"]],
   ["land", ['"MERGE"', '"push"', "true", "null", "{}"]],
   [

@@ -52,6 +52,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   owns: { write: ["a"] },
   worktree: "auto",
   setup: ["true"],
+  cache: { paths: ["node_modules"], key: ["package-lock.json"] },
   land: "branch",
   base: "target",
   land_command: ["true"],

@@ -6,6 +6,12 @@ import { type AgentSettings, DEFAULT_SETTINGS, type Settings } from "../../src/c
 
 const withAgents = (...agents: AgentSettings[]): Settings => ({ ...DEFAULT_SETTINGS, agents });
 
+/** An agent with a meter behind these walls. */
+const metered = (sandbox: NonNullable<Settings["sandbox"]>): Settings => ({
+  ...withAgents({ name: "a", kind: "exec", program: "p", meter: true }),
+  sandbox,
+});
+
 describe("settings", () => {
   it("are sound as built in", () => {
     expect(explainBadSettings(DEFAULT_SETTINGS)).toBeUndefined();
@@ -22,8 +28,18 @@ describe("settings", () => {
     ["twice", withAgents({ name: "a", kind: "exec", program: "p" }, { name: "a", kind: "module" })],
     ["program", withAgents({ name: "a", kind: "exec" })],
     ["module", withAgents({ name: "a", kind: "module" })],
+    ["cannot reach", metered({ network: "none" })],
+    ["cannot reach", metered({ network: { allow: ["api.example.invalid"] } })],
   ])("that contradict each other are refused, naming %s", (word, settings) => {
     expect(explainBadSettings(settings)).toContain(word);
+  });
+
+  it("let a meter stand with walls that leave the network open, and at an agent without walls", () => {
+    expect(explainBadSettings(metered({ network: "open" }))).toBeUndefined();
+    const [agent] = metered({}).agents;
+    const own = withAgents({ ...agent, name: "a", kind: "exec", sandbox: "open" });
+    const sandbox = { network: "none" } as const;
+    expect(explainBadSettings({ ...own, sandbox })).toBeUndefined();
   });
 
   it("at their very limits are accepted", () => {
