@@ -39,6 +39,16 @@ export function safePainted(line: string): string {
     .join("");
 }
 
+/** A line of a screen without its colours. */
+export function withoutColours(line: string): string {
+  return line.includes(ESCAPE)
+    ? line
+        .split(COLOUR)
+        .filter((_, i) => i % 2 === 0)
+        .join("")
+    : line;
+}
+
 export type Paint = "red" | "green" | "yellow" | "cyan" | "dim" | "bold" | "inverse";
 const CODES: Readonly<Record<Paint, [number, number]>> = {
   red: [31, 39],
@@ -107,6 +117,11 @@ export function countText(count: number, isExact = true): string {
   // `toLocaleString` is not used, because it takes some milliseconds at its first use.
   const digits = String(count).replace(/\B(?=(\d{3})+$)/g, ",");
   return `${digits}${isExact ? "" : "+"}`;
+}
+
+/** `1,204`, `100,000+`, or `~1,204` for a count from some time ago. */
+export function countOf(of: { count: number; is_exact: boolean; is_old?: true }): string {
+  return of.is_old === true ? `~${countText(of.count)}` : countText(of.count, of.is_exact);
 }
 
 /** "1 slot", "3 slots". */

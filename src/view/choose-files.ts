@@ -131,6 +131,13 @@ export function* chooseFiles(
   };
 }
 
+/** The whole choice, while nothing else runs. */
+export function chosenNow(choosing: Generator<void, ChosenFiles>): ChosenFiles {
+  let step = choosing.next();
+  while (step.done !== true) step = choosing.next();
+  return step.value;
+}
+
 /** The file of the task that a line of the journal names, if it is in the tray now. */
 function fileNamed(line: string | undefined, dir: string, tray: Tray): ChosenFile | undefined {
   const id = /"task_id":"([^"\\/]+)"/.exec(line ?? "")?.[1];

@@ -1,13 +1,13 @@
 /** The latest failures, without skipped tasks, grouped by their cause. Reads each record once, and a bounded number of records in one look. */
-import { isObject } from "../core/json-object.ts";
 import { headlineOf } from "../core/outcome.ts";
 import { isSkippedKind } from "../core/skipped.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { type Cause, type Failure, groupByCause } from "./causes.ts";
-import { chooseFiles } from "./choose-files.ts";
+import { type ChosenFile, chooseFiles, chosenNow } from "./choose-files.ts";
 import { stampOf } from "./kept.ts";
 import { readJsonObject, textOf } from "./scan.ts";
-import { describeTask } from "./task-rows.ts";
+import type { FailureView } from "./snapshot.ts";
+import { titleOfRecord } from "./task-rows.ts";
 
 /** At most so many of the latest failures are grouped. */
 const FAILURES_MAX = 1000;
@@ -52,21 +52,16 @@ export class FailureCausesReader {
   }
 
   private read(): void {
-    const choosing = chooseFiles(this.tree, "failed", {
-      limit: FAILURES_MAX,
-      lookedAtMax: LOOKED_AT_MAX,
-    });
-    let step = choosing.next();
-    while (step.done !== true) step = choosing.next();
-    const { files, next, isAll } = step.value;
+    const wanted = { limit: FAILURES_MAX, lookedAtMax: LOOKED_AT_MAX };
+    const { files, next, isAll } = chosenNow(chooseFiles(this.tree, "failed", wanted));
     const known = new Map<string, Titled>();
     let reads = 0;
-    for (const { id, name, path, mtimeMs } of files) {
+    for (const file of files) {
       // A record is never changed in its place: a new record has another time.
-      const key = `${name} ${mtimeMs}`;
+      const key = `${file.name} ${file.mtimeMs}`;
       const before = this.known.get(key);
       if (before === undefined && ++reads > READS_MAX) continue;
-      const failure = before ?? readFailure(path, id, mtimeMs);
+      const failure = before ?? readFailure(file);
       if (failure !== undefined) known.set(key, failure);
     }
     this.isComplete = reads <= READS_MAX;
@@ -87,18 +82,26 @@ export class FailureCausesReader {
 
 type Titled = Failure & { title: string };
 
-function readFailure(path: string, id: string, mtimeMs: number): Titled | undefined {
-  const record = readJsonObject(path, BYTES_MAX);
+function readFailure(file: ChosenFile): Titled | undefined {
+  const record = readJsonObject(file.path, BYTES_MAX);
   if (record === undefined) return undefined;
-  const at = record["failed_at"];
+  const { id, kind, error, failed_at_ms: atMs } = failureIn(record, file);
+  const title = headlineOf(titleOfRecord(record)).slice(0, TITLE_CHARS_MAX);
+  return { id, kind: kind || "unknown", error, title, atMs };
+}
+
+/** How a task has failed, from its record. */
+export function failureIn(
+  record: Record<string, unknown>,
+  { id, mtimeMs }: ChosenFile,
+): FailureView {
+  const { failed_at: at } = record;
   return {
     id: textOf(record["task_id"], id),
-    kind: textOf(record["kind"], "unknown"),
+    code: textOf(record["code"]),
+    kind: textOf(record["kind"]),
     error: textOf(record["error"]),
-    title: headlineOf(describeTask(isObject(record["task"]) ? record["task"] : undefined)).slice(
-      0,
-      TITLE_CHARS_MAX,
-    ),
-    atMs: typeof at === "number" ? at * 1000 : Math.round(mtimeMs),
+    attempts: Number(record["attempts"] ?? 0),
+    failed_at_ms: typeof at === "number" ? at * 1000 : Math.round(mtimeMs),
   };
 }

@@ -23,7 +23,7 @@ import { nodeStorage } from "../mailbox/files/node-storage.ts";
 import type { FileFacts, Storage } from "../mailbox/files/storage.ts";
 import { type Trays, traysAt } from "../mailbox/files/trays.ts";
 import { findRecord, listLive, locate, type Place } from "../mailbox/find/locate.ts";
-import { COUNT_MAX, eachName, namesIn } from "./scan.ts";
+import { COUNT_MAX, eachName, namesIn, readJsonObject } from "./scan.ts";
 
 export type TaskState = "waiting" | "ready" | "held" | "running" | "settling" | "done" | "failed";
 
@@ -66,6 +66,12 @@ export function lookForTask(tree: StateTree, id: string): TaskPlace | undefined 
 
 export function lookForRecord(tree: StateTree, id: string): TaskPlace | undefined {
   return shown(findRecord(traysOf(tree), id));
+}
+
+/** The record of an ended task; undefined when it has none. */
+export function readRecord(tree: StateTree, id: string, bytesMax?: number) {
+  const place = lookForRecord(tree, id);
+  return place === undefined ? undefined : readJsonObject(place.path, bytesMax);
 }
 
 /** For reading only: a missing tray counts as empty, and a name that is too long as a missing file. */

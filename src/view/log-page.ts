@@ -59,25 +59,36 @@ export function placeAfter(path: string, from: number, count: number): number | 
 }
 
 /**
- * Where the next line with this text ends, before or after a place; undefined when it is not in the next 8 MiB.
+ * Where the next line that is meant ends, before or after a place; undefined when it is not in the next 8 MiB.
+ * @param isMeant gets each line as it stands in the file
  * @throws a system error
  */
 export function findInLog(
   path: string,
-  text: string,
+  isMeant: (line: string) => boolean,
   from: number,
   direction: "back" | "on",
 ): number | undefined {
   return withFile(path, undefined, (fd, size) => {
     const isBack = direction === "back";
     const begin = isBack ? Math.max(0, from - SEARCH_BYTES) : from;
-    const end = isBack ? from : Math.min(size, from + SEARCH_BYTES);
+    const end = isBack ? Math.min(from, size) : Math.min(size, from + SEARCH_BYTES);
     const bytes = readBytes(fd, begin, end);
-    const hit = isBack ? bytes.lastIndexOf(text) : bytes.indexOf(text);
-    if (hit === -1) return undefined;
-    const lineEnd = bytes.indexOf(NEWLINE, hit);
-    return lineEnd === -1 ? end : begin + lineEnd + 1;
+    let at = isBack ? beginOfLine(bytes, bytes.length) : 0;
+    while (at >= 0 && at < bytes.length) {
+      const newline = bytes.indexOf(NEWLINE, at);
+      const lineEnd = newline === -1 ? bytes.length : newline;
+      if (isMeant(bytes.toString("utf8", at, lineEnd)))
+        return newline === -1 ? end : begin + newline + 1;
+      at = isBack ? beginOfLine(bytes, at) : lineEnd + 1;
+    }
+    return undefined;
   });
+}
+
+/** Where the last line before a place begins; -1 when there is none. */
+function beginOfLine(bytes: Buffer, before: number): number {
+  return before === 0 ? -1 : before === 1 ? 0 : bytes.lastIndexOf(NEWLINE, before - 2) + 1;
 }
 
 function readBytes(fd: number, from: number, to: number): Buffer {

@@ -8,18 +8,19 @@ import { isMisnamed, readInboxName } from "../core/names.ts";
 import { controlOf, workerOf } from "../core/saved-documents.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { readDocument } from "../host/documents.ts";
-import { judge } from "../host/identity.ts";
+import { judgeSaved } from "../host/identity.ts";
 import { NAMED, openToRead, tryStatOf } from "../host/regular-file.ts";
 import { livesElsewhere } from "../host/tree-id.ts";
 import { QuestionStore } from "../questions/question-store.ts";
 import { type BatchWithFailures, batchesWithFailures, batchOfResults } from "./batches.ts";
 import { liveWaiting } from "./blocked-tasks.ts";
-import { chooseFiles } from "./choose-files.ts";
+import { chooseFiles, chosenNow } from "./choose-files.ts";
+import { failureIn } from "./failure-causes.ts";
 import { lookForRecord, processingPlaces, type TaskPlace } from "./find-task.ts";
 import { Kept, stampOf } from "./kept.ts";
 import { findObstacles } from "./obstacles.ts";
 import { RunningTasks } from "./running-tasks.ts";
-import { countNames, findFiles, readJsonObject, textOf } from "./scan.ts";
+import { countNames, findFiles, readJsonObject } from "./scan.ts";
 import { SkippedCount } from "./skipped-count.ts";
 import type { FailureView, Snapshot, SupervisorView, WorkerView } from "./snapshot.ts";
 import { isConfigNewer, readSupervisor } from "./supervisor.ts";
@@ -248,7 +249,7 @@ function readWorkers(tree: StateTree, nowMs: number): WorkerView[] {
         id: worker.id,
         pid: worker.pid,
         slots: worker.slots,
-        verdict: judge({ place: worker.place, pid: worker.pid, startTicks: worker.start_ticks }),
+        verdict: judgeSaved(worker),
         heartbeat_age_ms: Math.max(0, Math.round(nowMs - file.mtimeMs)),
         supervisor_pid: worker.supervisor_pid ?? null,
       },
@@ -259,23 +260,10 @@ function readWorkers(tree: StateTree, nowMs: number): WorkerView[] {
 /** The latest records of failed tasks. */
 function readFailures(tree: StateTree): FailureView[] {
   const wanted = { limit: FAILURES_SHOWN, lookedAtMax: RECORDS_LOOKED_AT_MAX };
-  const choosing = chooseFiles(tree, "failed", wanted);
-  let step = choosing.next();
-  while (step.done !== true) step = choosing.next();
-  return step.value.files.flatMap(({ id, path, mtimeMs }): FailureView[] => {
-    const record = readJsonObject(path);
-    if (record === undefined) return [];
-    const { failed_at: at } = record;
-    return [
-      {
-        id: textOf(record["task_id"], id),
-        code: textOf(record["code"]),
-        kind: textOf(record["kind"]),
-        error: textOf(record["error"]),
-        attempts: Number(record["attempts"] ?? 0),
-        failed_at_ms: typeof at === "number" ? at * 1000 : Math.round(mtimeMs),
-      },
-    ];
+  const { files } = chosenNow(chooseFiles(tree, "failed", wanted));
+  return files.flatMap((file) => {
+    const record = readJsonObject(file.path);
+    return record === undefined ? [] : [failureIn(record, file)];
   });
 }
 

@@ -204,6 +204,10 @@ export function wordsOf({ id, title, error }: TaskRow, task: JsonObject | undefi
   return [id, title, program, ...texts, error ?? ""].join("\n").toLowerCase();
 }
 
+export function titleOfRecord(record: JsonObject | undefined): string {
+  return describeTask(record?.["task"] as JsonObject | undefined);
+}
+
 /** Describes a task in one line: by its title, its program, or its prompt. */
 export function describeTask(task: JsonObject | undefined): string {
   if (typeof task?.["title"] === "string") return task["title"];

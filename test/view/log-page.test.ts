@@ -76,9 +76,10 @@ describe("a page of a log", () => {
 
 it("a search finds the next line with a text, in both directions", () => {
   const path = logWith("a x\nb\nc x\nd\n");
-  expect(findInLog(path, "x", 0, "on")).toBe(4);
-  expect(findInLog(path, "x", 4, "on")).toBe(10);
-  expect(findInLog(path, "x", 10, "on")).toBeUndefined();
-  expect(findInLog(path, "x", 6, "back")).toBe(4);
-  expect(findInLog(path, "x", 12, "back")).toBe(10);
+  const isMeant = (line: string): boolean => line.includes("x");
+  expect(findInLog(path, isMeant, 0, "on")).toBe(4);
+  expect(findInLog(path, isMeant, 4, "on")).toBe(10);
+  expect(findInLog(path, isMeant, 10, "on")).toBeUndefined();
+  expect(findInLog(path, isMeant, 6, "back")).toBe(4);
+  expect(findInLog(path, isMeant, 12, "back")).toBe(10);
 });

@@ -141,7 +141,7 @@ describe("the drawing", () => {
       ["waits: quota-x", [[666.7, 333.3]]],
       ["pool", [[916.7, 2]]],
     ]);
-    expect(rows[3]?.bars[0]?.tip).toContain("worker w-1 ended: SIGKILL");
+    expect(rows[3]?.bars[0]?.tip).toContain("worker w-1 ended (SIGKILL)");
   });
 
   it("shows only what is in its time, cut at its ends", () => {

@@ -102,7 +102,7 @@ async function sessionOf(tree: StateTree, id: string): Promise<Session> {
   return session;
 }
 
-type InWorktree = Pick<Task, "worktree" | "cwd" | "metadata" | "setup">;
+type InWorktree = Pick<Task, "worktree" | "cwd" | "metadata" | "setup" | "cache">;
 
 /**
  * The fields that give the new task the worktree of the ended task, where its session was. A worktree that is gone is made again.
@@ -128,6 +128,7 @@ async function worktreeOf(
     },
     ...(task.cwd === undefined ? {} : { cwd: task.cwd }),
     ...(task.setup === undefined ? {} : { setup: task.setup }),
+    ...(task.cache === undefined ? {} : { cache: task.cache }),
   };
 }
 

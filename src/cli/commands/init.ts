@@ -5,6 +5,7 @@ import { SCHEMAS, type SchemaName, schemaDocument } from "../../config/schemas.t
 import { ErrIo, messageOf } from "../../core/errors.ts";
 import { CODING_AGENTS } from "../../core/settings.ts";
 import { stateTree } from "../../core/state-tree.ts";
+import { explainNoWalls } from "../../host/bubblewrap.ts";
 import { createText } from "../../host/documents.ts";
 import { findProgram } from "../../host/find-program.ts";
 import { replaceDocument } from "../../host/replace-document.ts";
@@ -99,7 +100,10 @@ function nextSteps(flag: string, agent: FoundAgent | undefined): string[] {
 function findAgents(env: NodeJS.ProcessEnv): FoundAgent[] {
   return CODING_AGENTS.flatMap((kind) => {
     const path = findProgram(kind, env["PATH"], "/");
-    return path === undefined ? [] : [{ kind, path }];
+    if (path === undefined) return [];
+    // Behind walls a program sees a /tmp of its own.
+    const hasWalls = !path.startsWith("/tmp/") && explainNoWalls() === undefined;
+    return [{ kind, path, hasWalls }];
   });
 }
 

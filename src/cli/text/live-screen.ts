@@ -3,7 +3,7 @@
  * scrollback, even when the width changes. At the end, even after a signal or a crash, the terminal shows what it showed before. A
  * frame writes only the lines that have changed, in one write.
  */
-import { cutPainted, safePainted, widthOf } from "../../text/render.ts";
+import { cutPainted, safePainted, widthOf, withoutColours } from "../../text/render.ts";
 
 /** Enters the screen. Switches line wrap off: a character that is wider than we think must not move the lines below. */
 const ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l";
@@ -13,7 +13,6 @@ const BEGIN = "\x1b[?2026h";
 const END = "\x1b[?2026l";
 const ERASE_LINE_END = "\x1b[K";
 const ERASE_BELOW = "\x1b[J";
-const COLOUR = /\u001b\[[0-9;]*m/g;
 const ENDING = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /** The used members of `TerminalWriter`. */
@@ -152,7 +151,7 @@ export function frameOf(
     if (line === before?.[i]) return [];
     const text = cutPainted(safePainted(line), columns);
     // In the last cell the cursor would stand on the text, and erase it.
-    const isFull = widthOf(text.replace(COLOUR, "")) >= columns;
+    const isFull = widthOf(withoutColours(text)) >= columns;
     return [`\x1b[${i + 1}H${text}${isFull ? "" : ERASE_LINE_END}`];
   });
   const isShorter = before === undefined || before.length > lines.length;

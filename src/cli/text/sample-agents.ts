@@ -5,11 +5,13 @@ export interface FoundAgent {
   kind: (typeof CODING_AGENTS)[number];
   /** The path of its program. */
   path: string;
+  /** Whether this machine can put it behind walls. */
+  hasWalls: boolean;
 }
 
 const PERMISSIONS: Readonly<Record<FoundAgent["kind"], string>> = {
   claude: `\
-    permissions: {mode: edit} # read | edit | full. It has no sandbox: what it runs can reach all that you can
+    permissions: {mode: edit} # read | edit | full
 `,
   codex: `\
     # Its sandbox can write to the cwd of its task and to /tmp, so neither may hold this state tree: give its tasks a cwd
@@ -19,6 +21,12 @@ const PERMISSIONS: Readonly<Record<FoundAgent["kind"], string>> = {
 `,
 };
 
+const WALLS = `\
+    sandbox: {}               # writes only into its worktree, and reads no keys of yours; open: no walls
+`;
+const NO_WALLS = `\
+    # It has no sandbox: what it runs can reach all that you can. Where bubblewrap is installed, sandbox: {} gives it one.
+`;
 const PRICES = `
 # prices:                     # US dollars for a million tokens, for programs that give no price, as codex
 #   my-model: {input_usd: 1, cached_input_usd: 0.1, output_usd: 10}
@@ -32,12 +40,12 @@ export function withAgents(config: string, found: readonly FoundAgent[]): string
 /** Members of the list \`agents\`, and what goes after it. The first of them takes tasks that name no agent. */
 export function describeAgents(found: readonly FoundAgent[]): string {
   const entries = found.map(
-    ({ kind, path }, index) => `
+    ({ kind, path, hasWalls }, index) => `
   - name: ${kind}
 ${`    kind: ${kind}`.padEnd(30)}# starts ${path.replace(/[^\x20-\x7e]/g, "?")}
 ${index === 0 ? "    default: true             # takes tasks that name no agent\n" : ""}\
     capabilities: [code]
-${PERMISSIONS[kind]}\
+${PERMISSIONS[kind]}${kind === "claude" ? (hasWalls ? WALLS : NO_WALLS) : ""}\
     timeout_ms: 14400000      # longest run: 4 hours
     protect: ["@checks"]      # with a worktree, work that changes existing tests or build settings waits for you
     verify_from: target       # its check runs in a clean place

@@ -11,15 +11,13 @@ import { filesOfDays } from "../../journal/daily.ts";
 import { readJournal } from "../../journal/read.ts";
 import { rotatedOf } from "../../journal/rotated.ts";
 import type { Failure } from "../../view/causes.ts";
-import { lookForRecord } from "../../view/find-task.ts";
+import { readRecord } from "../../view/find-task.ts";
 import { isFailedNode } from "../../view/id-reader.ts";
 import { readLandingIds, readWork } from "../../view/landing.ts";
-import { readJsonObject } from "../../view/scan.ts";
-import { describeTask } from "../../view/task-rows.ts";
+import { takeSnapshot } from "../../view/snapshot-reader.ts";
+import { titleOfRecord } from "../../view/task-rows.ts";
 import { DayCosts } from "../../view/timeline/day-costs.ts";
-import { Timeline } from "../../view/timeline/timeline.ts";
 import { asHtml, asMarkdown, asText, FORMATS, type Format } from "./formats.ts";
-import { readOpenWork } from "./open-work.ts";
 import { pageOf } from "./page.ts";
 import { type EndedFailure, Period } from "./period.ts";
 import { makeReport, type Report } from "./report.ts";
@@ -84,12 +82,8 @@ async function readReport(
   const counts = { records: 0, bad: 0 };
   const work = await readWork(tree);
   const period = new Period(fromMs, toMs, readLandingIds(tree));
-  const timeline = new Timeline();
   for (const file of [...rotatedOf(tree.events), tree.events])
-    for await (const line of readJournal(file, counts)) {
-      period.add(line);
-      if (isDrawn) timeline.add(line);
-    }
+    for await (const line of readJournal(file, counts)) period.add(line);
   const sums = new CostSums("agent", settings.prices);
   const isInPeriod = ({ at }: CostRecord): boolean => at * 1000 >= fromMs && at * 1000 < toMs;
   for (const file of filesOfDays(costsOf(tree)))
@@ -106,10 +100,10 @@ async function readReport(
     alerts: await readAlerts(tree, fromMs, toMs, counts),
     costs: { rows: sums.rows(), total: sums.total },
     work,
-    standing: readOpenWork(tree, Date.now()),
+    now: takeSnapshot(tree, Date.now()),
     badLines: counts.bad,
     wordsOf: (failure) => wordsOf(tree, failure),
-    titleOf: (id) => titleOf(tree, id),
+    titleOf: (id) => titleOfRecord(readRecord(tree, id)),
     isFailedNode: (id) => isFailedNode(nodes, id),
   });
   if (!isDrawn) return { report, drawn: undefined };
@@ -117,23 +111,16 @@ async function readReport(
   const points = costs.look(fromMs, toMs);
   costs.close();
   const { budgets } = settings;
+  const { timeline } = period;
   const drawn = { timeline, costs: points, budgets, fromMs, toMs, nowMs: Date.now() };
   return { report, drawn };
 }
 
 function wordsOf(tree: StateTree, { id, lease }: EndedFailure): string | undefined {
-  const place = lookForRecord(tree, id);
-  const record = place === undefined ? undefined : readJsonObject(place.path, RECORD_BYTES_MAX);
-  const { error, lease: of } = record ?? {};
+  const { error, lease: of } = readRecord(tree, id, RECORD_BYTES_MAX) ?? {};
   // A lease of the record ends with its owner. After a retry the record is about another run.
   const isOfRun = typeof of === "string" && lease !== "" && of.startsWith(`${lease}.`);
   return isOfRun && typeof error === "string" ? error : undefined;
-}
-
-function titleOf(tree: StateTree, id: string): string {
-  const place = lookForRecord(tree, id);
-  const record = place === undefined ? undefined : readJsonObject(place.path);
-  return describeTask(record?.["task"] as Record<string, unknown> | undefined);
 }
 
 async function readAlerts(

@@ -65,8 +65,8 @@ function timeText(iso: string): string {
 function leadOf(report: Report): string[] {
   const { counts, now, questions: asked, bad_lines: bad } = report;
   const { total } = report.costs;
-  const some = (count: number, text: string): string[] =>
-    count === 0 ? [] : [`${countText(count)} ${text}`];
+  const some = (count: number, one: string, many = one): string[] =>
+    count === 0 ? [] : [`${countText(count)} ${count === 1 ? one : many}`];
   const ended = [
     `${countText(counts.completed)} completed`,
     `${countText(counts.failed)} failed`,
@@ -75,32 +75,27 @@ function leadOf(report: Report): string[] {
     ...some(counts.landed, "landed"),
     ...some(report.work.filter(isUnchecked).length, "landed unchecked"),
     ...some(counts.not_landed, "could not land"),
-    ...some(counts.refused, counts.refused === 1 ? "file refused" : "files refused"),
+    ...some(counts.refused, "file refused", "files refused"),
     ...some(counts.with_failed_lines, "with failed lines"),
   ];
   const runs = [
     ...some(
       counts.mended,
-      counts.mended === 1
-        ? "task failed first and completed later"
-        : "tasks failed first and completed later",
+      "task failed first and completed later",
+      "tasks failed first and completed later",
     ),
-    ...some(
-      counts.retries,
-      counts.retries === 1 ? "failed run was tried again" : "failed runs were tried again",
-    ),
+    ...some(counts.retries, "failed run was tried again", "failed runs were tried again"),
     ...some(
       counts.reclaimed,
-      counts.reclaimed === 1
-        ? "run was taken back from a dead worker"
-        : "runs were taken back from dead workers",
+      "run was taken back from a dead worker",
+      "runs were taken back from dead workers",
     ),
   ];
   const open = [
     ...some(now.running, "running"),
     ...some(now.waiting, "waiting"),
     ...some(now.held, "held at a gate"),
-    ...some(asked.length, asked.length === 1 ? "question for you" : "questions for you"),
+    ...some(asked.length, "question for you", "questions for you"),
   ];
   return [
     ended.join(", "),
@@ -121,58 +116,75 @@ function timesOf({ waited_ms: waited, ran_ms: ran }: Report): string[] {
   return times.length === 0 ? [] : [times.join("; ")];
 }
 
-function questions(report: Report): Section {
+/** A column: its title and how it is set, and what a row has in it. `words` are a longer text, which must not be cut. */
+type ColumnOf<T> = [
+  title: string,
+  is: "" | "number" | "text" | "words",
+  cellOf: (row: T) => string,
+];
+
+/** @param more how many more rows there are, and what they are, if there is one and if there are more */
+function section<T>(
+  title: string,
+  rows: readonly T[],
+  columns: readonly ColumnOf<T>[],
+  more?: [count: number, one: string, many: string],
+): Section {
+  const cells = columns.filter(([, is]) => is !== "words");
+  const words = columns.find(([, is]) => is === "words");
   return {
-    title: "Waits for your answer",
-    columns: [{ title: "ID" }, { title: "SINCE" }],
-    rows: report.questions.map(({ id, asked_at_ms: atMs }) => [
-      id,
-      atMs === null ? "" : localTime(atMs),
-    ]),
-    texts: { title: "QUESTION", of: report.questions.map((one) => headlineOf(one.question)) },
+    title,
+    columns: cells.map(([head, is]) => ({
+      title: head,
+      ...(is === "number" && { isNumber: true }),
+      ...(is === "text" && { isText: true }),
+    })),
+    rows: rows.map((row) => cells.map(([, , cellOf]) => cellOf(row))),
+    ...(words !== undefined && { texts: { title: words[0], of: rows.map(words[2]) } }),
+    ...(more !== undefined && moreOf(...more)),
   };
 }
+
+function questions(report: Report): Section {
+  return section("Waits for your answer", report.questions, [
+    ["ID", "", ({ id }) => id],
+    ["SINCE", "", ({ asked_at_ms: atMs }) => (atMs === null ? "" : localTime(atMs))],
+    ["QUESTION", "words", ({ question }) => headlineOf(question)],
+  ]);
+}
+
+const CAUSE_COLUMNS: readonly ColumnOf<Cause>[] = [
+  ["COUNT", "number", ({ count }) => countText(count)],
+  ["KIND", "", ({ kind }) => kind],
+  ["LAST", "", ({ last_ms: lastMs }) => timeOfDay(lastMs)],
+];
 
 function failures(title: string, causes: readonly Cause[], titles: Report["titles"]): Section {
   const shown = causes.slice(0, ROWS_MAX);
-  return {
-    title,
-    columns: [
-      { title: "COUNT", isNumber: true },
-      { title: "KIND" },
-      { title: "LAST" },
-      { title: "TASKS", isText: true },
-    ],
-    rows: shown.map(({ count, kind, last_ms: lastMs, tasks }) => [
-      countText(count),
-      kind,
-      localTime(lastMs).slice(11),
-      idsText(tasks, count),
-    ]),
-    texts: {
-      title: "WHY",
-      of: shown.map(({ error, tasks }) => {
-        const what = tasks.slice(0, IDS_MAX).flatMap((id) => titles[id] ?? []);
-        return what.length === 0 ? error : `${error} (${what.join("; ")})`;
-      }),
-    },
-    ...moreOf(causes.length - shown.length, "more cause", "more causes"),
+  const why = ({ error, tasks }: Cause): string => {
+    const what = tasks.slice(0, IDS_MAX).flatMap((id) => titles[id] ?? []);
+    return what.length === 0 ? error : `${error} (${what.join("; ")})`;
   };
+  return section(
+    title,
+    shown,
+    [
+      ...CAUSE_COLUMNS,
+      ["TASKS", "text", ({ tasks, count }) => idsText(tasks, count)],
+      ["WHY", "words", why],
+    ],
+    [causes.length - shown.length, "more cause", "more causes"],
+  );
 }
 
-function alerts(report: Report): Section {
-  const shown = report.alerts.slice(0, ROWS_MAX);
-  return {
-    title: "Alerts",
-    columns: [{ title: "COUNT", isNumber: true }, { title: "KIND" }, { title: "LAST" }],
-    rows: shown.map(({ count, kind, last_ms: lastMs }) => [
-      countText(count),
-      kind,
-      localTime(lastMs).slice(11),
-    ]),
-    texts: { title: "WHAT", of: shown.map(({ error }) => error) },
-    ...moreOf(report.alerts.length - shown.length, "more alert", "more alerts"),
-  };
+function alerts({ alerts: all }: Report): Section {
+  const shown = all.slice(0, ROWS_MAX);
+  return section(
+    "Alerts",
+    shown,
+    [...CAUSE_COLUMNS, ["WHAT", "words", ({ error }) => error]],
+    [all.length - shown.length, "more alert", "more alerts"],
+  );
 }
 
 function idsText(ids: readonly string[], count: number): string {
@@ -181,37 +193,31 @@ function idsText(ids: readonly string[], count: number): string {
   return named.join(" ") + (more > 0 ? ` +${countText(more)}` : "");
 }
 
+const WORK_WORDS = {
+  landed: "landed",
+  open: "on its way",
+  failed: "could not land",
+  branch: "on its branch",
+};
+
 function work(report: Report): Section {
   const shown = report.work.slice(0, ROWS_MAX);
-  const words = {
-    landed: "landed",
-    open: "on its way",
-    failed: "could not land",
-    branch: "on its branch",
+  const what = (one: Report["work"][number]): string => {
+    const title = headlineOf(report.titles[one.task_id] ?? "");
+    return title === "" ? whereOf(one) : `${title}: ${whereOf(one)}`;
   };
-  return {
-    title: "Work on branches",
-    columns: [
-      { title: "TASK" },
-      { title: "STATE" },
-      { title: "FILES", isNumber: true },
-      { title: "LINES" },
+  return section(
+    "Work on branches",
+    shown,
+    [
+      ["TASK", "", ({ task_id: id }) => id],
+      ["STATE", "", (one) => (isUnchecked(one) ? "landed, unchecked" : WORK_WORDS[one.state])],
+      ["FILES", "number", ({ files }) => String(files)],
+      ["LINES", "", ({ insertions, deletions }) => `+${insertions} -${deletions}`],
+      ["WHAT", "words", what],
     ],
-    rows: shown.map((one) => [
-      one.task_id,
-      isUnchecked(one) ? "landed, unchecked" : words[one.state],
-      String(one.files),
-      `+${one.insertions} -${one.deletions}`,
-    ]),
-    texts: {
-      title: "WHAT",
-      of: shown.map((one) => {
-        const title = headlineOf(report.titles[one.task_id] ?? "");
-        return title === "" ? whereOf(one) : `${title}: ${whereOf(one)}`;
-      }),
-    },
-    ...moreOf(report.work.length - shown.length, "more task", "more tasks"),
-  };
+    [report.work.length - shown.length, "more task", "more tasks"],
+  );
 }
 
 function isUnchecked({ state, checked }: Report["work"][number]): boolean {
@@ -225,102 +231,82 @@ function whereOf({ state, target, branch, why }: Report["work"][number]): string
 
 function completed({ completed: all, counts, titles }: Report): Section {
   const shown = all.slice(-ROWS_MAX);
-  return {
-    title: "Completed",
-    columns: [
-      { title: "WHEN" },
-      { title: "TASK", isText: true },
-      { title: "AGENT" },
-      { title: "RUNS", isNumber: true },
-      { title: "WHAT", isText: true },
+  return section(
+    "Completed",
+    shown,
+    [
+      ["WHEN", "", ({ at_ms: atMs }) => timeOfDay(atMs)],
+      ["TASK", "text", ({ id }) => id],
+      ["AGENT", "", ({ agent }) => agent],
+      ["RUNS", "number", ({ attempts }) => String(attempts)],
+      ["WHAT", "text", ({ id }) => headlineOf(titles[id] ?? "")],
     ],
-    rows: shown.map((one) => [
-      localTime(one.at_ms).slice(11),
-      one.id,
-      one.agent,
-      String(one.attempts),
-      headlineOf(titles[one.id] ?? ""),
-    ]),
-    ...moreOf(counts.completed - shown.length, "earlier one", "earlier ones"),
-  };
+    [counts.completed - shown.length, "earlier one", "earlier ones"],
+  );
 }
 
 function denials({ denials: all }: Report): Section {
   const shown = all.slice(-ROWS_MAX);
-  return {
-    title: "Tools that were denied",
-    columns: [{ title: "TASK", isText: true }],
-    rows: shown.map(({ id }) => [id]),
-    texts: { title: "TOOLS", of: shown.map(({ tools }) => tools.join(", ")) },
-    ...moreOf(all.length - shown.length, "earlier task", "earlier tasks"),
-  };
+  return section(
+    "Tools that were denied",
+    shown,
+    [
+      ["TASK", "text", ({ id }) => id],
+      ["TOOLS", "words", ({ tools }) => tools.join(", ")],
+    ],
+    [all.length - shown.length, "earlier task", "earlier tasks"],
+  );
 }
 
 function costs({ costs: { rows, total } }: Report): Section {
   const unpriced = total.runs_without_price;
-  return {
-    title: "Cost",
-    columns: [
-      { title: "AGENT", isText: true },
-      { title: "RUNS", isNumber: true },
-      { title: "NOT DONE", isNumber: true },
-      { title: "INPUT", isNumber: true },
-      { title: "OUTPUT", isNumber: true },
-      { title: "USD", isNumber: true },
-    ],
-    rows: (rows.length > 1 ? [...rows, total] : rows).map((sum) => [
-      sum.key,
-      countText(sum.runs),
-      countText(sum.runs_not_completed),
-      countText(sum.input_tokens),
-      countText(sum.output_tokens),
-      usdText(sum),
-    ]),
-    ...(unpriced === 0 ? {} : { note: `without a price: ${counted(unpriced, "run")}` }),
-  };
+  const all = rows.length > 1 ? [...rows, total] : rows;
+  const made = section("Cost", all, [
+    ["AGENT", "text", ({ key }) => key],
+    ["RUNS", "number", ({ runs }) => countText(runs)],
+    ["NOT DONE", "number", (sum) => countText(sum.runs_not_completed)],
+    ["INPUT", "number", (sum) => countText(sum.input_tokens)],
+    ["OUTPUT", "number", (sum) => countText(sum.output_tokens)],
+    ["USD", "number", usdText],
+  ]);
+  return unpriced === 0 ? made : { ...made, note: `without a price: ${counted(unpriced, "run")}` };
 }
 
 function gates(report: Report): Section {
-  return {
-    title: "Waits at gates",
-    columns: [
-      { title: "GATE", isText: true },
-      { title: "WAITS", isNumber: true },
-      { title: "IN ALL", isNumber: true },
-      { title: "FROM" },
-      { title: "TO" },
-    ],
-    rows: report.gates.map((one) => [
-      one.gate,
-      countText(one.waits),
-      duration(one.total_ms),
-      localTime(one.from_ms).slice(11),
-      one.to_ms === null ? "still" : localTime(one.to_ms).slice(11),
-    ]),
-    texts: { title: "WHY", of: report.gates.map((one) => headlineOf(one.why)) },
-  };
+  return section("Waits at gates", report.gates, [
+    ["GATE", "text", ({ gate }) => gate],
+    ["WAITS", "number", ({ waits }) => countText(waits)],
+    ["IN ALL", "number", ({ total_ms: ms }) => duration(ms)],
+    ["FROM", "", ({ from_ms: fromMs }) => timeOfDay(fromMs)],
+    ["TO", "", ({ to_ms: toMs }) => (toMs === null ? "still" : timeOfDay(toMs))],
+    ["WHY", "words", ({ why }) => headlineOf(why)],
+  ]);
 }
 
 function crashes({ crashes: all, counts }: Report): Section {
   const shown = all.slice(-ROWS_MAX);
-  return {
-    title: "Crashes survived",
-    columns: [{ title: "WHEN" }, { title: "WHAT", isText: true }],
-    rows: shown.map(({ at_ms: atMs, what }) => [localTime(atMs).slice(11), what]),
-    ...moreOf(counts.crashes - shown.length, "earlier one", "earlier ones"),
-  };
+  return section(
+    "Crashes survived",
+    shown,
+    [
+      ["WHEN", "", ({ at_ms: atMs }) => timeOfDay(atMs)],
+      ["WHAT", "text", ({ what }) => what],
+    ],
+    [counts.crashes - shown.length, "earlier one", "earlier ones"],
+  );
 }
 
 function slowest(report: Report): Section {
-  return {
-    title: "Slowest",
-    columns: [
-      { title: "TOOK", isNumber: true },
-      { title: "TASK", isText: true },
-      { title: "AGENT" },
-    ],
-    rows: report.slowest.map((one) => [duration(one.duration_ms), one.id, one.agent]),
-  };
+  return section("Slowest", report.slowest, [
+    ["TOOK", "number", ({ duration_ms: ms }) => duration(ms)],
+    ["TASK", "text", ({ id }) => id],
+    ["AGENT", "", ({ agent }) => agent],
+  ]);
+}
+
+/** `07:00`. */
+function timeOfDay(ms: number): string {
+  return localTime(ms).slice(11);
 }
 
 function moreOf(count: number, one: string, many: string): { note?: string } {

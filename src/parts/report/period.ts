@@ -2,6 +2,7 @@
 import { isSkippedKind } from "../../core/skipped.ts";
 import type { Failure } from "../../view/causes.ts";
 import { Durations } from "../../view/tally.ts";
+import { Timeline, type TimelineMark } from "../../view/timeline/timeline.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -29,20 +30,32 @@ export interface GateWait {
   total_ms: number;
 }
 
-export interface Crash {
-  what: string;
-  at_ms: number;
-}
-
 export interface EndedFailure extends Failure {
   /** `<s>.<n>` of its last run; "" when the line has none. */
   lease: string;
 }
 
+export interface PeriodCounts {
+  /** Tasks that completed, without landings and without nodes that asked a question. */
+  completed: number;
+  cancelled: number;
+  /** Tasks that did not run, because a task that they depend on had failed. */
+  skipped: number;
+  /** Files that were no task. */
+  refused: number;
+  /** Tasks that failed and completed later, both in the period. */
+  mended: number;
+  /** Failed runs that were followed by another. */
+  retries: number;
+  /** Batches with failed lines. */
+  with_failed_lines: number;
+  /** Runs that were taken back from a dead or silent worker. */
+  reclaimed: number;
+}
+
 /** How many tasks are kept by name. The counts have no such bound. */
 const KEPT_MAX = 200;
 const SLOWEST_MAX = 5;
-const CRASHES_MAX = 1000;
 
 export class Period {
   /** Completed tasks, in order of time; only the last ones if there are very many. */
@@ -54,33 +67,26 @@ export class Period {
   /** The tools that the last run of each task was denied, by its id. */
   readonly denials = new Map<string, string[]>();
   readonly refused: Failure[] = [];
-  readonly crashes: Crash[] = [];
   slowest: Ended[] = [];
   /** How long tasks were in the inbox, and how long their last runs took. */
   readonly waited = new Durations();
   readonly ran = new Durations();
-  completedCount = 0;
-  cancelledCount = 0;
-  /** Tasks that did not run, because a task that they depend on had failed. */
-  skippedCount = 0;
-  retryCount = 0;
-  refusedCount = 0;
-  crashCount = 0;
-  /** How many runs were taken back from a dead or silent worker. */
-  reclaimedCount = 0;
-  /** Tasks that failed in the period and completed later in it. */
-  mendedCount = 0;
-  /** Nodes that ended with a question. */
-  askedCount = 0;
-  linesFailedCount = 0;
-  private readonly gates = new Map<string, GateWait>();
-  /** The tasks that wait at a gate, by id, and when their waits began. */
-  private readonly held = new Map<string, { gate: string; sinceMs: number }>();
+  readonly counts: PeriodCounts = {
+    completed: 0,
+    cancelled: 0,
+    skipped: 0,
+    refused: 0,
+    mended: 0,
+    retries: 0,
+    with_failed_lines: 0,
+    reclaimed: 0,
+  };
+  /** Who ran when, also before the period and after it. */
+  readonly timeline = new Timeline();
   /** Tasks that failed and were put back. */
   private readonly reopened = new Set<string>();
   /** Why tasks end as failed. The journal has this line just before the line of their end. */
   private readonly reasons = new Map<string, { error: string; kind: string }>();
-  private lastOfSupervisor = "";
 
   /**
    * @param toMs excluded
@@ -93,32 +99,43 @@ export class Period {
   ) {}
 
   add(line: Line): void {
+    this.timeline.add(line);
     const atMs = numberOf(line["t"]);
-    if (atMs === null || atMs >= this.toMs) return;
-    const event = textOf(line["event"]);
-    // Earlier lines count, too: they say whether the supervisor before the first one of the period had stopped in order.
-    if (event === "supervisor_started" || event === "supervisor_stopped")
-      this.addSupervisor(event, atMs);
-    if (atMs >= this.fromMs) this.addTask(event, line, atMs);
+    if (atMs !== null && this.isIn(atMs)) this.addTask(textOf(line["event"]), line, atMs);
   }
 
-  /** Waits at gates, the longest first. */
+  private isIn(atMs: number): boolean {
+    return atMs >= this.fromMs && atMs < this.toMs;
+  }
+
+  /** The deaths of workers and supervisors. */
+  crashes(): TimelineMark[] {
+    return this.timeline.marks.filter(({ at_ms: atMs }) => this.isIn(atMs));
+  }
+
+  /** Waits at gates that began in the period, the longest first. */
   gateWaits(): GateWait[] {
-    const waits = [...this.gates.values()].map((wait) => ({ ...wait }));
-    for (const { gate, sinceMs } of this.held.values()) {
-      const wait = waits.find((one) => one.gate === gate);
-      if (wait === undefined) continue;
-      wait.total_ms += this.toMs - sinceMs;
-      wait.to_ms = null;
+    const gates = new Map<string, GateWait>();
+    for (const { id, gate, why, from_ms: fromMs, to_ms: toMs } of this.timeline.waits) {
+      if (!this.isIn(fromMs) || id === "" || this.landingIds.has(id)) continue;
+      const endMs = Math.min(toMs ?? this.toMs, this.toMs);
+      const known = gates.get(gate) ?? {
+        gate,
+        why,
+        waits: 0,
+        from_ms: fromMs,
+        to_ms: fromMs,
+        total_ms: 0,
+      };
+      gates.set(gate, known);
+      known.waits++;
+      known.total_ms += endMs - fromMs;
+      known.to_ms =
+        endMs === this.toMs || known.to_ms === null ? null : Math.max(known.to_ms, endMs);
     }
-    return waits.sort((a, b) => b.total_ms - a.total_ms || (a.gate < b.gate ? -1 : 1));
-  }
-
-  private addSupervisor(event: string, atMs: number): void {
-    const before = this.lastOfSupervisor;
-    this.lastOfSupervisor = event;
-    if (event === "supervisor_started" && before === "supervisor_started" && atMs >= this.fromMs)
-      this.addCrash("the supervisor had died, and a new one went on", atMs);
+    return [...gates.values()].sort(
+      (a, b) => b.total_ms - a.total_ms || (a.gate < b.gate ? -1 : 1),
+    );
   }
 
   private addTask(event: string, line: Line, atMs: number): void {
@@ -130,9 +147,6 @@ export class Period {
         this.waited.add(line["queue_ms"]);
         if (line["attempt"] === 1 && this.failures.delete(id)) this.reopened.add(id);
         break;
-      case "assigned":
-        this.endWait(id, atMs);
-        break;
       case "failed":
       case "cancelled":
       case "skipped":
@@ -140,13 +154,6 @@ export class Period {
         break;
       case "completed":
         this.addEnd(line, id, atMs);
-        break;
-      case "held":
-        if (this.landingIds.has(id)) break;
-        this.beginWait(id, textOf(line["gate"]), error, atMs);
-        break;
-      case "worker_stopped":
-        this.addCrash(`worker ${textOf(line["id"])} ended (${error})`, atMs);
         break;
       case "blocked":
         this.addQuestion(id);
@@ -160,18 +167,17 @@ export class Period {
   }
 
   private countOther(event: string): void {
-    if (event === "retry_scheduled") this.retryCount++;
-    else if (event === "reclaimed") this.reclaimedCount++;
-    else if (event === "lines_failed") this.linesFailedCount++;
+    if (event === "retry_scheduled") this.counts.retries++;
+    else if (event === "reclaimed") this.counts.reclaimed++;
+    else if (event === "lines_failed") this.counts.with_failed_lines++;
   }
 
   private addRefused(refused: Failure): void {
-    this.refusedCount++;
+    this.counts.refused++;
     if (this.refused.length < KEPT_MAX) this.refused.push(refused);
   }
 
   private addEnd(line: Line, id: string, atMs: number): void {
-    this.endWait(id, atMs);
     const { error = "", kind = "unknown" } = this.reasons.get(id) ?? {};
     this.reasons.delete(id);
     const ended: Ended = {
@@ -191,9 +197,9 @@ export class Period {
     if (line["status"] === "completed") {
       this.addCompleted(ended);
       const hadFailed = [this.failures.delete(id), this.reopened.delete(id)].includes(true);
-      if (hadFailed) this.mendedCount++;
-    } else if (kind === "cancelled") this.cancelledCount++;
-    else if (isSkippedKind(kind)) this.skippedCount++;
+      if (hadFailed) this.counts.mended++;
+    } else if (kind === "cancelled") this.counts.cancelled++;
+    else if (isSkippedKind(kind)) this.counts.skipped++;
     else {
       this.failures.delete(id);
       this.failures.set(id, { id, kind, error, atMs, lease: textOf(line["lease"]) });
@@ -207,18 +213,17 @@ export class Period {
   }
 
   private addCompleted(ended: Ended): void {
-    this.completedCount++;
+    this.counts.completed++;
     this.completed.push(ended);
     if (this.completed.length > 2 * KEPT_MAX) this.completed.splice(0, KEPT_MAX);
   }
 
   /** A node that asks a person has ended its run, but is not done. */
   private addQuestion(id: string): void {
-    this.askedCount++;
     const at = this.completed.findLastIndex((one) => one.id === id);
     if (at === -1) return;
     this.completed.splice(at, 1);
-    this.completedCount--;
+    this.counts.completed--;
   }
 
   private noteRun(ended: Ended): void {
@@ -229,29 +234,6 @@ export class Period {
     this.slowest = [...this.slowest, ended]
       .sort((a, b) => (b.durationMs ?? 0) - (a.durationMs ?? 0))
       .slice(0, SLOWEST_MAX);
-  }
-
-  private addCrash(what: string, atMs: number): void {
-    this.crashCount++;
-    if (this.crashes.length < CRASHES_MAX) this.crashes.push({ what, at_ms: atMs });
-  }
-
-  private beginWait(id: string, gate: string, why: string, atMs: number): void {
-    // The task may have waited at another gate, or at this one for another reason.
-    this.endWait(id, atMs);
-    const known = this.gates.get(gate);
-    this.held.set(id, { gate, sinceMs: atMs });
-    if (known !== undefined) known.waits++;
-    else this.gates.set(gate, { gate, why, waits: 1, from_ms: atMs, to_ms: atMs, total_ms: 0 });
-  }
-
-  private endWait(id: string, atMs: number): void {
-    const held = this.held.get(id);
-    const wait = held && this.gates.get(held.gate);
-    if (held === undefined || wait === undefined) return;
-    this.held.delete(id);
-    wait.total_ms += atMs - held.sinceMs;
-    wait.to_ms = Math.max(wait.to_ms ?? 0, atMs);
   }
 }
 

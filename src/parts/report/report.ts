@@ -3,10 +3,11 @@ import type { CostSum } from "../../agents/cost-sums.ts";
 import { type DurationBins, percentileOf } from "../../core/percentiles.ts";
 import { type Cause, type Failure, groupByCause } from "../../view/causes.ts";
 import type { Work } from "../../view/landing.ts";
-import type { Obstacle } from "../../view/snapshot.ts";
+import { questionsOf } from "../../view/make-overview.ts";
+import type { Obstacle, Snapshot } from "../../view/snapshot.ts";
+import type { TimelineMark } from "../../view/timeline/timeline.ts";
 import { type NextStep, nextSteps } from "./next-steps.ts";
-import type { OpenQuestion, OpenWork } from "./open-work.ts";
-import type { Crash, Ended, EndedFailure, GateWait, Period } from "./period.ts";
+import type { Ended, EndedFailure, GateWait, Period, PeriodCounts } from "./period.ts";
 
 interface Percentiles {
   p50: number | null;
@@ -17,28 +18,13 @@ export interface Report {
   /** ISO 8601; `to` is excluded. */
   from: string;
   to: string;
-  counts: {
-    /** Tasks that completed, without landings and without nodes that asked a question. */
-    completed: number;
+  counts: PeriodCounts & {
     /** Tasks whose last run in the period failed for good. */
     failed: number;
-    cancelled: number;
-    /** Tasks that did not run, because a task that they depend on had failed. */
-    skipped: number;
-    /** Files that were no task. */
-    refused: number;
-    /** Tasks that failed and completed later, both in the period. */
-    mended: number;
-    /** Failed runs that were followed by another. */
-    retries: number;
-    /** Batches with failed lines. */
-    with_failed_lines: number;
     landed: number;
     /** Work that waits for a person because it could not land. */
     not_landed: number;
     crashes: number;
-    /** Runs that were taken back from a dead or silent worker. */
-    reclaimed: number;
   };
   /** Time of tasks in the inbox and of their last runs (ms): p50 and p95, at most 2 % off. Null without tasks. */
   waited_ms: Percentiles;
@@ -47,7 +33,8 @@ export interface Report {
   titles: Record<string, string>;
   /** How many tasks wait and run now. */
   now: { waiting: number; running: number; held: number };
-  questions: OpenQuestion[];
+  /** Those that are open now; `asked_at_ms` is null when it is not known. */
+  questions: { id: string; question: string; asked_at_ms: number | null }[];
   failures: Cause[];
   refused: Cause[];
   /** Work on branches: what landed in the period, and what has not landed. */
@@ -56,7 +43,7 @@ export interface Report {
   /** The tools that agents were not allowed to use in the last run of a task. */
   denials: { id: string; tools: string[] }[];
   gates: GateWait[];
-  crashes: Crash[];
+  crashes: TimelineMark[];
   costs: { rows: CostSum[]; total: CostSum };
   slowest: { id: string; agent: string; duration_ms: number }[];
   alerts: Cause[];
@@ -73,7 +60,7 @@ interface Sources {
   alerts: readonly Failure[];
   costs: Report["costs"];
   work: readonly Work[];
-  standing: OpenWork;
+  now: Snapshot;
   badLines: number;
   /** The error in the record of the failed task, which begins with the program's own words; undefined when it has no such record any more. */
   wordsOf: (failure: EndedFailure) => string | undefined;
@@ -88,9 +75,10 @@ const TITLES_MAX = 500;
 const RECORDS_MAX = 1000;
 
 export function makeReport(sources: Sources): Report {
-  const { period, standing } = sources;
-  const { counts } = standing.snapshot;
+  const { period, now } = sources;
+  const { counts } = now;
   const landedIds = new Set(period.landed.map(({ id }) => id));
+  const crashes = period.crashes();
   const failures = groupByCause(withWords(period, sources.wordsOf));
   const ofWork = new Map(sources.work.map(({ task_id: id, title }) => [id, title]));
   const named = [
@@ -102,18 +90,11 @@ export function makeReport(sources: Sources): Report {
     from: new Date(sources.fromMs).toISOString(),
     to: new Date(sources.toMs).toISOString(),
     counts: {
-      completed: period.completedCount,
+      ...period.counts,
       failed: period.failures.size,
-      cancelled: period.cancelledCount,
-      skipped: period.skippedCount,
-      refused: period.refusedCount,
-      mended: period.mendedCount,
-      retries: period.retryCount,
-      with_failed_lines: period.linesFailedCount,
       landed: period.landed.length,
       not_landed: sources.work.filter(({ state }) => state === "failed").length,
-      crashes: period.crashCount,
-      reclaimed: period.reclaimedCount,
+      crashes: crashes.length,
     },
     waited_ms: percentilesOf(period.waited.bins),
     ran_ms: percentilesOf(period.ran.bins),
@@ -127,7 +108,11 @@ export function makeReport(sources: Sources): Report {
       running: counts.running + counts.elsewhere,
       held: counts.held,
     },
-    questions: standing.questions,
+    questions: questionsOf(now).map(({ id, question, asked_at_ms: atMs }) => ({
+      id,
+      question,
+      asked_at_ms: atMs > 0 ? atMs : null,
+    })),
     failures,
     refused: groupByCause(period.refused),
     work: sources.work.filter((one) => one.state !== "landed" || landedIds.has(one.landing_id)),
@@ -139,11 +124,11 @@ export function makeReport(sources: Sources): Report {
     })),
     denials: [...period.denials].map(([id, tools]) => ({ id, tools })),
     gates: period.gateWaits(),
-    crashes: period.crashes,
+    crashes,
     costs: sources.costs,
     slowest: period.slowest.map(slowOf),
     alerts: groupByCause(sources.alerts),
-    obstacles: standing.snapshot.obstacles,
+    obstacles: now.obstacles,
     bad_lines: sources.badLines,
   };
   return { ...report, next: nextSteps({ ...report, isFailedNode: sources.isFailedNode }) };

@@ -10,10 +10,9 @@ import { readJournal } from "../../journal/read.ts";
 import { rotatedOf } from "../../journal/rotated.ts";
 import { localTime } from "../../text/local-time.ts";
 import { countText, duration, safe, table } from "../../text/render.ts";
-import { lookForRecord } from "../../view/find-task.ts";
-import { readJsonObject } from "../../view/scan.ts";
+import { readRecord } from "../../view/find-task.ts";
 import { type Row, Tally, type Times } from "../../view/tally.ts";
-import { describeTask } from "../../view/task-rows.ts";
+import { titleOfRecord } from "../../view/task-rows.ts";
 
 const DEFAULT_MS = 24 * 60 * 60 * 1000;
 const GROUPINGS = ["agent", "group", "type", "title", "host"] as const;
@@ -74,11 +73,10 @@ function groupBy(by: Grouping | undefined, tree: StateTree): (line: Line) => str
   if (by === "agent") return ({ agent_id: id }) => (typeof id === "string" ? id : "");
   if (by === "host") return ({ owner }) => (typeof owner === "string" ? hostOf(owner) : "");
   return ({ task_id: id }) => {
-    const place = lookForRecord(tree, String(id));
-    const record = place === undefined ? undefined : readJsonObject(place.path);
+    const record = readRecord(tree, String(id));
     if (record === undefined) return "(record is gone)";
     const task = record["task"] as Record<string, unknown> | undefined;
-    if (by === "title") return describeTask(task);
+    if (by === "title") return titleOfRecord(record);
     return typeof task?.[by] === "string" ? task[by] : "";
   };
 }

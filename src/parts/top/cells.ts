@@ -1,6 +1,5 @@
 /** Short texts for a screen of fixed cells: times, money, counts and bars. Pure. */
-import { countText, cut, duration, widthOf } from "../../text/render.ts";
-import type { Count } from "../../view/scan.ts";
+import { cut, duration, widthOf } from "../../text/render.ts";
 
 /** How the screen is drawn. */
 export interface Look {
@@ -79,22 +78,9 @@ export function clock(ms: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
-/** `14:03:22`, as the clock of this computer shows it. */
-export function timeOfDay(ms: number): string {
-  const date = new Date(ms);
-  return [date.getHours(), date.getMinutes(), date.getSeconds()]
-    .map((part) => String(part).padStart(2, "0"))
-    .join(":");
-}
-
 /** `$1.22`. @param micro millionths of a US dollar */
 export function money(micro: number): string {
   return `$${(micro / 1e6).toFixed(2)}`;
-}
-
-/** `1,204`, `100,000+`, or `~1,204` for an old count. */
-export function countOf({ count, is_exact: isExact, is_old: isOld }: Count): string {
-  return isOld === true ? `~${countText(count)}` : countText(count, isExact);
 }
 
 export function bar(pct: number, cells: number, { full, empty }: Signs): string {

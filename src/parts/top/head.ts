@@ -1,10 +1,19 @@
 /** The first lines of the screen: health, counts and rates. Also the last ones: the last action and the keys. Pure. */
 
 import { inert } from "../../text/inert.ts";
-import { ago, countText, duration, type Paint, paint, widthOf } from "../../text/render.ts";
+import { clockTime } from "../../text/local-time.ts";
+import {
+  ago,
+  countOf,
+  countText,
+  duration,
+  type Paint,
+  paint,
+  widthOf,
+} from "../../text/render.ts";
 import type { Health, Overview } from "../../view/overview.ts";
 import type { Column } from "../../view/timeline/lay-out.ts";
-import { countOf, endOf, type Look, money, sized, sparkline, spread, timeOfDay } from "./cells.ts";
+import { endOf, type Look, money, sized, sparkline, spread } from "./cells.ts";
 import type { Frame, PastShown } from "./frame.ts";
 import { type Prompt, pageOf } from "./state.ts";
 
@@ -51,7 +60,7 @@ function titleLine(o: Overview, frame: Frame, width: number): string {
   const right = [
     `${countText(o.slots.busy)}/${countText(o.slots.total)} slots`,
     ...(spent === null ? [] : [`${isWhole ? "" : ">"}${money(spent)} today`]),
-    timeOfDay(nowMs),
+    clockTime(nowMs),
   ].join("  ");
   const mode = `${o.paused === null ? "" : "  PAUSED"}${isReadOnly ? "  read only" : ""}`;
   const room = width - widthOf(`top  ${words}${mode}  ${right}`) - 2;

@@ -7,7 +7,10 @@ const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ["tab, 1 to 6", "another pane: runs, waits, failed, needs you, just ended, groups and limits"],
   ["enter, right", "open what is chosen: a task with its log, or the tasks of a group"],
   ["esc, left", "back; in the panes: no filter"],
-  ["/", "show only rows with this text; enter on a whole id opens that task; in a log: search"],
+  [
+    "/",
+    "show only rows with this text, waiting tasks one a row; enter on a whole id opens that task; in a log: search",
+  ],
   ["n N", "the next, the one before"],
   ["r", "retry: the task, or all of a group of failures"],
   ["c", "cancel; asks first, y ends the task for good, b puts it back"],

@@ -1,5 +1,5 @@
 /** Draws a frame: turns plain data and a size into exactly as many lines as the terminal has rows. Pure. */
-import { cutPainted, widthOf } from "../../text/render.ts";
+import { cutPainted, widthOf, withoutColours } from "../../text/render.ts";
 import { ASCII_SIGNS, sized } from "./cells.ts";
 import type { Frame, LogShown, Size } from "./frame.ts";
 import { footLines, headLines } from "./head.ts";
@@ -14,8 +14,6 @@ const WIDE = 140;
 const LEFT_SHARE = 0.55;
 /** On a wide screen this pane is below the chosen row. */
 const GROUPS = PANES.indexOf("groups");
-/** Our colour sequences, which take no cell. */
-const COLOURS = /\u001b\[[0-9;]*m/g;
 
 const BEYOND_ASCII = /[^\0-\x7f]/gu;
 const ASCII_FOR: Readonly<Record<string, string>> = { "…": "~", "–": "-", "·": "." };
@@ -97,6 +95,6 @@ function besideLines(frame: Frame, { columns, rows }: Size): string[] {
 }
 
 function padPainted(line: string, width: number): string {
-  const plain = line.replace(COLOURS, "");
-  return widthOf(plain) >= width ? line : line + sized("", width - widthOf(plain));
+  const used = widthOf(withoutColours(line));
+  return used >= width ? line : line + sized("", width - used);
 }

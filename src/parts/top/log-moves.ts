@@ -1,4 +1,5 @@
 /** Finds the place of a log after a key. Places are offsets in its file, so a log of any size costs the same. Reads the file. */
+import { withoutColours } from "../../text/render.ts";
 import { findInLog, placeAfter } from "../../view/log-page.ts";
 import type { LogShown, TaskShown } from "./frame.ts";
 import type { Deed, TaskPageState } from "./state.ts";
@@ -32,11 +33,15 @@ export function searched(
 ): TaskPageState | string {
   if (log === undefined || page.search === "") return "/ names what to search for";
   const { starts, to } = log.page;
+  const isShown = (raw: string): boolean =>
+    log
+      .toLines(raw, Number.POSITIVE_INFINITY)
+      .some((line) => withoutColours(line).includes(page.search));
   // A search starts at the last shown line. Only the first search includes that line.
   const from = direction === "on" || isFirst ? to : (starts.at(-1) ?? 0);
-  const inDirection = findInLog(log.path, page.search, from, direction);
+  const inDirection = findInLog(log.path, isShown, from, direction);
   // The first search also looks in the other direction.
-  const found = inDirection ?? (isFirst ? findInLog(log.path, page.search, to, "on") : undefined);
+  const found = inDirection ?? (isFirst ? findInLog(log.path, isShown, to, "on") : undefined);
   const where = isFirst ? "before or after" : direction === "back" ? "before" : "after";
   return found === undefined
     ? `${page.search} is not in the 8 MiB ${where} this`

@@ -1,9 +1,10 @@
 /** Draws the page of an opened row: the tasks of a group, or a task with its log. Pure. */
 import { bytesText } from "../../core/bytes-text.ts";
 import { inert } from "../../text/inert.ts";
-import { ago, cut, fold, paint, widthOf } from "../../text/render.ts";
+import { clockTime } from "../../text/local-time.ts";
+import { ago, countOf, cut, fold, paint, widthOf } from "../../text/render.ts";
 import type { TaskPage } from "../../view/task-page.ts";
-import { clock, countOf, money, sized, timeOfDay } from "./cells.ts";
+import { clock, money, sized } from "./cells.ts";
 import type { Frame, LogShown, TaskShown } from "./frame.ts";
 import { marked, windowOf } from "./pane-lines.ts";
 import { drawRows, groupTexts } from "./row-lines.ts";
@@ -215,7 +216,7 @@ function whyLines({ text, do: todo }: NonNullable<TaskShown["why"]>, width: numb
 
 function errorLines({ error, changed_ms: changed }: TaskPage, width: number): string[] {
   if (error === null) return [];
-  const when = changed === null ? "" : ` at ${timeOfDay(changed)}`;
+  const when = changed === null ? "" : ` at ${clockTime(changed)}`;
   const lines = error.text.split("\n").filter((line) => line.trim() !== "");
   const told = [`failed (${inert(error.kind)})${when}`, ...lines.map(inert)];
   return told.flatMap((line) => fold(line, width)).slice(0, ERROR_LINES);

@@ -1,7 +1,7 @@
 /** Draws the panes, one below the other. Pure. */
-import { countText, cut, paint, widthOf } from "../../text/render.ts";
+import { countOf, countText, cut, paint, widthOf } from "../../text/render.ts";
 import type { Overview } from "../../view/overview.ts";
-import { countOf, type Look } from "./cells.ts";
+import type { Look } from "./cells.ts";
 import type { Frame } from "./frame.ts";
 import { drawRows } from "./row-lines.ts";
 import { PANES, type Row } from "./rows.ts";
@@ -24,7 +24,7 @@ const NOTHING = [
   "config.yaml names none",
 ];
 /** The lines that a pane gets before others get more, and in which order: what needs you, what runs and what has failed come first. */
-const LEAST = [3, 2, 3, 2, 2, 0];
+const LEAST = [3, 2, 3, 2, 2, 1];
 const ORDER = [3, 0, 2, 1, 4, 5];
 
 /** @param rows the number of lines for all panes together @param count only the first panes */

@@ -1,10 +1,11 @@
 /** Draws rows as lines: titles before ids, in columns. Pure. */
 import { inert } from "../../text/inert.ts";
+import { clockTime } from "../../text/local-time.ts";
 import { logLine } from "../../text/log-line.ts";
-import { ago, countText, cut, type Paint, paint, widthOf } from "../../text/render.ts";
+import { ago, countOf, countText, cut, type Paint, paint, widthOf } from "../../text/render.ts";
 import type { GroupView, RunningRow, WaitingGroup } from "../../view/overview.ts";
 import type { TimelineRun } from "../../view/timeline/timeline.ts";
-import { bar, clock, countOf, type Look, money, named, sized, spread, timeOfDay } from "./cells.ts";
+import { bar, clock, type Look, money, named, sized, spread } from "./cells.ts";
 import type { Row, Shown } from "./rows.ts";
 
 const CELL_MAX = 16;
@@ -102,7 +103,7 @@ function lineOf(shown: Shown, page: Page): Line | string {
     case "obstacle":
       return `! ${inert(shown.obstacle.what)}`;
     case "alert":
-      return `· ${timeOfDay(shown.alert.at_ms)} ${inert(shown.alert.message)}`;
+      return `· ${clockTime(shown.alert.at_ms)} ${inert(shown.alert.message)}`;
   }
 }
 

@@ -49,7 +49,9 @@ export function rowsOf(
   const wanted = filter.toLowerCase();
   const panes = [
     overview.running.map(runningRow),
-    overview.waiting.map(waitingRow),
+    wanted === ""
+      ? overview.waiting.map(waitingRow)
+      : overview.waiting.flatMap((group) => waitingRows(group, wanted)),
     [...overview.failures.causes]
       .sort((a, b) => b.last_ms - a.last_ms)
       .map((cause) => failedRow(cause, overview.failures.titles)),
@@ -59,6 +61,12 @@ export function rowsOf(
   ];
   if (wanted === "") return panes;
   return panes.map((rows) => rows.filter(({ words }) => words.toLowerCase().includes(wanted)));
+}
+
+/** For a filter: the tasks of a group one a row, unless the filter means the group itself. */
+function waitingRows(group: WaitingGroup, wanted: string): Row[] {
+  if (group.text.toLowerCase().includes(wanted)) return [waitingRow(group)];
+  return group.tasks.map((task) => taskRow({ ...task, why: task.why || group.text }));
 }
 
 /** Whether the row stands for one task, whose own page can be shown. */

@@ -6,7 +6,7 @@ import type { TaskState } from "../../view/find-task.ts";
 import type { Count } from "../../view/scan.ts";
 import type { TaskRow } from "../../view/task-rows.ts";
 import { type Act, shown } from "./page.ts";
-import { type All, IDS_MAX } from "./verbs.ts";
+import { type All, IDS_MAX, type Verb } from "./verbs.ts";
 
 /** For more tasks than this the question has their number, and a person types it: see `acts.js`. */
 const MANY = 50;
@@ -14,29 +14,21 @@ const MANY = 50;
 /** @param after what an end of the run loses: "12 min and $1.22" */
 export function actsOnTask(id: string, state: TaskState, after = ""): Act[] {
   const name = shown(id);
-  if (state === "failed")
-    return [{ text: "Retry", what: `retry ${name}`, verb: "retry", ids: [id] }];
+  const act = (verb: Verb, text: string, ask?: string): Act => ({
+    text,
+    what: `${verb} ${name}`,
+    verb,
+    ids: [id],
+    ...(ask !== undefined && { ask }),
+  });
+  if (state === "failed") return [act("retry", "Retry")];
   if (state === "done") return [];
   const isRun = state === "running";
   const what = isRun ? `the run of ${name}${after === "" ? "" : ` after ${after}`}` : name;
   const end = `End ${what} for good? The task stays as failed, and can be retried.`;
-  const cancel: Act = {
-    text: "Cancel…",
-    what: `cancel ${name}`,
-    verb: "cancel",
-    ids: [id],
-    ask: end,
-  };
-  if (!isRun) return [cancel];
   const back = `Stop ${what} and requeue the task? It uses up no attempt.`;
-  const requeue: Act = {
-    text: "Requeue…",
-    what: `requeue ${name}`,
-    verb: "requeue",
-    ids: [id],
-    ask: back,
-  };
-  return [cancel, requeue];
+  const cancel = act("cancel", "Cancel…", end);
+  return isRun ? [cancel, act("requeue", "Requeue…", back)] : [cancel];
 }
 
 /** The button for several tasks that a person sees together. */
@@ -57,47 +49,33 @@ export function actsOnThese(rows: readonly Pick<TaskRow, "id" | "state">[]): Act
       .slice(0, IDS_MAX);
   const failed = idsOf((state) => ["failed", "cancelled", "skipped"].includes(state));
   const open = idsOf((state) => !["failed", "cancelled", "skipped", "done"].includes(state));
-  return [
-    ...retryThese(failed).map((act) => ({ ...act, text: `Retry these ${failed.length}` })),
-    ...(open.length === 0
-      ? []
-      : [
-          {
-            text: `Cancel these ${open.length}…`,
-            what: `cancel ${counted(open.length, "task")}`,
-            verb: "cancel" as const,
-            ids: open,
-            ask: `End ${counted(open.length, "task")} for good? They stay as failed, and can be retried.`,
-          },
-        ]),
-  ];
+  const name = counted(open.length, "task");
+  const cancel: Act = {
+    text: `Cancel these ${open.length}…`,
+    what: `cancel ${name}`,
+    verb: "cancel",
+    ids: open,
+    ask: `End ${name} for good? They stay as failed, and can be retried.`,
+  };
+  const retry = retryThese(failed).map((act) => ({ ...act, text: `Retry these ${failed.length}` }));
+  return open.length === 0 ? retry : [...retry, cancel];
 }
 
 /** Buttons for all tasks of a filtered list. @param count the number of tasks, or a lower bound of it */
 export function actsOnList({ state, q }: Pick<All, "state" | "q">, count: Count): Act[] {
   if (state === "done") return [];
   const which = `all that are ${state}${q === "" ? "" : ` and begin with ${shown(q)}`}`;
-  const more = { all: { state, q }, count: count.count };
   const named = `${which}${count.count > MANY ? ` (${numberOf(count)})` : ""}`;
-  if (state === "failed")
-    return [
-      {
-        text: "Retry all of these…",
-        what: `retry ${which}`,
-        verb: "retry",
-        ask: `Retry ${named}?`,
-        ...more,
-      },
-    ];
-  return [
-    {
-      text: "Cancel all of these…",
-      what: `cancel ${which}`,
-      verb: "cancel",
-      ask: `End ${named} for good? They stay as failed, and can be retried.`,
-      ...more,
-    },
-  ];
+  const [verb, text, ask] =
+    state === "failed"
+      ? (["retry", "Retry", `Retry ${named}?`] as const)
+      : ([
+          "cancel",
+          "Cancel",
+          `End ${named} for good? They stay as failed, and can be retried.`,
+        ] as const);
+  const all = { all: { state, q }, count: count.count };
+  return [{ text: `${text} all of these…`, what: `${verb} ${which}`, verb, ask, ...all }];
 }
 
 function numberOf({ count, is_exact: isExact }: Count): string {
@@ -156,16 +134,10 @@ export function actsOnReview(work: WorkFacts): Act[] {
     ids: [id],
     ask: `Bring the work of ${name} into ${shown(target)}${but}? Its checks run once more before that.`,
   });
-  const unseen = reviewer !== null && reviewer.verdict !== "pass";
-  if (unseen)
-    return [
-      land("land", "Land…"),
-      land(
-        "land-unreviewed",
-        "Land without the review…",
-        `, without a pass of ${shown(reviewer.name)}`,
-      ),
-    ];
+  if (reviewer !== null && reviewer.verdict !== "pass") {
+    const but = `, without a pass of ${shown(reviewer.name)}`;
+    return [land("land", "Land…"), land("land-unreviewed", "Land without the review…", but)];
+  }
   if (reviewer === null && files.length > 0) {
     const which = `, although it changes ${counted(files.length, "protected file")}`;
     return [land("land-protected", "Approve the protected files and land…", which)];

@@ -47,6 +47,10 @@ export function markedLine(line: PlainLine, find: string): PlainLine {
   );
 }
 
+export function isMarked(line: PlainLine): boolean {
+  return typeof line !== "string" && line.some(([, names]) => names.endsWith("mark"));
+}
+
 function after(style: Style, code: string): Style {
   const number = Number(code);
   if (number === 0) return PLAIN;

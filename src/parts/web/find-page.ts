@@ -52,37 +52,38 @@ const AGAIN_MS_MAX = 30_000;
 const WHY_MS = 2000;
 const WORK_AGAIN_MS = 2000;
 
-const PLACES = [
-  "overview",
-  "timeline",
-  "board",
-  "tasks",
-  "plan",
-  "agents",
-  "questions",
-  "review",
-  "schedules",
-  "costs",
-  "machine",
-] as const;
-type Place = (typeof PLACES)[number];
+/** The pages that a link of each page leads to, in the order of these links. */
+const PLACES = {
+  overview: "Overview",
+  timeline: "Timeline",
+  board: "Board",
+  tasks: "Tasks",
+  plan: "Plan",
+  agents: "Agents",
+  questions: "Questions",
+  review: "Review",
+  schedules: "Schedules",
+  costs: "Costs",
+  machine: "Machine",
+} as const;
+type Place = keyof typeof PLACES;
+const PLACE_NAMES = Object.keys(PLACES) as Place[];
+const pathOf = (place: Place): string => (place === "overview" ? "/" : `/${place}`);
 
 export type Route = { page: Place } | { page: "task" | "work" | "plugin"; id: string };
 
 export interface PagesOptions {
   /** True for pages without buttons. */
-  isReadOnly?: boolean;
-  /** Left out: there are no pages that show the output of a command. */
-  verbs?: VerbReader;
-  plugins?: readonly LoadedPlugin[];
+  isReadOnly: boolean;
+  verbs: VerbReader;
+  plugins: readonly LoadedPlugin[];
 }
 
 const LISTS = { tasks: "task", review: "work", plugins: "plugin" } as const;
 
 /** Undefined for a path that has no page. */
 export function routeOf(path: string): Route | undefined {
-  if (path === "/") return { page: "overview" };
-  const place = PLACES.find((one) => one !== "overview" && path === `/${one}`);
+  const place = PLACE_NAMES.find((one) => path === pathOf(one));
   if (place !== undefined) return { page: place };
   const [, list, name] = /^\/(tasks|review|plugins)\/([^/]+)$/.exec(path) ?? [];
   if (name === undefined) return undefined;
@@ -97,15 +98,11 @@ export class Pages {
   private readonly reader: OverviewReader;
   private readonly series: SeriesReader;
   private readonly timeline: TimelinePage;
-  private readonly settings: Settings;
   /** The coding agents of the settings. */
   private readonly agents: readonly AgentSettings[];
   private readonly questions: QuestionStore;
-  private readonly verbs: VerbReader | undefined;
-  private readonly plugins: readonly LoadedPlugin[];
-  private readonly plan: PlanPage | undefined;
+  private readonly plan: PlanPage;
   private readonly why: WhyOpen;
-  private readonly isReadOnly: boolean;
   private readonly ofTask: TaskReaders;
   private readonly diffs = new WorkDiffs();
   private readonly work = new Kept<Work[]>();
@@ -115,17 +112,13 @@ export class Pages {
 
   constructor(
     private readonly tree: StateTree,
-    settings: Settings,
-    { isReadOnly = false, verbs, plugins = [] }: PagesOptions = {},
+    private readonly settings: Settings,
+    private readonly options: PagesOptions,
   ) {
-    this.settings = settings;
     this.agents = settings.agents.filter(isCoding);
     this.questions = new QuestionStore(tree.dir);
     this.named = nameOf(tree.dir);
-    this.verbs = verbs;
-    this.plugins = plugins;
-    this.plan = verbs && new PlanPage(tree, verbs);
-    this.isReadOnly = isReadOnly;
+    this.plan = new PlanPage(tree, options.verbs);
     const lines = new AgentLines();
     const lastLineOf = (runDir: string): string | null => lines.lastLineOf(runDir);
     this.reader = new OverviewReader(tree, { settings, lastLineOf });
@@ -161,7 +154,7 @@ export class Pages {
       tree: this.named,
       nav: this.nav(),
       health: page.health ?? this.health(),
-      blocks: this.isReadOnly ? withoutActs(blocks) : blocks,
+      blocks: this.options.isReadOnly ? withoutActs(blocks) : blocks,
       again_ms: Math.round(Math.min(AGAIN_MS_MAX, Math.max(AGAIN_MS, tookMs / SHARE))),
     };
   }
@@ -169,27 +162,13 @@ export class Pages {
   /** A picture that a work changes, for its page. @throws when there is no such work */
   async picture(query: URLSearchParams): Promise<{ type: string; bytes: Buffer } | undefined> {
     const [task, id] = [query.get("task") ?? "", query.get("id") ?? ""];
-    if (this.verbs === undefined) return undefined;
-    return this.diffs.picture(await readReview(this.tree, this.verbs, task), id);
+    return this.diffs.picture(await readReview(this.tree, this.options.verbs, task), id);
   }
 
   private async make(route: Route, query: URLSearchParams): Promise<Page> {
     try {
       if (!existsTree(this.tree)) throw new Error(`${this.tree.dir} is gone`);
-      switch (route.page) {
-        case "overview":
-          return this.overviewOf(query);
-        case "timeline":
-          return this.timeline.make(query, Date.now());
-        case "board":
-          return await boardPage(this.tree, this.look(), this.listWork());
-        case "tasks":
-          return await tasksPage(this.tree, query, this.look().counts);
-        case "task":
-          return await taskPage(this.tree, route.id, query, this.ofTask);
-        default:
-          return await this.makeMore(route, query);
-      }
+      return await this.makeOf(route, query);
     } catch (error) {
       // The error of a command says itself what is wrong.
       if (error instanceof MailchuteError && error.code !== "ErrIo")
@@ -204,22 +183,30 @@ export class Pages {
     }
   }
 
-  private async makeMore(route: Route, query: URLSearchParams): Promise<Page> {
-    const { tree, verbs, plan, agents } = this;
+  private async makeOf(route: Route, query: URLSearchParams): Promise<Page> {
+    const { tree, plan, agents } = this;
+    const { verbs } = this.options;
     switch (route.page) {
+      case "overview":
+        return this.overviewOf(query);
+      case "timeline":
+        return this.timeline.make(query, Date.now());
+      case "board":
+        return await boardPage(tree, this.look(), this.listWork());
+      case "tasks":
+        return await tasksPage(tree, query, this.look().counts);
+      case "task":
+        return await taskPage(tree, route.id, query, this.ofTask);
       case "review":
         return reviewPage(tree);
       case "plugin":
-        return await pluginPage(this.plugins, route.id, query, tree.dir);
+        return await pluginPage(this.options.plugins, route.id, query, tree.dir);
       case "questions": {
         const nodes = await this.nodes();
         const waiting = nodes.filter(({ status }) => status === "needs_human");
         const asked = nodeQuestions(readSupervisor(tree, Date.now()));
         return questionsPage(this.questions.open(Date.now()), waiting, asked);
       }
-    }
-    if (verbs === undefined || plan === undefined) return notHere("this page is not served here");
-    switch (route.page) {
       case "plan":
         return this.hasPlan() ? await plan.make(query) : notHere("this tree has no plan");
       case "agents":
@@ -247,31 +234,27 @@ export class Pages {
 
   /** Links to the pages that this tree uses. */
   private nav(): Link[] {
-    const { tree, verbs, agents } = this;
-    const hasPlan = verbs !== undefined && this.hasPlan();
-    const hasAgents = verbs !== undefined && agents.length > 0;
-    const open = this.questions.open(Date.now()).length + (hasPlan ? this.nodesThatAsk() : 0);
-    const shownPages: [boolean, string, string][] = [
-      [true, "Overview", "/"],
-      [true, "Timeline", "/timeline"],
-      [true, "Board", "/board"],
-      [true, "Tasks", "/tasks"],
-      [hasPlan, "Plan", "/plan"],
-      [hasAgents, "Agents", "/agents"],
-      [
-        hasPlan || hasAgents || open > 0,
-        open > 0 ? `Questions (${open})` : "Questions",
-        "/questions",
-      ],
-      [fs.existsSync(landingsDir(tree.dir)), "Review", "/review"],
-      [verbs !== undefined && this.hasSchedules(), "Schedules", "/schedules"],
-      [hasAgents, "Costs", "/costs"],
-      [verbs !== undefined, "Machine", "/machine"],
-    ];
-    for (const { plugin } of this.plugins)
-      for (const [name, { title }] of Object.entries(plugin.pages ?? {}))
-        shownPages.push([true, shown(title), `/plugins/${name}`]);
-    return shownPages.flatMap(([isThere, text, to]) => (isThere ? [{ text, to }] : []));
+    const plan = this.hasPlan();
+    const agents = this.agents.length > 0;
+    const open = this.questions.open(Date.now()).length + (plan ? this.nodesThatAsk() : 0);
+    const isThere: Partial<Record<Place, boolean>> = {
+      plan,
+      agents,
+      questions: plan || agents || open > 0,
+      review: fs.existsSync(landingsDir(this.tree.dir)),
+      schedules: this.hasSchedules(),
+      costs: agents,
+    };
+    const links = PLACE_NAMES.filter((place) => isThere[place] ?? true).map((place) => {
+      const count = place === "questions" && open > 0 ? ` (${open})` : "";
+      return { text: `${PLACES[place]}${count}`, to: pathOf(place) };
+    });
+    const ofPlugins = this.options.plugins.flatMap(({ plugin }) =>
+      Object.entries(plugin.pages ?? {}).map(([name, { title }]) => {
+        return { text: shown(title), to: `/plugins/${name}` };
+      }),
+    );
+    return [...links, ...ofPlugins];
   }
 
   /** The number that the supervisor knows; 0 without one, because the plan may have changed since. */
@@ -281,8 +264,7 @@ export class Pages {
   }
 
   private async nodes(): Promise<RoadmapNode[]> {
-    const { tree, verbs } = this;
-    return verbs === undefined || !this.hasPlan() ? [] : readNodes(tree, verbs);
+    return this.hasPlan() ? readNodes(this.tree, this.options.verbs) : [];
   }
 
   private hasPlan(): boolean {

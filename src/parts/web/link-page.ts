@@ -10,9 +10,9 @@ import { LINK_PATH, newNonce } from "../../links/new-link.ts";
 import { readLink, type SignedLink, signLink } from "../../links/signed-link.ts";
 import { QuestionStore } from "../../questions/question-store.ts";
 import { html } from "../../text/html.ts";
-import { lookForRecord, lookForTask } from "../../view/find-task.ts";
-import { readJsonObject, textOf } from "../../view/scan.ts";
-import { describeTask } from "../../view/task-rows.ts";
+import { lookForTask, readRecord } from "../../view/find-task.ts";
+import { textOf } from "../../view/scan.ts";
+import { titleOfRecord } from "../../view/task-rows.ts";
 import type { Actor } from "./act.ts";
 import { UsedLinks } from "./used-links.ts";
 import { readWish } from "./verbs.ts";
@@ -131,8 +131,6 @@ function wishOf(form: URLSearchParams, { failed }: SignedLink): object | undefin
 }
 
 function failedRow(tree: StateTree, id: string): { title: string; error: string } {
-  const place = lookForRecord(tree, id);
-  const record = place === undefined ? undefined : readJsonObject(place.path);
-  const title = describeTask(record?.["task"] as Record<string, unknown> | undefined);
-  return { title, error: headlineOf(textOf(record?.["error"])) };
+  const record = readRecord(tree, id);
+  return { title: titleOfRecord(record), error: headlineOf(textOf(record?.["error"])) };
 }

@@ -3,7 +3,7 @@
  * as markup. Texts come from tasks and files, so `shown` makes invisible characters visible.
  */
 import type { CostSum } from "../../agents/cost-sums.ts";
-import { safe } from "../../text/render.ts";
+import { duration, safe } from "../../text/render.ts";
 import type { ListedState } from "../../view/page-of-tasks.ts";
 import type { Verb } from "./verbs.ts";
 
@@ -267,6 +267,11 @@ export function workPath(id: string): string {
   return `/review/${encodeURIComponent(id)}`;
 }
 
+/** The page of the work that a task has left. */
+export function linkToWork({ task_id: id, title }: { task_id: string; title: string }): Link {
+  return { ...linkToTask(id, title), to: workPath(id) };
+}
+
 /** `/tasks?state=done&q=a`; empty values are left out. */
 export function pathWith(
   path: string,
@@ -289,6 +294,11 @@ export function priceText({
   runs_without_price: unknown,
 }: CostSum): string {
   return unknown === runs ? "–" : `${usd(micro)}${unknown > 0 ? " or more" : ""}`;
+}
+
+/** In whole seconds, so that the text changes only each second. */
+export function seconds(ms: number): string {
+  return duration(Math.max(0, Math.floor(ms / 1000) * 1000));
 }
 
 export function timeOf(ms: number | null): Cell {
@@ -327,4 +337,40 @@ export function linksOf(
 
 export function say(text: string, isBad = false): Block {
   return { kind: "text", text, is_bad: isBad };
+}
+
+/** @param none stands there when there are no rows */
+export function table(
+  title: string,
+  columns: string[],
+  rows: Cell[][],
+  none = "",
+): Extract<Block, { kind: "table" }> {
+  return { kind: "table", title, columns, rows, none };
+}
+
+/** Names and values. Those that are null are left out. */
+export function factsOf(facts: readonly (readonly [name: string, value: Cell | null])[]): Block {
+  const known = facts.flatMap(([name, value]): [string, Cell][] =>
+    value === null ? [] : [[name, value]],
+  );
+  return { kind: "facts", facts: known };
+}
+
+/** A whole text as a log; no block for no lines. */
+export function log(title: string, lines: Line[]): Block[] {
+  return lines.length === 0 ? [] : [{ kind: "log", title, lines, older: null, end: null }];
+}
+
+/** No block for no buttons. */
+export function actsBlock(label: string, acts: Act[]): Block[] {
+  return acts.length === 0 ? [] : [{ kind: "acts", label, acts }];
+}
+
+export function fold(
+  title: string,
+  blocks: Block[],
+  { isOpen = false, pill = null }: { isOpen?: boolean; pill?: Pill | null } = {},
+): Block {
+  return { kind: "fold", title, pill, is_open: isOpen, blocks };
 }

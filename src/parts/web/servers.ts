@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { isNumber, isText, type Of, shape } from "../../core/shape.ts";
 import { Documents } from "../../host/document-store.ts";
-import { judge, thisProcess, type Verdict } from "../../host/identity.ts";
+import { judgeSaved, savedSelf } from "../../host/identity.ts";
 import { isSame } from "./secrets.ts";
 
 const CODE_MS = 60_000;
@@ -37,11 +37,11 @@ export class Servers {
 
   /** Tells that this process serves the pages. A tree that cannot be written has no such links. */
   announce(port: number, origin: string): void {
-    const { place, pid, startTicks: start_ticks } = thisProcess();
+    const self = savedSelf();
     try {
       for (const [name, one] of this.servers.readAll())
-        if (stateOf(one) === "dead") this.servers.remove(name);
-      this.servers.replace(String(pid), { place, pid, start_ticks, port, origin });
+        if (judgeSaved(one) === "dead") this.servers.remove(name);
+      this.servers.replace(String(self.pid), { ...self, port, origin });
     } catch {
       // The link that the terminal shows works.
     }
@@ -65,7 +65,7 @@ export class Servers {
       .readAll()
       .filter(
         ([, one]) =>
-          stateOf(one) === "alive" &&
+          judgeSaved(one) === "alive" &&
           (port ?? one.port) === one.port &&
           (pid ?? one.pid) === one.pid,
       );
@@ -96,8 +96,4 @@ export class Servers {
     this.codes.remove(name);
     return Math.abs(Date.now() - left.at_ms) < CODE_MS;
   }
-}
-
-function stateOf({ place, pid, start_ticks: startTicks }: Server): Verdict {
-  return judge({ place, pid, startTicks });
 }

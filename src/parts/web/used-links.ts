@@ -2,7 +2,7 @@
 import { isoTime } from "../../core/iso-time.ts";
 import { isNumber, isText, orNull, shape } from "../../core/shape.ts";
 import { Documents } from "../../host/document-store.ts";
-import { judge, thisProcess } from "../../host/identity.ts";
+import { judgeSaved, savedSelf } from "../../host/identity.ts";
 
 const used = shape({
   /** ISO 8601. */
@@ -31,18 +31,10 @@ export class UsedLinks {
    */
   async once(nonce: string, what: string, act: () => Promise<string>): Promise<string | undefined> {
     this.forget();
-    const { place, pid, startTicks } = thisProcess();
-    const taken = {
-      at: isoTime(Date.now()),
-      what,
-      place,
-      pid,
-      start_ticks: startTicks,
-      outcome: null,
-    };
+    const taken = { at: isoTime(Date.now()), what, ...savedSelf(), outcome: null };
     let isFree = false;
     await this.documents.update(nonce, (before) => {
-      isFree = before === undefined || (before.outcome === null && isDead(before));
+      isFree = before === undefined || (before.outcome === null && judgeSaved(before) === "dead");
       return isFree ? taken : before;
     });
     if (!isFree) return undefined;
@@ -61,16 +53,4 @@ export class UsedLinks {
     for (const [name, { at }] of this.documents.readAll())
       if (Date.parse(at) < Date.now() - KEPT_MS) this.documents.remove(name);
   }
-}
-
-function isDead({
-  place,
-  pid,
-  start_ticks: startTicks,
-}: {
-  place: string;
-  pid: number;
-  start_ticks: number;
-}): boolean {
-  return judge({ place, pid, startTicks }) === "dead";
 }

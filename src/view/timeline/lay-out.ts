@@ -153,7 +153,7 @@ export function layOut(timeline: Timeline, span: Span): TimelineRow[] {
 function pieceOf(run: TimelineRun, { nowMs }: Span): Piece {
   const { id, title, attempt, from_ms: fromMs, to_ms: toMs, end, why } = run;
   const kind = end ?? "running";
-  const name = title === "" || title === id ? id : `${id} (${title})`;
+  const name = title === "" || title === id ? id : `${title} (${id})`;
   const took = duration((toMs ?? nowMs) - fromMs);
   const which = attempt > 1 ? `, run ${attempt}` : "";
   const reason = why === "" ? "" : `: ${why}`;

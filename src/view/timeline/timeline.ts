@@ -30,6 +30,8 @@ export interface TimelineRun {
 
 /** A time in which a task waited at a gate, or the pool was paused. */
 export interface TimelineWait {
+  /** The task; "" for the pool. */
+  id: string;
   /** The name of the gate; `paused` for the pool. */
   gate: string;
   why: string;
@@ -95,18 +97,18 @@ export class Timeline {
     this.knownFromMs ??= atMs;
     this.lastMs = Math.max(this.lastMs, atMs);
     const event = textOf(line["event"]);
-    const submission = textOf(line["submission"]);
+    // A line of another program may not name it.
+    const submission = textOf(line["submission"]) || textOf(line["task_id"]);
     if (submission === "") this.addPool(event, line, atMs);
     else this.addTask(event, line, submission, atMs);
   }
 
   private addPool(event: string, line: Line, atMs: number): void {
     if (event === "paused") {
-      this.endWait(PAUSED, atMs);
-      this.beginWait(PAUSED, { gate: PAUSED, why: textOf(line["error"]), from_ms: atMs });
+      this.beginWait(PAUSED, { id: "", gate: PAUSED, why: textOf(line["error"]), from_ms: atMs });
     } else if (event === "resumed") this.endWait(PAUSED, atMs);
     else if (event === "worker_stopped")
-      this.mark(`worker ${textOf(line["id"])} ended: ${textOf(line["error"])}`, atMs);
+      this.mark(`worker ${textOf(line["id"])} ended (${textOf(line["error"])})`, atMs);
     else if (event === "supervisor_started" || event === "supervisor_stopped") {
       if (event === "supervisor_started" && this.lastOfSupervisor === event)
         this.mark("the supervisor had died, and a new one went on", atMs);
@@ -147,7 +149,12 @@ export class Timeline {
     this.endRun(submission, end, why, atMs);
     // A landing that waits for its review holds up nothing else.
     if (event === "held" && lane !== LANDINGS)
-      this.beginWait(submission, { gate: textOf(line["gate"]), why, from_ms: atMs });
+      this.beginWait(submission, {
+        id: textOf(line["task_id"]),
+        gate: textOf(line["gate"]),
+        why,
+        from_ms: atMs,
+      });
   }
 
   private endTask(line: Line, submission: string, atMs: number): void {
@@ -189,6 +196,8 @@ export class Timeline {
   }
 
   private beginWait(key: string, begun: Omit<TimelineWait, "to_ms">): void {
+    // It may have waited at another gate, or at this one for another reason.
+    this.endWait(key, begun.from_ms);
     const wait = { ...begun, to_ms: null };
     this.held.set(key, wait);
     keep(this.waits, wait);

@@ -37,13 +37,13 @@ const failed = (id: string, t: number, error = "exit code 1", kind = "exit"): Li
 
 describe("a period", () => {
   it("counts only what is in it: the start belongs to it, the end does not", () => {
-    const { completedCount } = periodOf([
+    const { counts } = periodOf([
       completed("before", FROM - 1),
       completed("first", FROM),
       completed("last", TO - 1),
       completed("after", TO),
     ]);
-    expect(completedCount).toBe(2);
+    expect(counts.completed).toBe(2);
   });
 
   it("names failed tasks with their reason, and not those that completed later or were put back", () => {
@@ -58,7 +58,7 @@ describe("a period", () => {
     expect([...period.failures.values()]).toEqual([
       { id: "bad", kind: "exit", error: "exit code 1", atMs: 2000, lease: "" },
     ]);
-    expect([period.completedCount, period.mendedCount]).toEqual([1, 1]);
+    expect([period.counts.completed, period.counts.mended]).toEqual([1, 1]);
   });
 
   it("lists what the last run of a task was denied, whether it completed or failed", () => {
@@ -83,7 +83,9 @@ describe("a period", () => {
       { event: "cancelled", task_id: "back", t: 2000, error: "it waits in the inbox again" },
       completed("back", 3000),
     ]);
-    expect([period.cancelledCount, period.failures.size, period.completedCount]).toEqual([1, 0, 1]);
+    expect([period.counts.cancelled, period.failures.size, period.counts.completed]).toEqual([
+      1, 0, 1,
+    ]);
   });
 
   it("counts a node that asks a question as asked and not as completed", () => {
@@ -91,7 +93,7 @@ describe("a period", () => {
       completed("asks", 2000),
       { event: "blocked", task_id: "asks", t: 2001, reason: "needs_human" },
     ]);
-    expect([period.askedCount, period.completedCount, period.completed]).toEqual([1, 0, []]);
+    expect([period.counts.completed, period.completed]).toEqual([0, []]);
   });
 
   it("keeps landings apart from tasks", () => {
@@ -100,7 +102,7 @@ describe("a period", () => {
       ["a.land", "b.land"],
     );
     expect(period.failures.size).toBe(0);
-    expect([period.completedCount, period.landed.map(({ id }) => id)]).toEqual([1, ["a.land"]]);
+    expect([period.counts.completed, period.landed.map(({ id }) => id)]).toEqual([1, ["a.land"]]);
   });
 
   it("adds up waits at a gate, also of tasks that wait still", () => {
@@ -129,7 +131,7 @@ describe("a period", () => {
   it("sees that a supervisor died, also one that had started before the period", () => {
     const started = (t: number): Line => ({ event: "supervisor_started", t });
     const stopped = (t: number): Line => ({ event: "supervisor_stopped", t });
-    expect(periodOf([started(10), started(2000), stopped(3000), started(4000)]).crashes).toEqual([
+    expect(periodOf([started(10), started(2000), stopped(3000), started(4000)]).crashes()).toEqual([
       { what: "the supervisor had died, and a new one went on", at_ms: 2000 },
     ]);
   });
@@ -138,9 +140,9 @@ describe("a period", () => {
     const lines = Array.from({ length: 1000 }, (_, n) =>
       completed(`t${n}`, 2000 + n, { duration_ms: (n * 7919) % 1000 }),
     );
-    const { slowest, completed: kept, completedCount } = periodOf(lines);
+    const { slowest, completed: kept, counts } = periodOf(lines);
     expect(slowest.map(({ durationMs }) => durationMs)).toEqual([999, 998, 997, 996, 995]);
-    expect(completedCount).toBe(1000);
+    expect(counts.completed).toBe(1000);
     expect(kept.at(-1)?.id).toBe("t999");
     expect(kept.length).toBeLessThanOrEqual(400);
   });

@@ -343,8 +343,9 @@ it("the chosen row stays on the screen, however long the list", () => {
 });
 
 it("each pane gets its least, then the chosen one what it needs", () => {
-  expect(share(20, [50, 50, 50, 50, 50, 50], 1)).toEqual([3, 10, 3, 2, 2, 0]);
-  expect(share(12, [9, 9, 9, 9, 9, 9], 5)).toEqual([3, 2, 3, 2, 2, 0]);
+  expect(share(20, [50, 50, 50, 50, 50, 50], 1)).toEqual([3, 9, 3, 2, 2, 1]);
+  // As many as 80 x 24 has room for: no pane is without a row.
+  expect(share(11, [9, 9, 9, 9, 9, 9], 0)).toEqual([2, 2, 2, 2, 2, 1]);
   expect(share(16, [0, 2, 0, 1], 0)).toEqual([13, 2, 0, 1]);
   expect(share(3, [9, 9, 9, 9], 3)).toEqual([1, 0, 1, 1]);
   expect(share(9, [1, 1, 1, 1, 1], 5)).toEqual([1, 1, 1, 1, 5]);

@@ -80,6 +80,22 @@ describe("the filter", () => {
     expect(pressed(["/", "a", "b", "backspace", "enter"]).state.filter).toBe("a");
   });
 
+  it("shows waiting tasks one a row, each with its reason, and a group when it means the group", () => {
+    const { state } = pressed(["/", "e", "u", "r", "o", "enter", "2", "enter"]);
+    const { waiting } = overview();
+    expect(rowsOf(overview(), "europe")[1]?.map(({ shown }) => shown)).toEqual([
+      {
+        kind: "task",
+        id: "deploy-eu",
+        title: "Deploy to Europe",
+        text: waiting[0]?.tasks[0]?.why,
+        due_ms: null,
+      },
+    ]);
+    expect(state.pages).toMatchObject([{ kind: "task", id: "deploy-eu" }]);
+    expect(rowsOf(overview(), "free slot")[1]?.map(({ shown }) => shown.kind)).toEqual(["waiting"]);
+  });
+
   it("is text: no key in it acts, and a backspace deletes nothing else", () => {
     const { deeds, state } = pressed([
       "/",

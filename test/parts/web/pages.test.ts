@@ -52,7 +52,7 @@ it("the overview has the counts, what waits and why, and failures by their cause
     [
       "1",
       "wait: no supervisor runs on this state tree",
-      { text: "child", to: "/tasks/child" },
+      { text: "true", to: "/tasks/child", small: "child" },
       "mailchute run",
     ],
   ]);
@@ -62,7 +62,7 @@ it("the overview has the counts, what waits and why, and failures by their cause
     "exit",
     expect.stringContaining("disk full"),
     { at_ms: expect.any(Number) as number },
-    { text: "bad", to: "/tasks/bad" },
+    { text: "sh -c echo disk full >&2; exit 3", to: "/tasks/bad", small: "bad" },
     { acts: [{ text: "Retry", what: "retry bad", verb: "retry", ids: ["bad"] }] },
   ]);
 });
@@ -252,6 +252,38 @@ it("a text is found in a log from its end to its beginning, and is marked", asyn
   ]);
   const none = blockOf(await web.page("/tasks/long?find=nowhere"), "log");
   expect(none.title).toBe("stdout.log: not found in the last 8 MiB");
+});
+
+it("a search in a conversation looks at what the page shows, and opens the result that it is in", async () => {
+  const pool = newPool();
+  pool.drop("talk", { exec: ["true"] });
+  await pool.run(["run", "--drain"]);
+  const { run } = await pool.result("talk");
+  const dir = join(pool.state, "runs", String(run));
+  const session = { v: 1, task_id: "talk", agent: "ada", kind: "claude", account: "default" };
+  const rest = { session_id: "s", cwd: "/", was_refused: false, hand_off: "", updated_at: 1 };
+  const booked = { input_tokens: 0, cached_input_tokens: 0, output_tokens: 0 };
+  fs.writeFileSync(join(dir, "session.json"), JSON.stringify({ ...session, ...rest, booked }));
+  const of = (type: string, content: object): string =>
+    JSON.stringify({ type, message: { role: type, content: [content] } });
+  const lines = [
+    of("assistant", { type: "text", text: 'He said "stop"\nat once.' }),
+    of("assistant", { type: "tool_use", id: "t", name: "Bash", input: { command: "ls" } }),
+    of("user", { type: "tool_result", tool_use_id: "t", content: "one\ttwo\nthree" }),
+  ];
+  fs.writeFileSync(join(dir, "events.jsonl"), `${lines.join("\n")}\n`);
+  const web = await openWeb(pool.state);
+  const find = async (text: string) =>
+    blockOf(
+      await web.page(`/tasks/talk?file=events.jsonl&find=${encodeURIComponent(text)}`),
+      "log",
+    );
+  expect((await find('"stop"')).title).toBe("conversation, its end");
+  expect((await find("tool_use")).title).toBe("conversation: not found in the last 8 MiB");
+  const result = (await find("three")).lines.find(
+    (line) => typeof line === "object" && "head" in line,
+  );
+  expect(result).toMatchObject({ is_open: true });
 });
 
 it("a task has its program, its place and the names of its variables, as show has them with values", async () => {

@@ -3,7 +3,7 @@ import { buttons, updateButtons } from "./acts.js";
 import { goTo } from "./ask.js";
 import { chart, updateChart } from "./chart.js";
 import { diff, reject } from "./diff.js";
-import { cell, element, fill, holding, link, made, updateLink } from "./dom.js";
+import { cell, element, fill, holding, link, made, remembered, updateLink } from "./dom.js";
 import { graph, updateGraph } from "./graph.js";
 import { timeline, updateTimeline } from "./timeline.js";
 
@@ -36,18 +36,10 @@ function colouredText(text, names) {
 
 const WRAP = "mailchute-wrap";
 
-/** A switch for long lines, which all logs of this browser share. */
+/** A switch for long lines. */
 function wrapSwitch(text) {
-  const label = element("label", undefined, { class: "wrap" });
-  const isOn = element("input", undefined, { type: "checkbox" });
-  isOn.checked = localStorage.getItem(WRAP) !== null;
-  text.classList.toggle("wrapped", isOn.checked);
-  isOn.addEventListener("change", () => {
-    text.classList.toggle("wrapped", isOn.checked);
-    if (isOn.checked) localStorage.setItem(WRAP, "1");
-    else localStorage.removeItem(WRAP);
-  });
-  label.append(isOn, " wrap");
+  const label = remembered("wrap", WRAP, false, (isOn) => text.classList.toggle("wrapped", isOn));
+  label.className = "wrap";
   return label;
 }
 

@@ -76,6 +76,21 @@ function copyable({ id, to }) {
   return box;
 }
 
+/** A switch that all pages of this browser share. @param isUsual what it is before a person has changed it */
+export function remembered(text, key, isUsual, onChange) {
+  const label = element("label");
+  const box = element("input", undefined, { type: "checkbox" });
+  box.checked = (localStorage.getItem(key) === null) === isUsual;
+  box.addEventListener("change", () => {
+    if (box.checked === isUsual) localStorage.removeItem(key);
+    else localStorage.setItem(key, "1");
+    onChange?.(box.checked);
+  });
+  label.append(box, ` ${text}`);
+  onChange?.(box.checked);
+  return label;
+}
+
 function progress({ pct, text }) {
   const box = element("span", undefined, { class: "progress" });
   box.append(element("progress", undefined, { max: 100, value: pct, "aria-label": text }), text);

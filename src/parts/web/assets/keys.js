@@ -1,5 +1,5 @@
 /** Keys for the page of a work: to the next file or change, land, reject. A person can turn them off. */
-import { element } from "./dom.js";
+import { element, remembered } from "./dom.js";
 
 const OFF = "mailchute-keys-off";
 const HELP = [
@@ -17,15 +17,7 @@ let current;
 export function helpWithKeys(box, isOpen) {
   current = box;
   const line = element("p", undefined, { class: "keys" });
-  const label = element("label");
-  const isOn = element("input", undefined, { type: "checkbox" });
-  isOn.checked = localStorage.getItem(OFF) === null;
-  isOn.addEventListener("change", () => {
-    if (isOn.checked) localStorage.removeItem(OFF);
-    else localStorage.setItem(OFF, "1");
-  });
-  label.append(isOn, " keys");
-  line.append(label);
+  line.append(remembered("keys", OFF, true));
   for (const [keys, what] of isOpen ? HELP : HELP.slice(0, 2)) {
     const one = element("span");
     for (const key of keys.split(" ")) one.append(element("kbd", key), " ");

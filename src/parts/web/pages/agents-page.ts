@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { accountsDir, GateFile } from "../../../agents/accounts/gate-file.ts";
 import { pausedAgents } from "../../../agents/breaker/breaker-file.ts";
 import { pauseText } from "../../../agents/breaker/breaker-rules.ts";
-import type { CostSum } from "../../../agents/cost-sums.ts";
 import { sessionOfRun } from "../../../agents/stream/session-file.ts";
 import type { AgentSettings } from "../../../core/settings.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
@@ -15,20 +14,21 @@ import {
   type Cell,
   linkToTask,
   type Page,
-  priceText,
   say,
+  seconds,
   shown,
+  table,
   timeOf,
   usd,
 } from "../page.ts";
 import type { VerbReader } from "../verb-reader.ts";
+import { costTable, readCosts } from "./costs-page.ts";
 import { type MailAgent, readMail, threadBlocks } from "./mail-threads.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const MINUTE_MS = 60 * 1000;
 /** An agent that is silent for longer may be stuck. */
 const SILENT_MS = 5 * MINUTE_MS;
-const COST_AGAIN_MS = 2000;
 const MAIL_AGAIN_MS = 1000;
 
 export interface AgentSources {
@@ -70,20 +70,15 @@ function workBlock({ tree, agents, overview }: AgentSources): Block {
       name,
       agent.kind,
       linkToTask(row.id, row.title),
-      row.age_ms === null ? "–" : duration(Math.floor(row.age_ms / 1000) * 1000),
+      row.age_ms === null ? "–" : seconds(row.age_ms),
       silenceOf(row, tree),
       usd(row.cost_usd_micro),
       shown((row.run && sessionOfRun(join(tree.runs, row.run))?.session_id) ?? "–"),
       shown(row.last_line ?? ""),
     ]);
   });
-  return {
-    kind: "table",
-    title: "What they do",
-    columns: ["agent", "kind", "works on", "for", "silent for", "cost", "session", "last word"],
-    rows,
-    none: "no agents",
-  };
+  const names = ["agent", "kind", "works on", "for", "silent for", "cost", "session", "last word"];
+  return table("What they do", names, rows, "no agents");
 }
 
 /** Its stream has not grown for so long, or its process is dead. */
@@ -96,31 +91,9 @@ function silenceOf({ run, is_alive: isAlive }: RunningRow, { runs }: StateTree):
 }
 
 async function costBlock({ verbs }: AgentSources): Promise<Block> {
-  const options = { by: "agent", since: DAY_MS };
-  const found = await verbs.read({ verb: "cost", options, againMs: COST_AGAIN_MS });
-  return {
-    kind: "table",
-    title: "What they used in 24 hours",
-    columns: [
-      "agent",
-      "runs",
-      "not completed",
-      "tokens in",
-      "of these cached",
-      "tokens out",
-      "cost",
-    ],
-    rows: ((found?.["rows"] ?? []) as CostSum[]).map((sum) => [
-      shown(sum.key),
-      countText(sum.runs),
-      countText(sum.runs_not_completed),
-      countText(sum.input_tokens),
-      countText(sum.cached_input_tokens),
-      countText(sum.output_tokens),
-      priceText(sum),
-    ]),
-    none: "nothing is booked",
-  };
+  const { rows } = await readCosts(verbs, "agent", DAY_MS);
+  const cells = rows.map((sum) => [sum, shown(sum.key)] as const);
+  return costTable("What they used in 24 hours", "agent", cells);
 }
 
 /** The quota windows of each account, as far as its service has told them to runs. */
@@ -131,35 +104,21 @@ function quotaBlock({ agents, verbs }: AgentSources): Block {
   const rows = [...names].flatMap((name): Cell[][] => {
     const gate = new GateFile(accountsDir(verbs.env), name).read();
     const windows = Object.entries(gate.windows ?? {});
-    const closed: Cell[][] =
-      gate.status === "closed"
-        ? [
-            [
-              shown(name),
-              shown(gate.window ?? "all"),
-              "used up",
-              timeOf(gate.until_ms),
-              shown(gate.reason),
-            ],
-          ]
-        : [];
-    const known = windows.map(([window, { used_pct: pct, resets_at_ms: resetsMs }]): Cell[] => [
+    const rows = windows.map(([window, { used_pct: pct, resets_at_ms: resetsMs }]): Cell[] => [
       shown(name),
       shown(window),
       `${pct} %`,
       timeOf(resetsMs),
       "",
     ]);
-    if (closed.length + known.length > 0) return [...closed, ...known];
-    return [[shown(name), "–", "not known", "", ""]];
+    if (gate.status === "closed") {
+      const window = shown(gate.window ?? "all");
+      rows.unshift([shown(name), window, "used up", timeOf(gate.until_ms), shown(gate.reason)]);
+    }
+    return rows.length > 0 ? rows : [[shown(name), "–", "not known", "", ""]];
   });
-  return {
-    kind: "table",
-    title: "Quotas of their accounts",
-    columns: ["account", "window", "used", "resets", "why"],
-    rows,
-    none: "no accounts",
-  };
+  const columns = ["account", "window", "used", "resets", "why"];
+  return table("Quotas of their accounts", columns, rows, "no accounts");
 }
 
 /** Empty where there is no scope of mail, as outside a repository. */
@@ -176,20 +135,13 @@ async function mailBlocks({ verbs, thread }: AgentSources): Promise<Block[]> {
 
 function readersBlock(agents: readonly MailAgent[]): Block[] {
   if (agents.length === 0) return [];
-  return [
-    {
-      kind: "table",
-      title: "Mail",
-      columns: ["name", "kind", "status", "unread", "last woken", "task"],
-      rows: agents.map((one) => [
-        shown(one.name),
-        shown(one.type),
-        shown(one.status),
-        countText(one.unread),
-        timeOf(one.last_woken_at === null ? null : one.last_woken_at * 1000),
-        one.task_id ? linkToTask(one.task_id) : shown(one.task),
-      ]),
-      none: "",
-    },
-  ];
+  const rows = agents.map((one) => [
+    shown(one.name),
+    shown(one.type),
+    shown(one.status),
+    countText(one.unread),
+    timeOf(one.last_woken_at === null ? null : one.last_woken_at * 1000),
+    one.task_id ? linkToTask(one.task_id) : shown(one.task),
+  ]);
+  return [table("Mail", ["name", "kind", "status", "unread", "last woken", "task"], rows)];
 }

@@ -6,7 +6,7 @@ import { changeText, type Work } from "../../../view/landing.ts";
 import type { Overview } from "../../../view/overview.ts";
 import { type ListedState, pageOfTasks } from "../../../view/page-of-tasks.ts";
 import type { TaskRow } from "../../../view/task-rows.ts";
-import { type Block, type Cell, linkToTask, type Page, shown, timeOf, workPath } from "../page.ts";
+import { type Cell, linkToTask, linkToWork, type Page, shown, table, timeOf } from "../page.ts";
 import { waitsForPerson } from "./overview-page.ts";
 
 /** Of each column. Its title has the number of all. */
@@ -39,26 +39,14 @@ export async function boardPage(
       ]),
     ],
     ["Needs you", person.length, person.map(([state = "", what = ""]) => [what, state])],
-    [
-      "Landing",
-      landing.length,
-      landing.map((one) => [
-        { ...linkToTask(one.task_id, one.title), to: workPath(one.task_id) },
-        changeText(one),
-      ]),
-    ],
+    ["Landing", landing.length, landing.map((one) => [linkToWork(one), changeText(one)])],
     ["Done", done.count, (await rowsOf("done")).map(cardOf)],
     ["Failed", failed.count, (await rowsOf("failed")).map(cardOf)],
   ];
-  const blocks = columns.map(
-    ([title, count, cards]): Block => ({
-      kind: "table",
-      title: `${title} ${countText(count)}`,
-      columns: ["task", "what", "when"],
-      rows: cards.slice(0, CARDS),
-      none: "none",
-    }),
-  );
+  const blocks = columns.map(([title, count, cards]) => {
+    const rows = cards.slice(0, CARDS);
+    return table(`${title} ${countText(count)}`, ["task", "what", "when"], rows, "none");
+  });
   return {
     title: "Board",
     command: "mailchute top",

@@ -2,35 +2,54 @@
 import { countText, duration } from "../../../text/render.ts";
 import { type Point, type Series, SPAN_NAMES, type SpanName } from "../../../view/series.ts";
 import type { Times } from "../../../view/tally.ts";
-import { type Block, type Cell, type Chart, pathWith, type Shape, shown, timeOf } from "../page.ts";
+import type { Look } from "../../../view/timeline/lay-out.ts";
+import {
+  type Block,
+  type Cell,
+  type Chart,
+  factsOf,
+  linksOf,
+  pathWith,
+  type Shape,
+  shown,
+  timeOf,
+} from "../page.ts";
 
 const WIDTH = 600;
 const HEIGHT = 90;
 /** At most this many kinds of failure have their own colour. */
 const KINDS_MAX = 3;
-const KIND_LOOKS = ["bad", "warn", "other", "soft"];
+const KIND_LOOKS: readonly Look[] = ["bad", "warn", "other", "soft"];
 
 /** @param name the name of the shown span */
 export function chartBlocks(series: Series, name: SpanName): Block[] {
   const { points, known_from_ms: knownFromMs, is_complete: isComplete } = series;
-  const charts = [endedChart, waitChart, runChart, kindChart].map((make) => make(series));
-  const links = SPAN_NAMES.map((one) => ({
-    text: one.replace("h", " h").replace("d", " d"),
-    to: pathWith("/", { over: one }),
-    is_here: one === name,
-  }));
-  const notes: [string, Cell][] = [
-    [
-      "what they count",
-      "each end in this time: a task that was retried may end twice. Failed means here and above: with cancelled tasks, without skipped ones",
-    ],
+  const charts = [
+    countsChart(
+      series,
+      "Tasks that ended",
+      { names: ["done", "failed"], looks: ["good", "bad"] },
+      ({ row }) => [row?.completed ?? 0, row?.failed ?? 0],
+    ),
+    timesChart(series, "Queue wait", ({ row }) => row?.waited_ms),
+    timesChart(series, "Run time", ({ row }) => row?.ran_ms),
+    kindChart(series),
   ];
-  if (!isComplete) notes.push(["charts", "the journals are being read: more is to come"]);
-  if (knownFromMs !== null && (points[0]?.from_ms ?? 0) < knownFromMs)
-    notes.push(["the journals begin", timeOf(knownFromMs)]);
+  const links = SPAN_NAMES.map((one) => {
+    const text = one.replace("h", " h").replace("d", " d");
+    return [text, pathWith("/", { over: one }), one === name] as const;
+  });
+  const isCut = knownFromMs !== null && (points[0]?.from_ms ?? 0) < knownFromMs;
   return [
-    { kind: "links", label: "time that the charts show", links },
-    { kind: "facts", facts: notes },
+    linksOf("time that the charts show", links),
+    factsOf([
+      [
+        "what they count",
+        "each end in this time: a task that was retried may end twice. Failed means here and above: with cancelled tasks, without skipped ones",
+      ],
+      ["charts", isComplete ? null : "the journals are being read: more is to come"],
+      ["the journals begin", isCut ? timeOf(knownFromMs) : null],
+    ]),
     { kind: "grid", name: "charts", blocks: charts },
   ];
 }
@@ -47,32 +66,29 @@ function chartOf({ points, step_ms: stepMs }: Series, made: Made): Chart {
   };
 }
 
-function endedChart(series: Series): Chart {
-  const counts = series.points.map(({ row }) => [row?.completed ?? 0, row?.failed ?? 0]);
+/** A stack of bands for each step. */
+function countsChart(
+  series: Series,
+  title: string,
+  kinds: { names: readonly string[]; looks: readonly Look[] },
+  countsOf: (point: Point) => number[],
+): Chart {
+  const names = kinds.names.map(shown);
+  const counts = series.points.map(countsOf);
+  const lookAt = (at: number): Look => kinds.looks[at] ?? "soft";
   const total = (at: number): number => sum(counts.map((one) => one[at] ?? 0));
   return chartOf(series, {
-    title: "Tasks that ended",
-    ...stacked(series, counts, ["done", "failed"], ["good", "bad"]),
-    legend: [
-      { text: `done ${countText(total(0))}`, look: "good" },
-      { text: `failed ${countText(total(1))}`, look: "bad" },
-    ],
+    title,
+    ...stacked(counts, names, lookAt),
+    legend: names.map((name, at) => ({
+      text: `${name} ${countText(total(at))}`,
+      look: lookAt(at),
+    })),
     table: {
-      columns: ["from", "done", "failed"],
-      rows: rowsOf(series, ({ row }) => [
-        countText(row?.completed ?? 0),
-        countText(row?.failed ?? 0),
-      ]),
+      columns: ["from", ...names],
+      rows: rowsOf(series, (point) => countsOf(point).map((count) => countText(count))),
     },
   });
-}
-
-function waitChart(series: Series): Chart {
-  return timesChart(series, "Queue wait", ({ row }) => row?.waited_ms);
-}
-
-function runChart(series: Series): Chart {
-  return timesChart(series, "Run time", ({ row }) => row?.ran_ms);
 }
 
 function timesChart(
@@ -119,19 +135,7 @@ function kindChart(series: Series): Chart {
     ...named.map((kind) => kinds[kind] ?? 0),
     ...(others.length === 0 ? [] : [sum(others.map((kind) => kinds[kind] ?? 0))]),
   ];
-  const all = countsOf({ kinds: totals });
-  return chartOf(series, {
-    title: "Failures by kind",
-    ...stacked(series, series.points.map(countsOf), names, KIND_LOOKS),
-    legend: names.map((name, at) => ({
-      text: `${shown(name)} ${countText(all[at] ?? 0)}`,
-      look: KIND_LOOKS[at] ?? "soft",
-    })),
-    table: {
-      columns: ["from", ...names.map(shown)],
-      rows: rowsOf(series, (point) => countsOf(point).map((count) => countText(count))),
-    },
-  });
+  return countsChart(series, "Failures by kind", { names, looks: KIND_LOOKS }, countsOf);
 }
 
 /** Only steps in which a task ended. */
@@ -142,13 +146,12 @@ function rowsOf({ points }: Series, cells: (point: Point) => string[]): Cell[][]
 }
 
 function stacked(
-  { points }: Series,
   counts: readonly number[][],
   names: readonly string[],
-  looks: readonly string[],
+  lookAt: (at: number) => Look,
 ): { shapes: Shape[]; top: string } {
   const max = Math.max(0, ...counts.map(sum));
-  const width = WIDTH / points.length;
+  const width = WIDTH / counts.length;
   const shapes = counts.flatMap((column, i) => {
     let y = HEIGHT;
     return column.flatMap((count, at): Shape[] => {
@@ -157,8 +160,8 @@ function stacked(
       const height = Math.max(2, (count / max) * HEIGHT);
       y -= height;
       const box: Shape["box"] = [round(i * width), round(y), round(width * 0.85), round(height)];
-      const tip = `${countText(count)} ${shown(names[at] ?? "")}`;
-      return [{ is: "band", look: looks[at] ?? "soft", box, tip }];
+      const tip = `${countText(count)} ${names[at]}`;
+      return [{ is: "band", look: lookAt(at), box, tip }];
     });
   });
   return { shapes, top: max === 0 ? "" : `${countText(max)}` };

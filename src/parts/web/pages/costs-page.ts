@@ -5,12 +5,14 @@ import { countText } from "../../../text/render.ts";
 import {
   type Block,
   type Cell,
+  factsOf,
   linksOf,
   linkToTask,
   type Page,
   pathWith,
   say,
   shown,
+  table,
 } from "../page.ts";
 import type { VerbReader } from "../verb-reader.ts";
 
@@ -37,11 +39,8 @@ export async function costsPage(
 ): Promise<Page> {
   const by = COST_KEYS.find((one) => one === query.get("by")) ?? "day";
   const [, since, ms] = SPANS.find(([, one]) => one === query.get("since")) ?? [];
-  const options = { by, ...(ms === undefined ? {} : { since: ms }) };
-  const found = await verbs.read({ verb: "cost", options, againMs: AGAIN_MS });
-  const rows = ((found?.["rows"] ?? []) as CostSum[]).slice();
-  const total = found?.["total"] as CostSum | undefined;
-  if (by === "day") rows.reverse();
+  const { rows: all, total } = await readCosts(verbs, by, ms);
+  const rows = by === "day" ? all.toReversed() : all;
   const to = (values: object): string => pathWith("/costs", { by, since, ...values });
   return {
     title: "Costs",
@@ -56,27 +55,35 @@ export async function costsPage(
         SPANS.map(([text, one]) => [text, to({ since: one }), one === since]),
       ),
       ...limitsOf(budgets),
-      {
-        kind: "table",
-        title: `By ${by}`,
-        columns: [
-          by,
-          "USD",
-          "runs",
-          "not done",
-          "input tokens",
-          "of these cached",
-          "output tokens",
-        ],
-        rows: [
-          ...(total === undefined || total.runs === 0 ? [] : [cellsOf(total, "all")]),
-          ...rows.slice(0, ROWS_MAX).map((one) => cellsOf(one, (LINKS_OF[by] ?? shown)(one.key))),
-        ],
-        none: "no run of a coding agent is booked",
-      },
+      costTable(`By ${by}`, by, [
+        ...(total === undefined || total.runs === 0 ? [] : [[total, "all"] as const]),
+        ...rows.slice(0, ROWS_MAX).map((one) => [one, (LINKS_OF[by] ?? shown)(one.key)] as const),
+      ]),
       ...(rows.length > ROWS_MAX ? [say(`the first ${ROWS_MAX} of ${rows.length} are shown`)] : []),
     ],
   };
+}
+
+/** What `cost` prints. @param since ms: only the runs of so long a time */
+export async function readCosts(
+  verbs: VerbReader,
+  by: CostKey,
+  since?: number,
+): Promise<{ rows: readonly CostSum[]; total: CostSum | undefined }> {
+  const options = { by, ...(since !== undefined && { since }) };
+  const found = await verbs.read({ verb: "cost", options, againMs: AGAIN_MS });
+  const { rows = [], total } = (found ?? {}) as { rows?: CostSum[]; total?: CostSum };
+  return { rows, total };
+}
+
+export function costTable(
+  title: string,
+  by: CostKey,
+  sums: readonly (readonly [sum: CostSum, name: Cell])[],
+): Block {
+  const counts = ["runs", "not done", "input tokens", "of these cached", "output tokens"];
+  const rows = sums.map(([sum, name]) => cellsOf(sum, name));
+  return table(title, [by, "USD", ...counts], rows, "no run of a coding agent is booked");
 }
 
 function cellsOf(sum: CostSum, name: Cell): Cell[] {
@@ -93,11 +100,12 @@ function cellsOf(sum: CostSum, name: Cell): Cell[] {
 }
 
 function limitsOf({ day_usd: soft = 0, day_hard_usd: hard = 0 }: DayBudget): Block[] {
-  const facts = [
-    ["asks a person at", soft],
-    ["stops at", hard],
-  ].flatMap(([name, usd]): [string, Cell][] =>
-    Number(usd) > 0 ? [[String(name), `$${usd} a day (UTC)`]] : [],
-  );
-  return facts.length === 0 ? [] : [{ kind: "facts", facts }];
+  const text = (usd: number): Cell | null => (usd > 0 ? `$${usd} a day (UTC)` : null);
+  if (soft <= 0 && hard <= 0) return [];
+  return [
+    factsOf([
+      ["asks a person at", text(soft)],
+      ["stops at", text(hard)],
+    ]),
+  ];
 }

@@ -1,5 +1,6 @@
 /** The page of the machine: what `doctor` finds, and each setting with its source, as `config` prints them. */
-import { type Block, type Page, say, shown } from "../page.ts";
+import { messageOf } from "../../../core/errors.ts";
+import { type Block, type Page, say, shown, table } from "../page.ts";
 import type { VerbReader } from "../verb-reader.ts";
 import { withoutSecrets } from "../without-secrets.ts";
 
@@ -15,12 +16,7 @@ interface Check {
   do?: string;
 }
 
-/** A sign and its word, with a space between them that does not break. */
-const SIGNS: Readonly<Record<Check["status"], string>> = {
-  ok: "✓\u00a0ok",
-  warn: "!\u00a0warn",
-  fail: "✗\u00a0fail",
-};
+const LOOKS = { ok: "good", warn: "warn", fail: "bad" } as const;
 
 export async function machinePage(verbs: VerbReader): Promise<Page> {
   const doctor = await verbs.read({ verb: "doctor", againMs: CHECK_AGAIN_MS });
@@ -28,18 +24,17 @@ export async function machinePage(verbs: VerbReader): Promise<Page> {
     title: "Machine",
     command: "mailchute doctor; mailchute config",
     blocks: [
-      {
-        kind: "table",
-        title: "Checks",
-        columns: ["check", "result", "what", "do"],
-        rows: ((doctor?.["checks"] ?? []) as Check[]).map((one) => [
+      table(
+        "Checks",
+        ["check", "result", "what", "do"],
+        ((doctor?.["checks"] ?? []) as Check[]).map((one) => [
           shown(one.name),
-          SIGNS[one.status],
+          { look: LOOKS[one.status], word: one.status },
           shown(one.message),
           shown(one.do ?? ""),
         ]),
-        none: "no check was made",
-      },
+        "no check was made",
+      ),
       await settingsOf(verbs),
     ],
   };
@@ -52,22 +47,14 @@ async function settingsOf(verbs: VerbReader): Promise<Block> {
       string,
       { value: unknown; source: string }
     >;
-    return {
-      kind: "table",
-      title: "Settings",
-      columns: ["setting", "value", "source"],
-      rows: Object.entries(settings).map(([name, { value, source }]) => [
-        shown(name),
-        shown(withoutSecrets(value)).slice(0, VALUE_CHARS_MAX),
-        shown(source),
-      ]),
-      none: "no settings",
-    };
+    const rows = Object.entries(settings).map(([name, { value, source }]) => [
+      shown(name),
+      shown(withoutSecrets(value)).slice(0, VALUE_CHARS_MAX),
+      shown(source),
+    ]);
+    return table("Settings", ["setting", "value", "source"], rows, "no settings");
   } catch (error) {
     // The checks above name the file and the fault.
-    return say(
-      `the settings cannot be read: ${shown(error instanceof Error ? error.message : error)}`,
-      true,
-    );
+    return say(`the settings cannot be read: ${shown(messageOf(error))}`, true);
   }
 }

@@ -1,6 +1,6 @@
 /** The mail of a scope: its threads, and the messages of the open one. Made of the output of `messages` and `agents`. */
 import { cut } from "../../../text/render.ts";
-import { type Block, type Cell, pathWith, say, shown, timeOf } from "../page.ts";
+import { type Block, type Cell, pathWith, say, shown, table, timeOf } from "../page.ts";
 import type { VerbReader } from "../verb-reader.ts";
 
 /** Only this many messages are read, the last ones. */
@@ -87,43 +87,34 @@ function threadsTable(
   const lastOf = ([, said]: [string, Message[]]): number => said.at(-1)?.n ?? 0;
   const sorted = [...threads].sort((a, b) => lastOf(b) - lastOf(a));
   const left = sorted.length - THREADS_MAX;
-  return {
-    kind: "table",
-    title: left > 0 ? `Mail threads (the last ${THREADS_MAX} of ${sorted.length})` : "Mail threads",
-    columns: ["begins", "between", "messages", "last", "when", "read"],
-    rows: sorted.slice(0, THREADS_MAX).flatMap(([root, said]): Cell[][] => {
-      const [first, last] = [said[0], said.at(-1)];
-      if (first === undefined || last === undefined) return [];
-      const names = new Set(said.flatMap((one) => [one.from_agent, ...recipients(one)]));
-      return [
-        [
-          { text: firstWords(first), to: pathWith("/agents", { thread: root }) },
-          shown([...names].join(", ")),
-          String(said.length),
-          said.length === 1 ? "" : `${shown(last.from_agent)}: ${firstWords(last)}`,
-          timeOf(last.created_at * 1000),
-          readText(last, agents),
-        ],
-      ];
-    }),
-    none: "",
-  };
+  const some = left > 0 ? ` (the last ${THREADS_MAX} of ${sorted.length})` : "";
+  const rows = sorted.slice(0, THREADS_MAX).flatMap(([root, said]): Cell[][] => {
+    const [first, last] = [said[0], said.at(-1)];
+    if (first === undefined || last === undefined) return [];
+    const names = new Set(said.flatMap((one) => [one.from_agent, ...recipients(one)]));
+    const row = [
+      { text: firstWords(first), to: pathWith("/agents", { thread: root }) },
+      shown([...names].join(", ")),
+      String(said.length),
+      said.length === 1 ? "" : `${shown(last.from_agent)}: ${firstWords(last)}`,
+      timeOf(last.created_at * 1000),
+      readText(last, agents),
+    ];
+    return [row];
+  });
+  const columns = ["begins", "between", "messages", "last", "when", "read"];
+  return table(`Mail threads${some}`, columns, rows);
 }
 
 function messagesTable(said: readonly Message[], agents: readonly MailAgent[]): Block {
-  return {
-    kind: "table",
-    title: "What was said in this thread",
-    columns: ["from", "to", "when", "text", "read"],
-    rows: said.map((one) => [
-      shown(one.from_agent),
-      shown(recipients(one).join(", ")),
-      timeOf(one.created_at * 1000),
-      textOf(one),
-      readText(one, agents),
-    ]),
-    none: "",
-  };
+  const rows = said.map((one) => [
+    shown(one.from_agent),
+    shown(recipients(one).join(", ")),
+    timeOf(one.created_at * 1000),
+    textOf(one),
+    readText(one, agents),
+  ]);
+  return table("What was said in this thread", ["from", "to", "when", "text", "read"], rows);
 }
 
 /** The names of the recipients; whole addresses for those of another scope. */

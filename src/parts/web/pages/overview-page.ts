@@ -1,23 +1,26 @@
 /** The first page: it shows the data of `top` as tables. Pure. */
-import { countText, duration, safe } from "../../../text/render.ts";
+import { countOf, countText, duration, safe } from "../../../text/render.ts";
 import { causeOf } from "../../../view/causes.ts";
 import type { MinuteCounts } from "../../../view/done-rate.ts";
 import { changeText, type Work } from "../../../view/landing.ts";
 import type { Overview, RunningRow, WaitingGroup } from "../../../view/overview.ts";
-import type { Count } from "../../../view/scan.ts";
 import { progressText } from "../../../view/task-progress.ts";
 import { actsOnPool, answersTo, retryThese } from "../buttons.ts";
 import {
+  actsBlock,
   type Block,
   type Cell,
+  factsOf,
   linkToTask,
+  linkToWork,
   type Page,
   type Pill,
   pathWith,
+  seconds,
   shown,
+  table,
   timeOf,
   usd,
-  workPath,
 } from "../page.ts";
 import { STATES } from "./review-page.ts";
 
@@ -43,35 +46,28 @@ export function overviewPage(overview: Overview, more: MoreOfPool): Page {
     health: { state: health.state, text: safe(health.text) },
     blocks: [
       needsYou(overview, more.work),
-      countsOf(overview, more.disk),
-      {
-        kind: "acts",
-        label: "pool",
-        acts: actsOnPool({ paused: overview.paused !== null }, overview.slots.total),
-      },
+      countFacts(overview, more.disk),
+      ...actsBlock("pool", actsOnPool({ paused: overview.paused !== null }, overview.slots.total)),
       ...more.charts,
-      {
-        kind: "table",
-        title: "Running",
-        columns: ["task", "run", "for", "agent", "cost", "progress"],
-        rows: overview.running.map(runningCells),
-        none: "nothing runs",
-      },
-      {
-        kind: "table",
-        title: "Waiting, and why",
-        columns: ["tasks", "why", "first", "do"],
-        rows: overview.waiting.map(waitingCells),
-        none: "nothing waits",
-      },
+      table(
+        "Running",
+        ["task", "run", "for", "agent", "cost", "progress"],
+        overview.running.map(runningCells),
+        "nothing runs",
+      ),
+      table(
+        "Waiting, and why",
+        ["tasks", "why", "first", "do"],
+        overview.waiting.map(waitingCells),
+        "nothing waits",
+      ),
       failuresOf(overview),
-      {
-        kind: "table",
-        title: "Alerts of the last day",
-        columns: ["when", "what"],
-        rows: alerts.map((one) => [timeOf(one.at_ms), shown(one.message)]),
-        none: "no alert",
-      },
+      table(
+        "Alerts of the last day",
+        ["when", "what"],
+        alerts.map((one) => [timeOf(one.at_ms), shown(one.message)]),
+        "no alert",
+      ),
       workersOf(overview),
     ],
   };
@@ -79,13 +75,8 @@ export function overviewPage(overview: Overview, more: MoreOfPool): Page {
 
 /** What does not go on without a person. */
 function needsYou(overview: Overview, work: readonly Work[]): Block {
-  return {
-    kind: "table",
-    title: "Needs you",
-    columns: ["state", "what", "asked by", "since", "do"],
-    rows: waitsForPerson(overview, work),
-    none: "nothing needs you",
-  };
+  const columns = ["state", "what", "asked by", "since", "do"];
+  return table("Needs you", columns, waitsForPerson(overview, work), "nothing needs you");
 }
 
 /** Rows of state, what, who asks, since when, and what to do. */
@@ -108,7 +99,7 @@ export function waitsForPerson(
       .slice(0, WORK_MAX)
       .map((one): Cell[] => [
         STATES[one.state],
-        { ...linkToTask(one.task_id, one.title), to: workPath(one.task_id) },
+        linkToWork(one),
         shown(one.why),
         "",
         `review ${changeText(one)}`,
@@ -117,23 +108,22 @@ export function waitsForPerson(
 }
 
 function workersOf({ workers }: Overview): Block {
-  return {
-    kind: "table",
-    title: "Worker processes",
-    columns: ["worker", "pid", "slots", "state", "last heartbeat"],
-    rows: workers.map(({ id, pid, slots, verdict, heartbeat_age_ms: ageMs }) => [
-      shown(id),
-      String(pid),
-      String(slots),
-      shown(verdict),
-      // An age below the limit is not shown, so that the text changes only when the heartbeat is late.
-      ageMs < HEARTBEAT_LATE_MS ? "just now" : `${duration(Math.floor(ageMs / 1000) * 1000)} ago`,
-    ]),
-    none: "no worker process",
-  };
+  const rows = workers.map(({ id, pid, slots, verdict, heartbeat_age_ms: ageMs }) => [
+    shown(id),
+    String(pid),
+    String(slots),
+    shown(verdict),
+    // An age below the limit is not shown, so that the text changes only when the heartbeat is late.
+    ageMs < HEARTBEAT_LATE_MS ? "just now" : `${seconds(ageMs)} ago`,
+  ]);
+  const columns = ["worker", "pid", "slots", "state", "last heartbeat"];
+  return table("Worker processes", columns, rows, "no worker process");
 }
 
-function countsOf({ counts, slots, minutes, run_time: time, cost }: Overview, disk: string): Block {
+function countFacts(
+  { counts, slots, minutes, run_time: time, cost }: Overview,
+  disk: string,
+): Block {
   const { waiting, ready, delayed, held, running, elsewhere, done, failed, skipped } = counts;
   const waits = { ...waiting, count: waiting.count + ready + delayed + held };
   const state = (text: string, name: string): Cell => ({
@@ -141,30 +131,25 @@ function countsOf({ counts, slots, minutes, run_time: time, cost }: Overview, di
     to: pathWith("/tasks", { state: name }),
   });
   const spent = cost.today_usd_micro;
-  const facts: [string, Cell][] = [
+  const spentCell = {
+    text: `${usd(spent)}${cost.is_complete ? "" : " or more"}`,
+    to: pathWith("/costs", { by: "agent", since: "24h" }),
+  };
+  const timeText =
+    time === null ? "–" : `p50 ${duration(time.p50_ms)}, p95 ${duration(time.p95_ms)}`;
+  return factsOf([
     ["waiting", state(countOf(waits), "waiting")],
     ["running", state(countText(running), "running")],
-    ...(elsewhere === 0 ? [] : [["at other machines", countText(elsewhere)] as [string, Cell]]),
+    ["at other machines", elsewhere === 0 ? null : countText(elsewhere)],
     ["done", state(countOf(done), "done")],
     ["failed", state(countOf(failed), "failed")],
-    ...(skipped.count === 0 ? [] : [["skipped", countOf(skipped)] as [string, Cell]]),
+    ["skipped", skipped.count === 0 ? null : countOf(skipped)],
     ["slots", `${countText(slots.busy)} of ${countText(slots.total)} busy`],
     ["last minute", minuteText(minutes)],
-    [
-      "run time",
-      time === null ? "–" : `p50 ${duration(time.p50_ms)}, p95 ${duration(time.p95_ms)}`,
-    ],
-  ];
-  if (disk !== "") facts.push(["disk", disk]);
-  if (spent !== null)
-    facts.push([
-      "cost today",
-      {
-        text: `${usd(spent)}${cost.is_complete ? "" : " or more"}`,
-        to: pathWith("/costs", { by: "agent", since: "24h" }),
-      },
-    ]);
-  return { kind: "facts", facts };
+    ["run time", timeText],
+    ["disk", disk || null],
+    ["cost today", spent === null ? null : spentCell],
+  ]);
 }
 
 /** Counts of the last whole minute. */
@@ -182,7 +167,7 @@ function runningCells(row: RunningRow): Cell[] {
   return [
     linkToTask(row.id, row.title),
     `${attempt === 0 ? "?" : attempt}${max === null ? "" : ` of ${max}`}`,
-    row.age_ms === null ? "–" : duration(Math.floor(row.age_ms / 1000) * 1000),
+    row.age_ms === null ? "–" : seconds(row.age_ms),
     shown(row.agent ?? "exec"),
     usd(cost),
     row.is_alive ? saidOf(progress, place, line ?? "") : "its process is dead",
@@ -201,36 +186,27 @@ function waitingCells({ count, text, tasks, do: todo }: WaitingGroup): Cell[] {
   return [
     count === null ? "–" : countOf(count),
     shown(text),
-    first === undefined ? "" : linkToTask(first.id),
+    first === undefined ? "" : linkToTask(first.id, first.title),
     shown(todo ?? ""),
   ];
 }
 
 function failuresOf({ failures, counts }: Overview): Block {
-  const { causes, grouped, is_all: isAll } = failures;
-  return {
-    kind: "table",
-    title: isAll
-      ? "Failed, by cause"
-      : `Failed, by cause (the latest ${countText(grouped)} of ${countOf(counts.failed)})`,
-    columns: ["times", "kind", "error", "last", "tasks", "again"],
-    rows: causes.map(({ count, kind, error, last_ms: lastMs, tasks }) => [
-      {
-        text: countText(count),
-        to: pathWith("/tasks", { state: "failed", cause: causeOf(error, tasks[0] ?? "") }),
-      },
-      shown(kind),
-      shown(error),
-      timeOf(lastMs),
-      tasks.length === 1
-        ? linkToTask(tasks[0] ?? "")
-        : shown(tasks.slice(0, TASKS_NAMED_MAX).join(" ")),
-      { acts: retryThese(tasks) },
-    ]),
-    none: "nothing has failed",
-  };
-}
-
-function countOf({ count, is_exact: isExact, is_old: isOld }: Count): string {
-  return isOld === true ? `~${countText(count)}` : countText(count, isExact);
+  const { causes, titles, grouped, is_all: isAll } = failures;
+  const some = isAll ? "" : ` (the latest ${countText(grouped)} of ${countOf(counts.failed)})`;
+  const rows = causes.map(({ count, kind, error, last_ms: lastMs, tasks }) => [
+    {
+      text: countText(count),
+      to: pathWith("/tasks", { state: "failed", cause: causeOf(error, tasks[0] ?? "") }),
+    },
+    shown(kind),
+    shown(error),
+    timeOf(lastMs),
+    tasks.length === 1
+      ? linkToTask(tasks[0] ?? "", titles[tasks[0] ?? ""])
+      : shown(tasks.slice(0, TASKS_NAMED_MAX).join(" ")),
+    { acts: retryThese(tasks) },
+  ]);
+  const columns = ["times", "kind", "error", "last", "tasks", "again"];
+  return table(`Failed, by cause${some}`, columns, rows, "nothing has failed");
 }

@@ -10,14 +10,16 @@ import { actsOnTask, answersTo } from "../buttons.ts";
 import { edgePaths } from "../graph/edge-path.ts";
 import { BOX, type Layout, layOut } from "../graph/layout.ts";
 import {
+  actsBlock,
   type Block,
-  type Cell,
+  factsOf,
   type Link,
   linkToTask,
   type Page,
   pathWith,
   say,
   shown,
+  table,
 } from "../page.ts";
 import type { VerbReader } from "../verb-reader.ts";
 
@@ -56,7 +58,7 @@ export class PlanPage {
       title: "Plan",
       command: node === undefined ? "mailchute roadmap show" : `mailchute roadmap show ${node.id}`,
       blocks: [
-        { kind: "facts", facts: countsOf(work) },
+        countFacts(work),
         ...(node === undefined ? [] : this.nodeBlocks(node, nodes)),
         ...(id !== null && node === undefined
           ? [say(`the plan has no node ${JSON.stringify(shown(id))}`, true)]
@@ -116,14 +118,14 @@ export class PlanPage {
   private nodeBlocks(node: RoadmapNode, nodes: readonly RoadmapNode[]): Block[] {
     const { id, status, title, type, agent, priority, dependencies, acceptance } = node;
     const place = lookForTask(this.tree, id);
-    const facts: [string, Cell][] = [
+    const facts = factsOf([
       ["node", shown(id)],
       ["status", `${LOOKS[status].sign} ${status}`],
       ["type", type],
       ["priority", String(priority)],
-      ...(agent === undefined ? [] : [["agent", shown(agent)] as [string, Cell]]),
-      ...(place === undefined ? [] : [["its task", linkToTask(id)] as [string, Cell]]),
-    ];
+      ["agent", agent === undefined ? null : shown(agent)],
+      ["its task", place === undefined ? null : linkToTask(id)],
+    ]);
     const acts = [
       ...(place === undefined ? [] : actsOnTask(id, place.state)),
       ...(status === "needs_human" ? answersTo(node, "text") : []),
@@ -131,30 +133,18 @@ export class PlanPage {
     const text = node.prompt ?? node.goal ?? "";
     const statusOf = (one: string): string =>
       nodes.find((other) => other.id === one)?.status ?? "not in the plan";
-    const blocks: Block[] = [{ kind: "facts", facts }];
+    const blocks: Block[] = [facts];
     if (title !== id) blocks.push(say(shown(title)));
     if (status === "needs_human") {
       const question = nodeQuestions(readSupervisor(this.tree, Date.now())).get(id);
       if (question) blocks.push(say(shown(`It asks: ${question}`)));
     }
-    if (acts.length > 0) blocks.push({ kind: "acts", label: "this node", acts });
+    blocks.push(...actsBlock("this node", acts));
     if (text !== "") blocks.push(say(shown(text.slice(0, TEXT_CHARS_MAX))));
-    if (acceptance.length > 0)
-      blocks.push({
-        kind: "table",
-        title: "It is done when",
-        columns: ["what"],
-        rows: acceptance.slice(0, ROWS_MAX).map((one) => [shown(one)]),
-        none: "",
-      });
-    if (dependencies.length > 0)
-      blocks.push({
-        kind: "table",
-        title: "It waits for",
-        columns: ["node", "status"],
-        rows: dependencies.slice(0, ROWS_MAX).map((one) => [nodeLink(one.id), statusOf(one.id)]),
-        none: "",
-      });
+    const done = acceptance.slice(0, ROWS_MAX).map((one) => [shown(one)]);
+    const waits = dependencies.slice(0, ROWS_MAX).map(({ id: on }) => [nodeLink(on), statusOf(on)]);
+    if (done.length > 0) blocks.push(table("It is done when", ["what"], done));
+    if (waits.length > 0) blocks.push(table("It waits for", ["node", "status"], waits));
     return blocks;
   }
 }
@@ -167,42 +157,35 @@ export async function readNodes(tree: StateTree, verbs: VerbReader): Promise<Roa
   return (found?.["nodes"] ?? []) as RoadmapNode[];
 }
 
-function countsOf(nodes: readonly RoadmapNode[]): [string, Cell][] {
+function countFacts(nodes: readonly RoadmapNode[]): Block {
   const counts: Partial<Record<NodeStatus, number>> = {};
   for (const { status } of nodes) counts[status] = (counts[status] ?? 0) + 1;
   const sorted = Object.fromEntries(
     (Object.keys(LOOKS) as NodeStatus[]).map((status) => [status, counts[status] ?? 0]),
   );
-  return [
+  return factsOf([
     ["nodes", countText(nodes.length)],
     ["of these", describeCounts(sorted)],
-  ];
+  ]);
 }
 
 /** Nodes that wait for a person or have failed come first. */
 function tableOf(nodes: readonly RoadmapNode[]): Block {
   const order: NodeStatus[] = ["needs_human", "failed", "blocked", "in_progress", "open", "done"];
-  const rows = nodes.toSorted((a, b) => order.indexOf(a.status) - order.indexOf(b.status));
-  return {
-    kind: "table",
-    title:
-      nodes.length > ROWS_MAX
-        ? `Nodes (${countText(ROWS_MAX)} of ${countText(nodes.length)}; those that need a look come first)`
-        : "Nodes",
-    columns: ["node", "status", "title", "waits for"],
-    rows: rows.slice(0, ROWS_MAX).map((one) => [
-      nodeLink(one.id),
-      `${LOOKS[one.status].sign} ${one.status}`,
-      one.title === one.id ? "" : shown(one.title),
-      shown(
-        one.dependencies
-          .map(({ id }) => id)
-          .join(" ")
-          .slice(0, 200),
-      ),
-    ]),
-    none: "the plan is empty",
-  };
+  const sorted = nodes.toSorted((a, b) => order.indexOf(a.status) - order.indexOf(b.status));
+  const some =
+    nodes.length > ROWS_MAX
+      ? ` (${countText(ROWS_MAX)} of ${countText(nodes.length)}; those that need a look come first)`
+      : "";
+  const rows = sorted.slice(0, ROWS_MAX).map(({ id, title, status, dependencies }) => {
+    const on = dependencies.map((one) => one.id).join(" ");
+    return [
+      { ...linkToTask(id, title), to: nodePath(id) },
+      `${LOOKS[status].sign} ${status}`,
+      shown(on.slice(0, 200)),
+    ];
+  });
+  return table(`Nodes${some}`, ["node", "status", "waits for"], rows, "the plan is empty");
 }
 
 function nodePath(id: string): string {

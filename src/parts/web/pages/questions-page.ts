@@ -2,7 +2,17 @@
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import type { QuestionText } from "../../../questions/question-file.ts";
 import { answersTo } from "../buttons.ts";
-import { type Block, type Cell, type Page, pathWith, say, shown, timeOf } from "../page.ts";
+import {
+  actsBlock,
+  type Block,
+  factsOf,
+  log,
+  type Page,
+  pathWith,
+  say,
+  shown,
+  timeOf,
+} from "../page.ts";
 
 const CONTEXT_LINES_MAX = 100;
 const TEXT_CHARS_MAX = 4000;
@@ -29,24 +39,18 @@ export function questionsPage(
 
 function questionBlocks(question: QuestionText): Block[] {
   const { id, question: text, context, who, agents, expects, asked_at_ms: askedMs } = question;
-  const facts: [string, Cell][] = [
-    ["question", shown(id)],
-    ["asked by", shown(who)],
-    ["asked", timeOf(askedMs || null)],
-  ];
-  if (agents.length > 0)
-    facts.push([
-      "waits for it",
-      agents.includes("*") ? "every coding agent" : shown(agents.join(" ")),
-    ]);
+  const waiters = agents.includes("*") ? "every coding agent" : shown(agents.join(" "));
   const lines = context.split("\n").slice(0, CONTEXT_LINES_MAX).map(shown);
   return [
     { kind: "heading", text: shown(text) },
-    { kind: "facts", facts },
-    ...(context === ""
-      ? []
-      : [{ kind: "log", title: "More about it", lines, older: null, end: null } as const]),
-    { kind: "acts", label: `answer ${shown(id)}`, acts: answersTo(question, expects) },
+    factsOf([
+      ["question", shown(id)],
+      ["asked by", shown(who)],
+      ["asked", timeOf(askedMs || null)],
+      ["waits for it", waiters || null],
+    ]),
+    ...(context === "" ? [] : log("More about it", lines)),
+    ...actsBlock(`answer ${shown(id)}`, answersTo(question, expects)),
   ];
 }
 
@@ -54,14 +58,13 @@ function questionBlocks(question: QuestionText): Block[] {
 function nodeBlocks(node: RoadmapNode, question: string): Block[] {
   const { id, title, prompt, goal } = node;
   const text = question === "" ? (prompt ?? goal ?? "") : "";
-  const facts: [string, Cell][] = [
-    ["node", { text: shown(id), to: pathWith("/plan", { node: id }) }],
-  ];
-  if (question !== "" && title !== id) facts.push(["title", shown(title)]);
   return [
     { kind: "heading", text: shown(question === "" ? title : question) },
-    { kind: "facts", facts },
+    factsOf([
+      ["node", { text: shown(id), to: pathWith("/plan", { node: id }) }],
+      ["title", question !== "" && title !== id ? shown(title) : null],
+    ]),
     ...(text === "" ? [] : [say(shown(text.slice(0, TEXT_CHARS_MAX)))]),
-    { kind: "acts", label: `answer ${shown(id)}`, acts: answersTo(node, "text") },
+    ...actsBlock(`answer ${shown(id)}`, answersTo(node, "text")),
   ];
 }

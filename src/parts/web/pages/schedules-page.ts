@@ -2,7 +2,7 @@
 import type { StateTree } from "../../../core/state-tree.ts";
 import { countText } from "../../../text/render.ts";
 import { pageOfTasks } from "../../../view/page-of-tasks.ts";
-import { stateWord, type TaskRow } from "../../../view/task-rows.ts";
+import type { TaskRow } from "../../../view/task-rows.ts";
 import {
   type Block,
   type Cell,
@@ -11,9 +11,11 @@ import {
   pathWith,
   say,
   shown,
+  table,
   timeOf,
 } from "../page.ts";
 import type { VerbReader } from "../verb-reader.ts";
+import { stateCell } from "./tasks-page.ts";
 
 const AGAIN_MS = 1000;
 const LAST_MAX = 30;
@@ -47,13 +49,12 @@ export async function schedulesPage(
     title: one === undefined ? "Schedules" : `Schedule ${shown(name)}`,
     command: one === undefined ? "mailchute schedule ls" : `mailchute schedule show ${shown(name)}`,
     blocks: [
-      {
-        kind: "table",
-        title: "Schedules",
-        columns: ["schedule", "when", "next", "last", "fired", "left out", "state"],
-        rows: (one === undefined ? all : [one]).map(cellsOf),
-        none: "no schedule: see docs/schedules.md",
-      },
+      table(
+        "Schedules",
+        ["schedule", "when", "next", "last", "fired", "left out", "state"],
+        (one === undefined ? all : [one]).map(cellsOf),
+        "no schedule: see docs/schedules.md",
+      ),
       ...(one === undefined ? [] : await moreOf(tree, verbs, one)),
     ],
   };
@@ -78,13 +79,8 @@ async function moreOf(tree: StateTree, verbs: VerbReader, { name, error }: Told)
   if (error === null) {
     const asked = { verb: "schedule", subcommand: "show", positionals: [name], againMs: AGAIN_MS };
     const next = ((await verbs.read(asked))?.["next"] ?? []) as number[];
-    blocks.push({
-      kind: "table",
-      title: "Its next times",
-      columns: ["planned for"],
-      rows: next.map((ms) => [timeOf(ms)]),
-      none: "it has no more times",
-    });
+    const times = next.map((ms) => [timeOf(ms)]);
+    blocks.push(table("Its next times", ["planned for"], times, "it has no more times"));
   }
   const runs: TaskRow[] = [];
   for (const state of ["running", "held", "ready", "waiting", "done", "failed"] as const) {
@@ -93,20 +89,16 @@ async function moreOf(tree: StateTree, verbs: VerbReader, { name, error }: Told)
   }
   // The id of a task has the time for which it was planned.
   runs.sort((a, b) => (a.id < b.id ? 1 : -1));
-  blocks.push({
-    kind: "table",
-    title: "Its last tasks",
-    columns: ["task", "state", "ended", "error"],
-    rows: runs
-      .slice(0, LAST_MAX)
-      .map((row) => [
-        linkToTask(row.id),
-        shown(stateWord(row)),
-        timeOf(row.time_ms),
-        shown(row.error ?? ""),
-      ]),
-    none: "it has fired no task that is kept",
-  });
+  const rows = runs
+    .slice(0, LAST_MAX)
+    .map((row) => [
+      linkToTask(row.id, row.title),
+      stateCell(row),
+      timeOf(row.time_ms),
+      shown(row.error ?? ""),
+    ]);
+  const columns = ["task", "state", "ended", "error"];
+  blocks.push(table("Its last tasks", columns, rows, "it has fired no task that is kept"));
   if (runs.length > LAST_MAX) blocks.push(say(`the latest ${LAST_MAX} of its tasks are shown`));
   return blocks;
 }

@@ -10,15 +10,17 @@ import { bytesText } from "../../../core/bytes-text.ts";
 import { parseRun } from "../../../core/names.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
 import { readEnd, statOf } from "../../../host/regular-file.ts";
+import { logLine } from "../../../text/log-line.ts";
 import { findInLog, type LogPage, placeAfter, readLogPage } from "../../../view/log-page.ts";
 import { namesIn, readJsonObject } from "../../../view/scan.ts";
 import type { TaskPage } from "../../../view/task-page.ts";
 import { isProgressLine } from "../../../view/task-progress.ts";
-import { colouredLine, colouredText, markedLine } from "../coloured.ts";
+import { colouredLine, colouredText, isMarked, markedLine } from "../coloured.ts";
 import {
   type Block,
   type Fold,
   type Line,
+  log,
   type PlainLine,
   pathWith,
   say,
@@ -101,7 +103,7 @@ export function fileBlocks(
     { kind: "links", label: "files", links },
     { kind: "find", label: "find in it", to: path, name: "find", value: find },
     ...(shownFiles.length > 1 ? [say(ORDER)] : []),
-    ...shownFiles.map((one) => contentOf(one, { to, find, agents, at })),
+    ...shownFiles.flatMap((one) => contentOf(one, { to, find, agents, at })),
   ];
 }
 
@@ -115,16 +117,12 @@ function outputOf(files: readonly TaskFile[], state: TaskPage["state"]): TaskFil
   return state === "running" ? output : output.sort((a, b) => writtenMs(a) - writtenMs(b));
 }
 
-/** The end of the conversation with the agent of a task; undefined when it has none. */
-export function conversationBlock(
-  tree: StateTree,
-  task: TaskPage,
-  agents: AgentLines,
-): Block | undefined {
+/** The end of the conversation with the agent of a task; no block when it has none. */
+export function conversationBlock(tree: StateTree, task: TaskPage, agents: AgentLines): Block[] {
   const file = filesOf(tree, task).find(({ key }) => key === STREAM);
   const at = (key: string, end?: number): string =>
     pathWith(taskPath(task.id), { file: key, to: end?.toString() });
-  return file && contentOf(file, { to: undefined, find: "", agents, at });
+  return file === undefined ? [] : contentOf(file, { to: undefined, find: "", agents, at });
 }
 
 function filesOf(tree: StateTree, { id, state, path, run_dir: dir, files }: TaskPage): TaskFile[] {
@@ -156,7 +154,7 @@ function evidenceOf(tree: StateTree, id: string): TaskFile[] {
   return found.sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-function contentOf(file: TaskFile, wanted: Wanted): Block {
+function contentOf(file: TaskFile, wanted: Wanted): Block[] {
   const { key, path } = file;
   const name = shown(file.name);
   const { find, at } = wanted;
@@ -166,7 +164,7 @@ function contentOf(file: TaskFile, wanted: Wanted): Block {
     const lines = JSON.stringify(withoutSecrets(object), undefined, 2).split("\n");
     const title = `${name}, without the values of its variables`;
     const first = lines.slice(0, JSON_LINES_MAX).map((one) => markedLine(colouredLine(one), find));
-    return { kind: "log", title, lines: first, older: null, end: null };
+    return log(title, first);
   }
   const found = find === "" ? wanted.to : placeOf(file, wanted);
   const page = readLogPage(path, found, LINES);
@@ -174,7 +172,7 @@ function contentOf(file: TaskFile, wanted: Wanted): Block {
   const isEnd = page.to >= page.size;
   const where = isEnd ? "its end" : `up to byte ${page.to} of ${page.size}`;
   const isMissing = find !== "" && found === undefined;
-  return {
+  const block: Block = {
     kind: "log",
     title: isMissing ? `${name}: not found in the last 8 MiB` : `${name}, ${where}`,
     lines: linesOf(file, page, wanted),
@@ -184,25 +182,43 @@ function contentOf(file: TaskFile, wanted: Wanted): Block {
         : null,
     end: wanted.to === undefined || isEnd ? null : { text: "to its end", to: at(key) },
   };
+  return [block];
 }
 
 /** Where the part with the text ends; undefined when the text is not there. */
-function placeOf({ path, bytes }: TaskFile, { to = bytes, find }: Wanted): number | undefined {
-  const hit = findInLog(path, find, Math.min(to, bytes), "back");
+function placeOf(file: TaskFile, { to = file.bytes, find, agents }: Wanted): number | undefined {
+  const { path, bytes } = file;
+  const read = readerOf(file, agents);
+  const isMeant = (raw: string): boolean =>
+    read === undefined
+      ? isOutputLine(file, raw) && logLine(raw, false).includes(find)
+      : entriesOf(new Conversation(RESULT_LINES), read, raw)
+          .flatMap((entry) => entryLines(entry, undefined, { width: undefined, colour: false }))
+          .some((line) => line.includes(find));
+  const hit = findInLog(path, isMeant, Math.min(to, bytes), "back");
   return hit === undefined ? undefined : (placeAfter(path, hit, LINES_AFTER) ?? bytes);
 }
 
-function linesOf({ key, path }: TaskFile, page: LogPage, { agents, find }: Wanted): Line[] {
-  const { lines } = page;
-  const mark = (line: PlainLine): PlainLine => markedLine(line, find);
-  const read = key === STREAM ? agents.readerOf(dirname(path)) : undefined;
-  if (read !== undefined) return conversationOf(read, path, page, mark);
-  // Reports of progress are no output of the program.
-  const isPlain = key === "stdout.log" ? (line: string) => !isProgressLine(line) : () => true;
-  return lines.filter(isPlain).map((line) => mark(colouredLine(line)));
+/** Undefined for a file that is shown as it is. */
+function readerOf({ key, path }: TaskFile, agents: AgentLines): ReadLine | undefined {
+  return key === STREAM ? agents.readerOf(dirname(path)) : undefined;
 }
 
-/** A call of a tool is a line that opens, with its result below it. One that failed is open. */
+/** Reports of progress are no output of the program. */
+function isOutputLine({ key }: TaskFile, raw: string): boolean {
+  return key !== "stdout.log" || !isProgressLine(raw);
+}
+
+function linesOf(file: TaskFile, page: LogPage, { agents, find }: Wanted): Line[] {
+  const mark = (line: PlainLine): PlainLine => markedLine(line, find);
+  const read = readerOf(file, agents);
+  if (read !== undefined) return conversationOf(read, file.path, page, mark);
+  return page.lines
+    .filter((line) => isOutputLine(file, line))
+    .map((line) => mark(colouredLine(line)));
+}
+
+/** A call of a tool is a line that opens, with its result below it. One that failed, or in which a text was found, is open. */
 function conversationOf(
   read: ReadLine,
   path: string,
@@ -223,8 +239,8 @@ function conversationOf(
       if (entry.kind === "call") shownLines.push({ head, lines: [], is_open: false });
       else if (!isBad && entry.kind !== "result") shownLines.push(...own);
       else if (isFold(before) && before.lines.length === 0)
-        shownLines.splice(-1, 1, { ...before, lines: own, is_open: isBad });
-      else shownLines.push({ head, lines: more, is_open: isBad });
+        shownLines.splice(-1, 1, { ...before, lines: own, is_open: isBad || own.some(isMarked) });
+      else shownLines.push({ head, lines: more, is_open: isBad || more.some(isMarked) });
     }
   return shownLines.map((line) => (isFold(line) && line.lines.length === 0 ? line.head : line));
 }

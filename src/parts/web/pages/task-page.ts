@@ -8,7 +8,7 @@ import { headlineOf } from "../../../core/outcome.ts";
 import type { RoadmapNode } from "../../../core/roadmap.ts";
 import { landingFileOf, type StateTree } from "../../../core/state-tree.ts";
 import { statOf } from "../../../host/regular-file.ts";
-import { countText, duration } from "../../../text/render.ts";
+import { countText } from "../../../text/render.ts";
 import { shellWord } from "../../../text/shell-word.ts";
 import type { Dependents } from "../../../view/dependents.ts";
 import {
@@ -24,16 +24,22 @@ import type { TaskRun } from "../../../view/task-runs.ts";
 import type { Why } from "../../../view/why-open.ts";
 import { actsOnTask } from "../buttons.ts";
 import {
+  actsBlock,
   type Block,
   type Cell,
+  factsOf,
+  fold,
   linkToTask,
+  log,
   lookOf,
   type Page,
   type Pill,
   pathWith,
   priceText,
   say,
+  seconds,
   shown,
+  table,
   taskPath,
   timeOf,
   usd,
@@ -100,16 +106,12 @@ async function blocksOf(
   if (task.run_dir !== null) await readers.agents.ready(task.run_dir);
   if (task.title.length > TITLE_CHARS_MAX || task.title.includes("\n"))
     blocks.push(say(shown(task.title.slice(0, TEXT_CHARS_MAX))));
-  blocks.push({ kind: "facts", facts: factsOf(task, past, landing, work) });
-  const acts = actsOnTask(task.id, task.state, usedBy(task, past));
-  if (acts.length > 0) blocks.push({ kind: "acts", label: "this task", acts });
-  if (why !== undefined && why.text !== "runs")
-    blocks.push(
-      say(
-        `it ${shown(why.text)}${why.do === undefined ? "" : `; do: ${shown(why.do)}`}`,
-        why.isStuck,
-      ),
-    );
+  blocks.push(taskFacts(task, past, landing, work));
+  blocks.push(...actsBlock("this task", actsOnTask(task.id, task.state, usedBy(task, past))));
+  if (why !== undefined && why.text !== "runs") {
+    const todo = why.do === undefined ? "" : `; do: ${shown(why.do)}`;
+    blocks.push(say(`it ${shown(why.text)}${todo}`, why.isStuck));
+  }
   if (landing?.state === "failed")
     blocks.push(say(`its work did not land: ${shown(landing.why.slice(0, TEXT_CHARS_MAX))}`, true));
   if (task.error !== null) {
@@ -134,8 +136,7 @@ async function blocksOf(
 /** What its agent is asked to do. */
 function promptOf({ prompt }: TaskPage): Block {
   const lines = prompt.slice(0, TEXT_CHARS_MAX).split("\n").map(shown);
-  const blocks: Block[] = [{ kind: "log", title: "Prompt", lines, older: null, end: null }];
-  return { kind: "fold", title: "Prompt", pill: null, is_open: false, blocks };
+  return fold("Prompt", log("Prompt", lines));
 }
 
 /** What it waits for, and what waits for it: tasks in the inbox, and nodes of the plan. */
@@ -172,8 +173,7 @@ async function othersOf(
 function tableOf(title: string, rows: Cell[][], count: number): Block[] {
   if (rows.length === 0) return [];
   const some = count > NAMED_MAX ? `${title} (${NAMED_MAX} of ${countText(count)})` : title;
-  const columns = ["task", "state"];
-  return [{ kind: "table", title: some, columns, rows: rows.slice(0, NAMED_MAX), none: "" }];
+  return [table(some, ["task", "state"], rows.slice(0, NAMED_MAX))];
 }
 
 function nodeCells({ id, title, status }: RoadmapNode): Cell[] {
@@ -185,34 +185,26 @@ function pillOf(state: string): Pill {
   return { look: lookOf(state), word: shown(state) };
 }
 
-function factsOf(
-  task: TaskPage,
-  { cost }: Past,
-  landing?: LandingView,
-  work?: Work,
-): [string, Cell][] {
+function taskFacts(task: TaskPage, { cost }: Past, landing?: LandingView, work?: Work): Block {
   const { attempt, attempts_max: max, agent, group, priority } = task;
   const isEnded = task.state === "done" || task.state === "failed";
-  const facts: [string, Cell | null][] = [
+  const lined = (text: string | null): string | null => text && linesOf(text);
+  return factsOf([
     ["state", stateOf(task, landing)],
     ["id", { id: shown(task.id) }],
     ["landing", landing === undefined ? null : landingCell(landing)],
     ["changes", work === undefined ? null : { text: changeText(work), to: workPath(task.id) }],
     ["run", attempt === null ? null : `${attempt}${max === null ? "" : ` of ${max}`}`],
-    ...task.program.map(([name, text]): [string, Cell] => [name, text.slice(0, TEXT_CHARS_MAX)]),
-    ["agent", agent],
-    ["group", group],
+    ...task.program.map(([name, text]) => [name, lined(text.slice(0, TEXT_CHARS_MAX))] as const),
+    ["agent", lined(agent)],
+    ["group", lined(group)],
     ["priority", priority === null ? null : String(priority)],
     ["run began", task.began_ms === null ? null : timeOf(task.began_ms)],
     ["ended", isEnded && task.changed_ms !== null ? timeOf(task.changed_ms) : null],
     ["cost", cost === null ? null : costText(cost)],
-    ["session", task.run_dir === null ? null : (sessionOfRun(task.run_dir)?.session_id ?? null)],
-    ["file", task.path],
-  ];
-  return facts.flatMap(([name, value]): [string, Cell][] => {
-    if (value === null) return [];
-    return [[name, typeof value === "string" ? linesOf(value) : value]];
-  });
+    ["session", lined((task.run_dir && sessionOfRun(task.run_dir)?.session_id) || null)],
+    ["file", lined(task.path)],
+  ]);
 }
 
 /** A script has lines. */
@@ -234,7 +226,7 @@ function landingCell({ id, state, why }: LandingView): Cell {
 /** The time of the current run in whole seconds, and the cost of its task. A person who ends the run loses that. */
 function usedBy({ began_ms: beganMs }: TaskPage, { cost }: Past): string {
   if (beganMs === null) return "";
-  const took = duration(Math.max(0, Math.floor((Date.now() - beganMs) / 1000) * 1000));
+  const took = seconds(Date.now() - beganMs);
   const micro = cost?.cost_usd_micro ?? 0;
   return micro === 0 ? took : `${took} and ${usd(micro)}`;
 }

@@ -3,7 +3,16 @@ import { bytesText } from "../../../core/bytes-text.ts";
 import { duration } from "../../../text/render.ts";
 import type { Past, RunCost } from "../../../view/task-past.ts";
 import type { TaskRun } from "../../../view/task-runs.ts";
-import { type Block, type Cell, type Look, priceText, shown, timeOf } from "../page.ts";
+import {
+  type Block,
+  type Cell,
+  type Look,
+  priceText,
+  seconds,
+  shown,
+  table,
+  timeOf,
+} from "../page.ts";
 
 /** At most this many runs are shown, the last ones. */
 const RUNS_MAX = 50;
@@ -33,14 +42,15 @@ export function runBlocks(
     name,
     last.map(cellOf),
   ]).filter(([name, cells]) => name === "end" || cells.some((cell) => cell !== "–"));
+  const title =
+    runs.length > last.length ? `The last ${last.length} of ${runs.length} runs` : "Runs";
+  const rows = last.map((_, at) => columns.map(([, cells]) => cells[at] ?? ""));
   return [
-    {
-      kind: "table",
-      title: runs.length > last.length ? `The last ${last.length} of ${runs.length} runs` : "Runs",
-      columns: columns.map(([name]) => name),
-      rows: last.map((_, at) => columns.map(([, cells]) => cells[at] ?? "")),
-      none: "",
-    },
+    table(
+      title,
+      columns.map(([name]) => name),
+      rows,
+    ),
   ];
 }
 
@@ -73,10 +83,8 @@ function endText({ end }: TaskRun): string {
   return end === null ? "runs" : (ENDS[end] ?? shown(end));
 }
 
-/** In whole seconds while it runs, so that the text changes only each second. */
 function tookText({ began_ms: beganMs, ended_ms: endedMs }: TaskRun, nowMs: number): string {
-  if (endedMs !== null) return duration(endedMs - beganMs);
-  return duration(Math.max(0, Math.floor((nowMs - beganMs) / 1000) * 1000));
+  return endedMs === null ? seconds(nowMs - beganMs) : duration(endedMs - beganMs);
 }
 
 function lookOf(end: string | null): Look {

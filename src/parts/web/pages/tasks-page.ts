@@ -15,6 +15,7 @@ import {
 import { stateWord, type TaskRow } from "../../../view/task-rows.ts";
 import { actsOnList, actsOnThese } from "../buttons.ts";
 import {
+  actsBlock,
   type Block,
   type Cell,
   linksOf,
@@ -24,6 +25,7 @@ import {
   pathWith,
   say,
   shown,
+  table,
   timeOf,
 } from "../page.ts";
 
@@ -189,7 +191,7 @@ async function listed(
     });
   if (rows.length > 0) {
     const acts = actsOnList({ state, q }, { count, is_exact: isAll });
-    blocks.push({ kind: "acts", label: "all of these", acts });
+    blocks.push(...actsBlock("all of these", acts));
   }
   blocks.push(tableOf(state, rows, after === undefined ? none : "no more"));
   if (!isAll) blocks.push(say("There are more tasks than were looked at: some may be on no page."));
@@ -222,20 +224,16 @@ async function found(tree: StateTree, asked: Asked): Promise<Block[]> {
     : `; only the latest ${countText(LOOKED_AT_MAX)} of each state were looked at`;
   const more = rows.length > ROWS ? `, ${ROWS} of them here` : "";
   return [
-    { kind: "acts", label: "all of these", acts: actsOnThese(shownRows) },
+    ...actsBlock("all of these", actsOnThese(shownRows)),
     say(`${countText(rows.length)} found${more}${looked}`),
     tableOf(state, shownRows, "no such task was found"),
   ];
 }
 
 function tableOf(state: ShownState, rows: readonly TaskRow[], none: string): Block {
-  return {
-    kind: "table",
-    title: state === "all" ? "Tasks" : `Tasks that are ${state}`,
-    columns: ["task", "state", "run", timeName(state), "group", "agent", "error"],
-    rows: rows.map(cellsOf),
-    none,
-  };
+  const title = state === "all" ? "Tasks" : `Tasks that are ${state}`;
+  const columns = ["task", "state", "run", timeName(state), "group", "agent", "error"];
+  return table(title, columns, rows.map(cellsOf), none);
 }
 
 function timeName(state: ShownState): string {
@@ -244,7 +242,7 @@ function timeName(state: ShownState): string {
   return state === "ready" || state === "held" || state === "running" ? "due" : "ended";
 }
 
-function stateCell(row: TaskRow): Cell {
+export function stateCell(row: TaskRow): Cell {
   return { look: lookOf(row.state), word: shown(stateWord(row)) };
 }
 

@@ -13,14 +13,18 @@ import {
   ticksOf,
   WIDTH,
 } from "../../../view/timeline/lay-out.ts";
-import { Timeline, type TimelineRun } from "../../../view/timeline/timeline.ts";
+import { type RunEnd, Timeline, type TimelineRun } from "../../../view/timeline/timeline.ts";
 import {
   type Block,
+  factsOf,
+  type Look,
+  linksOf,
   linkToTask,
   type Page,
   pathWith,
   say,
   shown,
+  table,
   taskPath,
   timeOf,
   usd,
@@ -43,6 +47,17 @@ const SPAN_MS_MAX = 31 * DAY_MS;
 /** Journals that were last written before this are not read. */
 const AGE_MS = 8 * DAY_MS;
 const ROWS_MAX = 100;
+
+/** How the end of a run looks as a pill. */
+const ENDS: Readonly<Record<RunEnd | "running", Look>> = {
+  running: "run",
+  done: "good",
+  failed: "bad",
+  killed: "bad",
+  again: "warn",
+  cancelled: "warn",
+  back: "soft",
+};
 
 interface Span {
   fromMs: number;
@@ -73,11 +88,11 @@ export class TimelinePage {
     const notes: Block[] = [];
     if (!this.past.isComplete) notes.push(say("the journals are being read: more is to come"));
     if (knownFromMs !== null && knownFromMs > span.fromMs)
-      notes.push({ kind: "facts", facts: [["nothing is known before", timeOf(knownFromMs)]] });
+      notes.push(factsOf([["nothing is known before", timeOf(knownFromMs)]]));
     return {
       title: "Timeline",
       command: "mailchute report --format html",
-      blocks: [linksOf(span), this.drawingOf(span), ...notes, this.tableOf(span)],
+      blocks: [spanLinks(span), this.drawingOf(span), ...notes, this.tableOf(span)],
     };
   }
 
@@ -133,22 +148,19 @@ export class TimelinePage {
     const bad = inSpan.filter(isBad).reverse();
     const others = inSpan.filter((run) => !isBad(run)).reverse();
     const rows = [...bad, ...others].slice(0, ROWS_MAX);
-    return {
-      kind: "table",
-      title: `Runs in this time: ${inSpan.length}${inSpan.length > ROWS_MAX ? `, ${ROWS_MAX} of them here` : ""}`,
-      columns: ["task", "what", "who", "run", "from", "took", "end", "why"],
-      rows: rows.map((run) => [
-        linkToTask(run.id),
-        shown(run.title),
-        shown(run.lane),
-        String(run.attempt),
-        timeOf(run.from_ms),
-        duration((run.to_ms ?? nowMs) - run.from_ms),
-        DRAWN[run.end ?? "running"].word,
-        shown(run.why),
-      ]),
-      none: "nothing ran in this time",
-    };
+    const some = inSpan.length > ROWS_MAX ? `, ${ROWS_MAX} of them here` : "";
+    const cells = rows.map((run) => [
+      linkToTask(run.id, run.title),
+      shown(run.lane),
+      String(run.attempt),
+      timeOf(run.from_ms),
+      duration((run.to_ms ?? nowMs) - run.from_ms),
+      { look: ENDS[run.end ?? "running"], word: DRAWN[run.end ?? "running"].word },
+      shown(run.why),
+    ]);
+    const columns = ["task", "who", "run", "from", "took", "end", "why"];
+    const title = `Runs in this time: ${inSpan.length}${some}`;
+    return table(title, columns, cells, "nothing ran in this time");
   }
 }
 
@@ -170,26 +182,20 @@ function spanOf(query: URLSearchParams, nowMs: number): Span {
   return { fromMs: toMs - ms, toMs, nowMs, name };
 }
 
-function linksOf({ fromMs, toMs, nowMs, name }: Span): Block {
+function spanLinks({ fromMs, toMs, nowMs, name }: Span): Block {
   const ms = toMs - fromMs;
-  const at = (text: string, from: number, to: number) => ({
+  const at = (text: string, from: number, to: number): [text: string, to: string] => [
     text,
-    to: pathWith("/timeline", { from: String(Math.round(from)), to: String(Math.round(to)) }),
-    is_here: false,
-  });
-  return {
-    kind: "links",
-    label: "time that is shown",
-    links: [
-      ...SPANS.map(([one, text]) => ({
-        text: `last ${text}`,
-        to: pathWith("/timeline", { over: one }),
-        is_here: one === name,
-      })),
-      at("← earlier", fromMs - ms / 2, toMs - ms / 2),
-      ...(toMs >= nowMs ? [] : [at("later →", fromMs + ms / 2, toMs + ms / 2)]),
-      ...(ms / 2 < SPAN_MS_MIN ? [] : [at("zoom in", fromMs + ms / 4, toMs - ms / 4)]),
-      at("zoom out", fromMs - ms / 2, toMs + ms / 2),
-    ],
-  };
+    pathWith("/timeline", { from: String(Math.round(from)), to: String(Math.round(to)) }),
+  ];
+  return linksOf("time that is shown", [
+    ...SPANS.map(
+      ([one, text]) =>
+        [`last ${text}`, pathWith("/timeline", { over: one }), one === name] as const,
+    ),
+    at("← earlier", fromMs - ms / 2, toMs - ms / 2),
+    ...(toMs >= nowMs ? [] : [at("later →", fromMs + ms / 2, toMs + ms / 2)]),
+    ...(ms / 2 < SPAN_MS_MIN ? [] : [at("zoom in", fromMs + ms / 4, toMs - ms / 4)]),
+    at("zoom out", fromMs - ms / 2, toMs + ms / 2),
+  ]);
 }

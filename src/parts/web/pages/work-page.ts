@@ -10,14 +10,18 @@ import { lookForLanding } from "../../../view/landing.ts";
 import { readTaskPage } from "../../../view/task-page.ts";
 import { actsOnReview, rejectIt } from "../buttons.ts";
 import {
+  actsBlock,
   type Block,
-  type Cell,
+  factsOf,
+  fold,
   type Look,
   linksOf,
+  log,
   type Page,
   type Pill,
   say,
   shown,
+  table,
   taskPath,
   usd,
   workPath,
@@ -102,17 +106,15 @@ export async function workPage(
     ...(review.proof === null ? [] : [proofOf(review, review.proof)]),
     ...(fix === null ? [] : textFold(`Sent back: ${fix.id}`, fix.text)),
     ...textFold("What it says", review.summary),
-    ...(talk === undefined ? [] : [talk.block]),
+    ...(talk?.blocks ?? []),
     ...whereItIs(review),
   ];
   return {
     title: shown(title),
     command: `mailchute review ${shown(id)}`,
     blocks: [
-      { kind: "facts", facts: factsOf(review) },
-      ...(isOver
-        ? []
-        : [{ kind: "acts", label: "this work", acts: actsOnReview(review) } as const]),
+      workFacts(review),
+      ...actsBlock("this work", isOver ? [] : actsOnReview(review)),
       ...(isUsual ? [] : [say(shown(landing.why), landing.state === "failed")]),
       { kind: "split", main, side },
     ],
@@ -120,41 +122,30 @@ export async function workPage(
   };
 }
 
-function factsOf(review: Review): [string, Cell][] {
+function workFacts(review: Review): Block {
   const { task_id: id, agent, target, reviewer, landing } = review;
-  return [
+  const verdict = reviewer && `${shown(reviewer.name)}: ${reviewer.verdict ?? "no verdict yet"}`;
+  return factsOf([
     ["state", pillOf(landing.state)],
     ["task", { id: shown(id), to: taskPath(id) }],
     ["agent", shown(agent)],
     ["for", shown(target)],
-    ...(reviewer === null
-      ? []
-      : [
-          ["reviewer", `${shown(reviewer.name)}: ${reviewer.verdict ?? "no verdict yet"}`] as [
-            string,
-            Cell,
-          ],
-        ]),
-    ...(review.protected.length === 0
-      ? []
-      : [["protected files", shown(review.protected.join(", "))] as [string, Cell]]),
-  ];
+    ["reviewer", verdict],
+    ["protected files", shown(review.protected.join(", ")) || null],
+  ]);
 }
 
 /** Where the work is, and its commits. */
 function whereItIs({ branch, worktree, start, tip, commits, uncommitted }: Review): Block[] {
-  const facts: [string, Cell][] = [
+  const facts = factsOf([
     ["branch", shown(branch)],
     ["worktree", shown(worktree)],
     ["changes", `git diff ${start.slice(0, 12)} ${tip.slice(0, 12)}`],
-  ];
+  ]);
   const lists = [list("Commits", "commit", commits), list("Not committed", "file", uncommitted)];
-  const blocks: Block[] = [
-    { kind: "facts", facts },
-    ...lists.filter(({ rows }) => rows.length > 0),
-  ];
+  const blocks = [facts, ...lists.filter(({ rows }) => rows.length > 0)];
   const title = `${counted(commits.length, "commit")} on ${shown(branch)}`;
-  return [{ kind: "fold", title, pill: null, is_open: uncommitted.length > 0, blocks }];
+  return [fold(title, blocks, { isOpen: uncommitted.length > 0 })];
 }
 
 function pillOf(state: string): Pill {
@@ -187,18 +178,8 @@ function checksOf(review: Review): Block[] {
   const { checks, verify, reviewer, landing, proof } = review;
   const blocks: Block[] = [];
   const put = (title: string, look: Look, word: string, text: string): void => {
-    const lines = linesOf(text);
-    const log: Block[] =
-      lines.length === 0
-        ? []
-        : [{ kind: "log", title: `The end of ${title}`, lines, older: null, end: null }];
-    blocks.push({
-      kind: "fold",
-      title,
-      pill: { look, word },
-      is_open: look === "bad",
-      blocks: log,
-    });
+    const end = log(`The end of ${title}`, linesOf(text));
+    blocks.push(fold(title, end, { isOpen: look === "bad", pill: { look, word } }));
   };
   const programs = shown(checks.map((argv) => argv.join(" ")).join("; "));
   if (checks.length === 0) blocks.push(say("No program has checked it."));
@@ -216,29 +197,21 @@ function checksOf(review: Review): Block[] {
 
 function proofOf({ task_id: id }: Review, proof: Proof): Block {
   const { check, review, accepted_by: person, denied, cost } = proof;
-  const facts: [string, Cell][] = [
+  const facts = factsOf([
     ["landed", { at_ms: Date.parse(proof.at) }],
     ["onto", shown(String(proof.onto).slice(0, 12))],
     ["check", check === null ? "none: it landed unchecked" : "passed on what landed"],
-    ...(check?.red_before === true ? [["before the work", "it failed"] as [string, Cell]] : []),
-    ...(review === null
-      ? []
-      : [["review", shown(`${review.by}: ${review.verdict}`)] as [string, Cell]]),
-    ...(person === null ? [] : [["accepted by", shown(person)] as [string, Cell]]),
-    ...(denied.length === 0 ? [] : [["denied tools", shown(denied.join(", "))] as [string, Cell]]),
-    ...cost.map(({ key, runs, cost_usd_micro: micro }): [string, Cell] => [
-      shown(key),
-      `${counted(runs, "run")}, ${usd(micro)}`,
-    ]),
-  ];
+    ["before the work", check?.red_before === true ? "it failed" : null],
+    ["review", review && shown(`${review.by}: ${review.verdict}`)],
+    ["accepted by", person && shown(person)],
+    ["denied tools", shown(denied.join(", ")) || null],
+    ...cost.map(
+      ({ key, runs, cost_usd_micro: micro }) =>
+        [shown(key), `${counted(runs, "run")}, ${usd(micro)}`] as const,
+    ),
+  ]);
   const words = say(`Tried again by: mailchute prove ${shown(id)} --again`);
-  return {
-    kind: "fold",
-    title: "Proof",
-    pill: null,
-    is_open: true,
-    blocks: [{ kind: "facts", facts }, words],
-  };
+  return fold("Proof", [facts, words], { isOpen: true });
 }
 
 /** The conversation with the agent that did the work, or that mends it. */
@@ -246,30 +219,24 @@ async function talkOf(
   tree: StateTree,
   id: string,
   agents: AgentLines,
-): Promise<{ block: Block; path: string } | undefined> {
+): Promise<{ blocks: Block[]; path: string } | undefined> {
   const task = isId(id) ? readTaskPage(tree, id) : undefined;
   const dir = task?.run_dir ?? null;
   if (task === undefined || dir === null) return undefined;
   await agents.ready(dir);
-  const block = conversationBlock(tree, task, agents);
-  return block && { block, path: join(dir, "events.jsonl") };
+  const blocks = conversationBlock(tree, task, agents);
+  return blocks.length === 0 ? undefined : { blocks, path: join(dir, "events.jsonl") };
 }
 
-function list(
-  title: string,
-  column: string,
-  lines: readonly string[],
-): Extract<Block, { kind: "table" }> {
+function list(title: string, column: string, lines: readonly string[]) {
   const rows = lines.slice(0, ROWS_MAX).map((line) => [shown(line)]);
-  return { kind: "table", title, columns: [column], rows, none: "" };
+  return table(title, [column], rows);
 }
 
 /** The last lines of a text, folded. */
 function textFold(title: string, text: string): Block[] {
-  const lines = linesOf(text);
-  if (lines.length === 0) return [];
-  const log: Block = { kind: "log", title, lines, older: null, end: null };
-  return [{ kind: "fold", title: shown(title), pill: null, is_open: true, blocks: [log] }];
+  const blocks = log(title, linesOf(text));
+  return blocks.length === 0 ? [] : [fold(shown(title), blocks, { isOpen: true })];
 }
 
 function linesOf(text: string): string[] {

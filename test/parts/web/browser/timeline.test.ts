@@ -32,7 +32,7 @@ async function placesOf(
 it("a failed run is a bar that leads to its task, and stands first in the table", async () => {
   const tab = await opened(await openWeb((await ended()).state), "/timeline?over=15m");
   await tab.locator(".lane a .look-bad").waitFor({ state: "attached" });
-  expect(await tab.locator("tbody tr").first().innerText()).toMatch(/^bad\s+Send the letter/);
+  expect(await tab.locator("tbody tr").first().innerText()).toMatch(/^Send the letter\s+bad/);
   const { x, y } = await placesOf(tab, "bad");
   await tab.mouse.move(x, y);
   await tab.mouse.down();
