@@ -77,10 +77,6 @@ class AccountsPart implements Part, StartLimit, StatusSource {
     return Math.min(...[...this.watches.values()].map((watch) => watch.nextMs()));
   }
 
-  async finish(): Promise<void> {}
-
-  close(): void {}
-
   /** A held task is judged by the accounts that its agent has now, even if it waits for an account that the agent no longer has. */
   mayPass(lane: Lane): boolean {
     return !this.accounts.has(lane.agent) || this.firstOpen(lane) !== undefined;

@@ -49,10 +49,6 @@ class AttachPart implements Part, StartLimit, StatusSource {
     return this.hasAny ? this.lookAtMs : NEVER;
   }
 
-  async finish(): Promise<void> {}
-
-  close(): void {}
-
   private look(): void {
     const { alerts, tree } = this.env;
     const documents = attachedIn(tree.dir);

@@ -37,7 +37,7 @@ import { dropOwnResults } from "../../mailbox/settle/batch-settle.ts";
 import { LineReader } from "../../mailbox/submit/batch-lines.ts";
 import { isVerified, markStart, runVerify } from "../../worker/check.ts";
 import type { Attempt, AttemptTools, RunHooks } from "../../worker/runner.ts";
-import { limiterFor, meterFor } from "../../worker/task-defaults.ts";
+import { limiterFor, meterFor, wallsFor } from "../../worker/task-defaults.ts";
 import { BatchOutput } from "./batch-output.ts";
 import { LineQueue } from "./line-queue.ts";
 import { type LineRun, LineRuns } from "./line-run.ts";
@@ -311,6 +311,7 @@ class BatchRun {
       stop: line.stop,
       usage: this.deps.usage,
       limiter: limiterFor(tools, line.task, line.agent.settings),
+      walls: wallsFor(tools, line.agent.settings),
       makeMeter: meterFor(tools, line.agent.settings),
       onProgress: (details: Record<string, unknown>) =>
         this.deps.hooks.onProgress({ line: line.number, ...details }),

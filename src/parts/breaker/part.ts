@@ -46,10 +46,6 @@ class BreakerPart implements Part, StartLimit, StatusSource {
     return this.paused.size > 0 ? this.lookAtMs : NEVER;
   }
 
-  async finish(): Promise<void> {}
-
-  close(): void {}
-
   private look(): void {
     const { alerts, tree } = this.env;
     try {
@@ -62,7 +58,7 @@ class BreakerPart implements Part, StartLimit, StatusSource {
       this.paused = paused;
       this.gates = [...paused.values()].map(gateOf);
       this.version++;
-      for (const one of news) alerts.notice(pauseText(one));
+      for (const { why, do: todo } of news.map(gateOf)) alerts.notice(`${why}; ${todo}`);
     } catch (error) {
       alerts.report("breakers", `cannot read breakers/: ${messageOf(error)}`);
     }

@@ -5,22 +5,12 @@ import { messageOf } from "../../core/errors.ts";
 import { ATTACHED_GATE } from "../../core/gates.ts";
 import type { Lane } from "../../core/waiting-task.ts";
 import type { Part, StartLimit } from "../../supervisor/environment/part.ts";
-import { NEVER } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 
 class FallbackPart implements Part, StartLimit {
   readonly ports = { startLimit: this };
 
   constructor(private readonly env: PartHost["env"]) {}
-
-  async start(): Promise<void> {}
-  async finish(): Promise<void> {}
-  close(): void {}
-  work(): void {}
-
-  nextMs(): number {
-    return NEVER;
-  }
 
   /** A task goes on with the agent in whose session a person was. */
   private agentOfPerson(id: string, gate: string | undefined): string | undefined {

@@ -96,10 +96,6 @@ class GroupsPart implements Part, StartLimit, StatusSource, LimitState {
     facts.on("task:settled", (id) => this.leave(id));
   }
 
-  async start(): Promise<void> {}
-  async finish(): Promise<void> {}
-  close(): void {}
-
   /** Applies changes made by commands. Decides which heavy tasks and which tasks that own files may start in this tick. */
   work({ nowMs }: Tick): void {
     this.takeChanges();

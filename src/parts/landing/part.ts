@@ -117,8 +117,6 @@ class LandingPart
     await this.look();
   }
 
-  close(): void {}
-
   canStart(): boolean {
     return false;
   }

@@ -69,9 +69,7 @@ class MailPart implements Part, StartLimit {
     }
   }
 
-  /** Opens no files: the first tick does, because a dry run has no ticks and must make no files. */
-  async start(): Promise<void> {}
-
+  /** The first tick opens the files and not `start`, because a dry run has no ticks and must make no files. */
   work({ nowMs }: Tick): void {
     if (!this.isOn || nowMs < this.lookAtMs) return;
     this.lookAtMs = nowMs + LOOK_MS;
@@ -92,8 +90,6 @@ class MailPart implements Part, StartLimit {
       this.env.alerts.report(`mail:${systemCode(error)}`, `mail: ${messageOf(error)}`);
     }
   }
-
-  close(): void {}
 
   /** Never rejects: the next look tries again. */
   private async look(): Promise<void> {

@@ -113,9 +113,6 @@ export class MemoryPart implements Part, StartLimit, StatusSource {
     return this.isBusy || this.refused.size > 0 ? this.lookAtMs : NEVER;
   }
 
-  async finish(): Promise<void> {}
-  close(): void {}
-
   closed({ agent }: Lane): Closed | undefined {
     const need = this.peaks.of(agent);
     if (this.wanted === 0 || need < LIGHT_BYTES) return undefined;

@@ -1,7 +1,7 @@
 /** Keeps `metrics.json` up to date while a supervisor runs. */
 import { messageOf, systemCode } from "../../core/errors.ts";
 import type { Part } from "../../supervisor/environment/part.ts";
-import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
+import type { Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import { Metrics } from "./metrics.ts";
 
@@ -9,7 +9,6 @@ import { Metrics } from "./metrics.ts";
 const WRITE_MS = 2000;
 
 class MetricsPart implements Part {
-  readonly ports = {};
   private readonly metrics: Metrics;
   private writeAtMs = 0;
 
@@ -20,19 +19,11 @@ class MetricsPart implements Part {
     env.facts.on("journal:line", (line, event, record) => this.metrics.add(line, event, record));
   }
 
-  async start(): Promise<void> {}
-
   work({ nowMs, dueMs }: Tick): void {
     if (dueMs < this.writeAtMs) return;
     this.writeAtMs = nowMs + WRITE_MS;
     this.write();
   }
-
-  nextMs(): number {
-    return NEVER;
-  }
-
-  async finish(): Promise<void> {}
 
   /** The last write also counts what the other services wrote to the journal while they closed. */
   close(): void {

@@ -1,6 +1,6 @@
 /** Notifies people by a program or a url while a supervisor runs. Does nothing without the setting `notify`. */
 import { messageOf, systemCode } from "../../core/errors.ts";
-import type { Part, PartPorts } from "../../supervisor/environment/part.ts";
+import type { Part } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import type { Notifier } from "./notifier.ts";
@@ -10,7 +10,6 @@ import { type Places, placesNow } from "./notify-state.ts";
 const LOOK_MS = 1000;
 
 class NotifyPart implements Part {
-  readonly ports: PartPorts = {};
   private readonly isOn: boolean;
   private notifier: Notifier | undefined;
   /** Where the journals ended before the first task of this run. A tree that has never notified is read from there. */
@@ -26,9 +25,7 @@ class NotifyPart implements Part {
     if (this.isOn) facts.on("task:settled", () => (this.isBusy = true));
   }
 
-  /** Opens no files: the first tick does, because a dry run has no ticks and must make no files. */
-  async start(): Promise<void> {}
-
+  /** The first tick opens the files and not `start`, because a dry run has no ticks and must make no files. */
   work({ nowMs }: Tick): void {
     if (!this.isOn || nowMs < this.lookAtMs) return;
     this.lookAtMs = nowMs + LOOK_MS;

@@ -97,10 +97,6 @@ class PluginsPart implements Part, StartLimit, StatusSource {
     return this.unloaded === undefined ? joinGates(closed) : [this.unloaded];
   }
 
-  async finish(): Promise<void> {}
-
-  close(): void {}
-
   private ask(one: Answer): void {
     const { clock } = this.env.trays;
     const { gate, closed: last } = one;

@@ -78,10 +78,6 @@ class QuestionsPart implements Part, StartLimit, StatusSource {
     return true;
   }
 
-  async finish(): Promise<void> {}
-
-  close(): void {}
-
   private look(): void {
     const { alerts, settings, trays } = this.env;
     const wallMs = trays.clock.wallMs();

@@ -54,8 +54,6 @@ class SchedulesPart implements Part, WorkSource {
     await this.busy;
   }
 
-  close(): void {}
-
   canStart(): boolean {
     return false;
   }

@@ -1,11 +1,10 @@
 /** If systemd has started this supervisor, tells it when the supervisor is ready, that it works, and when it stops. */
-import type { Part, PartPorts } from "../../supervisor/environment/part.ts";
+import type { Part } from "../../supervisor/environment/part.ts";
 import { NEVER, type Tick } from "../../supervisor/environment/service.ts";
 import type { MakePart, PartHost } from "../../supervisor/part.ts";
 import { SystemdSocket } from "./tell-systemd.ts";
 
 class ServicePart implements Part {
-  readonly ports: PartPorts = {};
   private readonly env: PartHost["env"];
   private readonly socket: SystemdSocket | undefined;
   private pingAtMs = NEVER;
@@ -41,8 +40,6 @@ class ServicePart implements Part {
     if (pingMs !== undefined)
       this.stopping = setInterval(() => this.socket?.ping(this.onCannot), pingMs);
   }
-
-  async finish(): Promise<void> {}
 
   close(): void {
     clearInterval(this.stopping);

@@ -6,7 +6,7 @@ import { ErrIo, messageOf } from "../../core/errors.ts";
 import { supervisorOf } from "../../core/saved-documents.ts";
 import type { StateTree } from "../../core/state-tree.ts";
 import { readDocument, touchDocument } from "../../host/documents.ts";
-import { thisProcess } from "../../host/identity.ts";
+import { savedSelf } from "../../host/identity.ts";
 import { readVersion } from "../../host/package.ts";
 import { replaceDocument } from "../../host/replace-document.ts";
 import { machineMs } from "../../host/system-clock.ts";
@@ -93,11 +93,8 @@ export class Ownership {
       this.isReplaced = true;
       return;
     }
-    const identity = thisProcess();
     const document: SupervisorDocument = {
-      pid: process.pid,
-      place: identity.place,
-      start_ticks: identity.startTicks,
+      ...savedSelf(),
       tree: this.treeId,
       host: os.hostname(),
       nonce: this.nonce,

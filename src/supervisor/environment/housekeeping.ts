@@ -11,7 +11,6 @@ const PERIOD_MS = 6 * 60 * 60_000;
 const CLOCK_DRIFT_MAX_MS = 60 * 60_000;
 
 export class Housekeeping implements Part {
-  readonly ports = {};
   private readonly clockOffsetMs: number;
   private atMs: number | undefined;
   private busy: Promise<void> | undefined;
@@ -24,8 +23,6 @@ export class Housekeeping implements Part {
   ) {
     this.clockOffsetMs = this.offsetMs();
   }
-
-  async start(): Promise<void> {}
 
   work({ nowMs }: Tick): void {
     this.atMs ??= nowMs + FIRST_MS;
@@ -49,8 +46,6 @@ export class Housekeeping implements Part {
   async finish(): Promise<void> {
     await this.busy;
   }
-
-  close(): void {}
 
   private offsetMs(): number {
     const { clock } = this.env.trays;

@@ -8,17 +8,18 @@ import type { DependencyState } from "../../core/unmet.ts";
 import type { Lane } from "../../core/waiting-task.ts";
 import type { Service } from "./service.ts";
 
-export interface Part extends Service {
-  readonly ports: PartPorts;
+/** Of its methods each part has those that it needs. */
+export interface Part extends Partial<Service> {
+  readonly ports?: PartPorts;
   /**
    * Finds work that is in progress from an earlier run. Resolves when that is known, and never rejects.
    * @param isOnePass only work that is ready now may start
    */
-  start(isOnePass: boolean): Promise<void>;
+  start?(isOnePass: boolean): Promise<void>;
   /** Called when no task runs any more: handles the last results, for at most `limitMs`. Never rejects. */
-  finish(limitMs: number): Promise<void>;
+  finish?(limitMs: number): Promise<void>;
   /** Closes its files. Called without `finish` when another supervisor has taken over. */
-  close(): void;
+  close?(): void;
 }
 
 /** Every member is optional. */

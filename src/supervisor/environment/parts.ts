@@ -43,7 +43,7 @@ export class Parts implements Service, Gates {
 
   /** Call before `start`. */
   add(part: Part): void {
-    const { tasks, work, dependencies, startLimit, groups, status } = part.ports;
+    const { tasks, work, dependencies, startLimit, groups, status } = part.ports ?? {};
     this.list.push(part);
     if (tasks !== undefined) this.tasks.push(tasks);
     if (work !== undefined) this.works.push(work);
@@ -54,21 +54,21 @@ export class Parts implements Service, Gates {
   }
 
   async start(isOnePass: boolean): Promise<void> {
-    await Promise.all(this.list.map((part) => part.start(isOnePass)));
+    await Promise.all(this.list.map(async (part) => part.start?.(isOnePass)));
     this.isStarted = true;
     this.tellStarted();
   }
 
   async finish(limitMs: number): Promise<void> {
-    await Promise.all(this.list.map((part) => part.finish(limitMs)));
+    await Promise.all(this.list.map(async (part) => part.finish?.(limitMs)));
   }
 
   close(): void {
-    for (const part of this.list) part.close();
+    for (const part of this.list) part.close?.();
   }
 
   work(tick: Tick): void {
-    for (const part of this.list) part.work(tick);
+    for (const part of this.list) part.work?.(tick);
   }
 
   stop(): void {
@@ -76,7 +76,10 @@ export class Parts implements Service, Gates {
   }
 
   nextMs(nowMs: number): number {
-    return this.list.reduce((soonest, part) => Math.min(soonest, part.nextMs(nowMs)), NEVER);
+    return this.list.reduce(
+      (soonest, part) => Math.min(soonest, part.nextMs?.(nowMs) ?? NEVER),
+      NEVER,
+    );
   }
 
   /** The part that would make a task with this id; undefined for a plain task. */

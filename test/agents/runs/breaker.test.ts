@@ -42,6 +42,7 @@ describe.each(KINDS)("%s", (kind) => {
     expect(await statusOf(pool)).toContain("mailchute resume --agent coder");
     const waited = await pool.run(["wait", "later", "--timeout", "300ms"]);
     expect(waited.stderr).toContain("it waits: agent coder is paused since");
+    expect(running.stderr()).toContain("then mailchute resume --agent coder");
     running.child.kill("SIGKILL");
     await waitFor(() => running.child.signalCode !== null, { what: "its end" });
     await pool.start();

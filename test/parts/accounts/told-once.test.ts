@@ -29,7 +29,7 @@ async function night(limits?: NewConditions): Promise<{ kinds: string[]; told: s
       alerts: { alert: (_kind: string, message: string) => told.push(message) },
     },
   } as unknown as PartHost;
-  const part = accounts(host, limits);
+  const part = accounts(host, limits) as Required<ReturnType<typeof accounts>>;
   await part.start(false);
   const gate = new GateFile(accountsDir(), "default");
   const look = (): void => {

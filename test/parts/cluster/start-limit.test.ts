@@ -10,6 +10,7 @@ import { cluster } from "../../../src/parts/cluster/part.ts";
 import { LOOK_REST } from "../../../src/parts/cluster/rest.ts";
 import { bridgeWriter } from "../../../src/parts/cluster/tree/bridge-document.ts";
 import { clusterDir } from "../../../src/parts/cluster/tree/cluster-dir.ts";
+import type { Part } from "../../../src/supervisor/environment/part.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const MAY_BE_SENT = 3;
@@ -34,7 +35,7 @@ function newPart() {
   const agents = [{ name: "far", kind: "remote" as const, where: "gpu" }];
   const alerts = { report: (_: string, text: string) => expect.fail(text) };
   const env = { settings: { ...DEFAULT_SETTINGS, agents }, alerts, tree, trays };
-  const part = cluster({ env } as never);
+  const part = cluster({ env } as never) as Required<Part>;
   const limit = part.ports.startLimit;
   const lane = readLane(laneOf({ agentId: "far" }));
   let nowMs = performance.now();

@@ -6,6 +6,7 @@ import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { landing } from "../../../src/parts/landing/part.ts";
 import { openEnvironment } from "../../../src/supervisor/environment/environment.ts";
+import type { Part } from "../../../src/supervisor/environment/part.ts";
 import type { Tick } from "../../../src/supervisor/environment/service.ts";
 import type { PartHost } from "../../../src/supervisor/part.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -14,7 +15,7 @@ it("looks for landings a few times a second, however many tasks settle", async (
   const tree = stateTree(tempDir());
   fs.mkdirSync(join(tree.dir, "mailbox", "processing"), { recursive: true });
   const env = openEnvironment({ tree, settings: DEFAULT_SETTINGS }, () => {});
-  const part = landing({ env } as unknown as PartHost);
+  const part = landing({ env } as unknown as PartHost) as Required<Part>;
   await part.start(false);
   const stat = vi.spyOn(fs, "statSync");
   onTestFinished(() => stat.mockRestore());

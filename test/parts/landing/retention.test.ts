@@ -11,6 +11,7 @@ import { landingRetention } from "../../../src/parts/landing/retention.ts";
 import { findAll } from "../../../src/parts/worktrees/all-worktrees.ts";
 import { cleanSaves } from "../../../src/parts/worktrees/clean-saves.ts";
 import { openEnvironment } from "../../../src/supervisor/environment/environment.ts";
+import type { Part } from "../../../src/supervisor/environment/part.ts";
 import type { Tick } from "../../../src/supervisor/environment/service.ts";
 import type { PartHost } from "../../../src/supervisor/part.ts";
 import { takeSome } from "../../support/take-some.ts";
@@ -133,7 +134,10 @@ test("a supervisor looks a minute after its start and every six hours, and not w
     random: Math.random,
   };
   const host = { env: { ...env, trays: { ...env.trays, clock } } } as unknown as PartHost;
-  const look = async (nowMs: number, part = landingRetention(host)): Promise<typeof part> => {
+  const look = async (
+    nowMs: number,
+    part = landingRetention(host) as Required<Part>,
+  ): Promise<typeof part> => {
     part.work({ nowMs } as Tick);
     await part.finish(0);
     return part;

@@ -1,4 +1,5 @@
 /** What cannot be read now, such as without a free descriptor or without rights, does not count as missing. */
+
 import fs from "node:fs";
 import { afterEach, expect, it, vi } from "vitest";
 import { DAY_MS } from "../../../src/core/retention.ts";
@@ -15,6 +16,7 @@ import { unreadOf } from "../../../src/parts/mail/store/inbox.ts";
 import { MailFolder } from "../../../src/parts/mail/store/mail-folder.ts";
 import { makeNext, SEGMENT_BYTES } from "../../../src/parts/mail/store/segments.ts";
 import { noteWake, readWakes } from "../../../src/parts/mail/store/wake-log.ts";
+import type { Part } from "../../../src/supervisor/environment/part.ts";
 import type { Tick } from "../../../src/supervisor/environment/service.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { waitFor } from "../../support/wait-for.ts";
@@ -158,7 +160,7 @@ it("a first look that fails is the first one again: who was busy before the star
   const { folder } = office;
   await changeAgent(folder, "ann", { status: "busy", pid: 1 }, NOW);
   const settings = { ...office.env.settings, mail_enabled: true, data: "." };
-  const part = mail({ env: { ...office.env, settings } } as never);
+  const part = mail({ env: { ...office.env, settings } } as never) as Required<Part>;
   let nowMs = 0;
   const look = async (): Promise<void> => {
     nowMs += 1000;

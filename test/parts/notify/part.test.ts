@@ -6,6 +6,7 @@ import { expect, it } from "vitest";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
 import { notify } from "../../../src/parts/notify/part.ts";
+import type { Part } from "../../../src/supervisor/environment/part.ts";
 import { AcceptedTasks } from "../../../src/supervisor/queue/accepted-tasks.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { newReceiver } from "./receiver.ts";
@@ -29,7 +30,7 @@ it("tells what failed in a run that ends while the code of the part is being loa
     wake: () => {},
   };
   const queue = { backlog: { size: 0 }, accepted: new AcceptedTasks() };
-  const part = notify({ env, queue } as never);
+  const part = notify({ env, queue } as never) as Required<Part>;
   fs.writeFileSync(
     tree.events,
     '{"event":"failed","task_id":"a","error":"exit 3","kind":"exit"}\n',

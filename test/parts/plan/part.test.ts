@@ -7,6 +7,7 @@ import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 import { stateTree } from "../../../src/core/state-tree.ts";
 import { plan } from "../../../src/parts/plan/part.ts";
 import { openEnvironment } from "../../../src/supervisor/environment/environment.ts";
+import type { Part } from "../../../src/supervisor/environment/part.ts";
 import type { PartHost } from "../../../src/supervisor/part.ts";
 import { AcceptedTasks } from "../../../src/supervisor/queue/accepted-tasks.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -26,7 +27,7 @@ it.each([
     limits: { allowance: () => undefined },
     commands: new Map(),
   } as unknown as PartHost;
-  const part = plan(host);
+  const part = plan(host) as Required<Part>;
   await part.start(false);
   expect(part.nextMs(1_000_000) - 1_000_000).toBe(pauseMs);
   await part.finish(1000);

@@ -7,6 +7,7 @@ import { DEFAULT_SETTINGS } from "../../../src/core/settings.ts";
 import { systemClock } from "../../../src/host/system-clock.ts";
 import { questions } from "../../../src/parts/questions/part.ts";
 import { QuestionStore } from "../../../src/questions/question-store.ts";
+import type { Part } from "../../../src/supervisor/environment/part.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 /** One look at three answered files, where the first one cannot be taken. @returns what was told, and the answers */
@@ -37,7 +38,7 @@ function lookOnce(apart?: Pick<Apart, "eachNow">): {
     alerts: { report: tell, notice: () => {}, alert: () => {} },
     facts: { on: () => {} },
   };
-  const part = questions({ env } as never);
+  const part = questions({ env } as never) as Required<Part>;
   if (apart !== undefined) Object.assign(part, { apart });
   part.work({ nowMs: 1 } as never);
   return { told, answers: ids.map((id) => store.answerOf(id)) };
