@@ -17,6 +17,8 @@ export interface CleanWish {
   /** True: ignored files are saved, too, so they keep no worktree. */
   withIgnored: boolean;
   isDryRun: boolean;
+  /** True: also removes a worktree whose commits only its own branch has. The branch stays. */
+  mayLeaveBranch?: boolean;
   /** Setting `worktree_ignored_may_go`. */
   mayGo: readonly string[];
   /** Whether the task waits or runs. */
@@ -63,7 +65,8 @@ async function cleanOne(found: FoundWorktree, dir: string, wish: CleanWish): Pro
       if (wish.isLive(id) || wish.isLive(user)) return { ...stays, reasons: [LIVE] };
       dropStaleLocks(repository, id, worktree.gitDir);
       const holdings = await lookAt(repository, worktree, id, wish.mayGo);
-      const reasons = reasonsToStay(holdings);
+      const commits = wish.mayLeaveBranch === true ? 0 : holdings.commits;
+      const reasons = reasonsToStay({ ...holdings, commits });
       const blocking = wish.ids.includes(id) ? reasonsDespiteSave(holdings, wish) : reasons;
       if (blocking.length > 0 || wish.isDryRun)
         return { ...stays, removed: blocking.length === 0, reasons };

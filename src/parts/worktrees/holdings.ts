@@ -1,9 +1,11 @@
 /** Finds what a worktree holds, and whether it may be removed. Only reads. */
 import { join } from "node:path";
+import { takePrivateGit } from "../../git/private-git.ts";
 import { branchesWith, countOwnCommits, listRefs, unreachable } from "../../git/refs.ts";
 import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
 import type { GitCall } from "../../git/run-git.ts";
 import { filesThatFit, statusOf, type WorktreeStatus } from "../../git/status.ts";
+import type { DiskUse } from "../../git/walk-files.ts";
 import type { Worktree } from "../../git/worktree.ts";
 import { tryReadText } from "../../host/regular-file.ts";
 import { readMade, stampOf } from "./made-note.ts";
@@ -11,7 +13,7 @@ import { baseOf } from "./make.ts";
 import { changedRefOf } from "./names.ts";
 import { savesOf } from "./save.ts";
 
-export interface Holdings {
+export interface Holdings extends DiskUse {
   id: string;
   /** Undefined when its directory is gone and git still knows it. */
   path: string | undefined;
@@ -44,6 +46,7 @@ export async function lookAt(
   id: string,
   mayGo: readonly string[],
 ): Promise<Holdings> {
+  await takePrivateGit(repository, worktree);
   const status = await statusOf(repository, worktree);
   const { branch, path, gitDir } = worktree;
   const own = `refs/heads/${branch}`;
@@ -58,6 +61,7 @@ export async function lookAt(
     path,
     branch,
     ...filesOf(status),
+    ...status.use,
     ignored: await ignoredOf(repository, worktree, status.ignored, mayGo),
     operation: status.operation,
     commits: isEmpty ? 0 : await countOwnCommits(repository, branch),

@@ -47,6 +47,8 @@ export interface WorktreeOrder {
   /** The folder of all worktrees of the state tree. */
   worktreesDir: string;
   env: Readonly<Record<string, string>>;
+  /** Called before a worktree is made that is not there. When it throws, none is made. */
+  takeRoom: (commonDir: string) => Promise<void>;
 }
 
 export interface MadeWorktree {
@@ -58,11 +60,15 @@ export interface MadeWorktree {
   cwd: string;
   /** True if an earlier run has made it ready. */
   isReady: boolean;
+  /** True if this call has begun its branch. No run was there, and no `setup`. */
+  isNew: boolean;
 }
 
 /** Begins a run in the repository. @throws ErrGit and system errors; a later call continues after such an error */
 export async function makeWorktree(order: WorktreeOrder): Promise<MadeWorktree> {
   const repository = await openRepository(order.dir, order.env);
+  if (!fs.existsSync(worktreePath(order.worktreesDir, order.id)))
+    await order.takeRoom(repository.commonDir);
   const run = runOf(order);
   const found = await beginRun(repository.commonDir, run);
   try {
@@ -89,11 +95,11 @@ async function makeIn(
   const path = worktreePath(fs.realpathSync(makeFolder(worktreesDir)), id);
   noteRepository(worktreesDir, repository.commonDir);
   const branch = branchOf(id);
-  const gitDir = await inTurn(repository, async () => {
+  const { gitDir, isNew } = await inTurn(repository, async () => {
     refuseTaken(order, repository, path);
     const made = await register(order, repository, path);
-    linkHeadLog(made, headLogOf(repository.commonDir, id));
-    noteUser(made, id, order.user);
+    linkHeadLog(made.gitDir, headLogOf(repository.commonDir, id));
+    noteUser(made.gitDir, id, order.user);
     return made;
   });
   const worktree = { path, gitDir, branch };
@@ -106,7 +112,7 @@ async function makeIn(
       path: cwd,
       hint: "commit that directory first, or give the task another cwd",
     });
-  return { repository, worktree, cwd, isReady };
+  return { repository, worktree, cwd, isReady, isNew };
 }
 
 /** Call it when `setup` has succeeded. The ignored files of that time do not matter to a person. */
@@ -150,19 +156,19 @@ function mendHead(gitDir: string, branch: string): void {
   writeRegularText(head, `ref: refs/heads/${branch}\n`);
 }
 
-/** Makes git know the worktree. @returns its git directory */
+/** Makes git know the worktree. @returns its git directory, and whether its branch is new */
 async function register(
   order: WorktreeOrder,
   repository: Repository,
   path: string,
-): Promise<string> {
+): Promise<{ gitDir: string; isNew: boolean }> {
   const branch = branchOf(order.id);
   const known = findGitDir(repository, path);
   refuseOther(path);
   dropStaleLocks(repository, order.id, known);
   if (known !== undefined && isWhole(known, path)) {
     nameGitDir(path, known);
-    return known;
+    return { gitDir: known, isNew: false };
   }
   if (known === undefined) await saveRemoved(order, repository, path);
   if (known !== undefined) await forget(order, repository, known, path);
@@ -184,7 +190,8 @@ async function register(
   if (existing === undefined) await makeRef(repository, { name, commit: base });
   // The base is where the branch began. A branch that an earlier task left begins at its current commit.
   await makeRef(repository, { name: baseRefOf(order.id), commit: base });
-  return addWorktree(repository, path, { options: [], start: branch });
+  const gitDir = await addWorktree(repository, path, { options: [], start: branch });
+  return { gitDir, isNew: existing === undefined && saved === undefined };
 }
 
 /** @throws ErrGit when something else stands in the place of the directory. A link may lead to files of a person, or to the work of a run */

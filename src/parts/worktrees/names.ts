@@ -90,6 +90,11 @@ export function trashDir(dir: string): string {
   return join(dir, ".removed");
 }
 
+/** The folder of what `setup` has made for several worktrees. */
+export function cacheDir(dir: string): string {
+  return join(dir, ".cache");
+}
+
 /** A small file for each repository. It says where to look for saves. */
 export function repositoryNote(dir: string, commonDir: string): string {
   const hash = createHash("sha256").update(commonDir).digest("hex").slice(0, 16);

@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { setImmediate as othersTurn } from "node:timers/promises";
+import { systemCode } from "../../core/errors.ts";
 import { branchesWith, deleteRefs, listRefs } from "../../git/refs.ts";
 import { atCommonDir, commitOf, type Repository } from "../../git/repository.ts";
 import { askGit, gitText } from "../../git/run-git.ts";
@@ -66,18 +67,31 @@ export async function dropSpareBranch(repository: Repository, id: string): Promi
   }
   const where = await gitText(call, "for-each-ref", "--format=%(worktreepath)", name);
   if (where !== "") return false;
-  const isOnOther = async (one: string): Promise<boolean> =>
-    (await branchesWith(repository, one)).some((other) => !isOfTask(other, name));
   // The branch at which this one began may be gone. Then only this branch names even its first commit.
-  if (!(await isOnOther(commit))) {
-    // Work may begin at a merge. That merge holds nothing of its own when other branches have both of its parents.
-    const parents = commit === base?.commit ? await parentsOfPlainMerge(call, commit) : [];
-    if (parents.length === 0) return false;
-    for (const parent of parents) if (!(await isOnOther(parent))) return false;
-  }
+  if (!(await isOfOthers(repository, id, commit, commit === base?.commit))) return false;
   if (commit !== base?.commit) await noteEnded(repository, id, commit);
   await deleteRefs(repository, [{ name, commit }, ...bases]);
   return true;
+}
+
+/**
+ * Whether a commit holds no work of a task that has not landed: a branch has it that is of no task.
+ * @param isBase whether the work of the task begins there. That may be a merge, which holds nothing of its own when such branches have
+ *   both of its parents
+ */
+export async function isOfOthers(
+  repository: Repository,
+  id: string,
+  commit: string,
+  isBase: boolean,
+): Promise<boolean> {
+  const own = `refs/heads/${branchOf(id)}`;
+  const isOnOther = async (one: string): Promise<boolean> =>
+    (await branchesWith(repository, one)).some((other) => !isOfTask(other, own));
+  if (await isOnOther(commit)) return true;
+  const parents = isBase ? await parentsOfPlainMerge(atCommonDir(repository), commit) : [];
+  for (const parent of parents) if (!(await isOnOther(parent))) return false;
+  return parents.length > 0;
 }
 
 /** Deletes the branch of a task whose work has landed, when no worktree has it checked out and it is at this commit. */
@@ -110,6 +124,23 @@ function isOfTask(other: string, own: string): boolean {
 /** What to tell people about files that stay. */
 export function leftText(path: string): string {
   return `files of a removed worktree stay in ${path}, because this user may not remove them. They hold nothing that is not elsewhere: remove them as their owner`;
+}
+
+/**
+ * Removes a file or folder in the cache. It is renamed first, so half of it is never taken for an entry; a crash leaves it for the next
+ * housekeeping.
+ * @returns false when it was not there. @throws a system error
+ */
+export async function discard(path: string): Promise<boolean> {
+  const aside = join(dirname(path), `gone-${randomBytes(8).toString("hex")}`);
+  try {
+    fs.renameSync(path, aside);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+    return false;
+  }
+  await removeClosed(aside);
+  return true;
 }
 
 /** Deletes the files of removed worktrees. They hold nothing that is not elsewhere. @returns the folders that it cannot remove */

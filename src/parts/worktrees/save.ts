@@ -1,6 +1,7 @@
 /** Saves under a ref what only a worktree holds, so that it outlives the worktree. */
 import fs from "node:fs";
 import { lostCommits } from "../../git/head-log.ts";
+import { takePrivateGit } from "../../git/private-git.ts";
 import { listRefs, makeRef } from "../../git/refs.ts";
 import { atCommonDir, type Repository } from "../../git/repository.ts";
 import { gitText } from "../../git/run-git.ts";
@@ -44,6 +45,7 @@ const REPEATS_MAX = 10_000;
 /** A kill at any step leaves objects that no ref names, or the whole save. @throws ErrGit, system errors */
 export async function saveWork(order: SaveOrder): Promise<Saved> {
   const { repository, worktree, id, attempt } = order;
+  await takePrivateGit(repository, worktree);
   const snapshot = isGone(worktree)
     ? await snapshotOfLost(order)
     : await takeSnapshot(repository, worktree, order);

@@ -1,6 +1,7 @@
 /** Gives runs their worktrees: makes one before a run, saves it after the run, and removes it when all its work is elsewhere, too. */
 import fs from "node:fs";
 import { dirname } from "node:path";
+import type { Assignment } from "../../agents/agent.ts";
 import { resolveCwd } from "../../agents/program.ts";
 import { MailchuteError, messageOf, systemCode } from "../../core/errors.ts";
 import { branchToBuildOn, type KeptWork, type WorkFacts } from "../../core/landing.ts";
@@ -13,6 +14,7 @@ import {
   type RunThere,
   type SettingsChange,
 } from "../../git/kept-settings.ts";
+import { privateGit } from "../../git/private-git.ts";
 import { makeTextRef } from "../../git/refs.ts";
 import {
   atCommonDir,
@@ -36,16 +38,20 @@ import type {
   Workspace,
   Workspaces,
 } from "../../worker/runner.ts";
-import { runSetup } from "../../worker/setup.ts";
 import { worktreeIdOf } from "../../worker/task-defaults.ts";
+import { findAll } from "./all-worktrees.ts";
 import { enterBase, findBase } from "./base.ts";
+import { cleanWorktrees } from "./clean-worktrees.ts";
 import { commitWork } from "./commit-work.ts";
+import { DiskRoom, NoRoom, ROOM_GATE } from "./disk-room.ts";
 import { type Holdings, lookAt, reasonsToStay } from "./holdings.ts";
+import { isInUse } from "./in-use.ts";
 import { dropStaleLocks, type MadeWorktree, makeWorktree, markReady, runOf } from "./make.ts";
 import { changedRefOf, headLogOf, worktreesDir } from "./names.ts";
 import { takePorts } from "./ports.ts";
 import { dropLandedBranch, removeWorktree } from "./remove.ts";
 import { isGone, type SaveOrder, saveWork } from "./save.ts";
+import { setUp } from "./setup-cache.ts";
 import { noteWork, refuseBadLanding } from "./work-facts.ts";
 import { isUnfinished, userOf, WorktreeTaken } from "./worktree-user.ts";
 
@@ -76,7 +82,12 @@ interface Kept {
 }
 
 export class TaskWorktrees implements Workspaces {
-  constructor(private readonly tools: AttemptTools) {}
+  private readonly room: DiskRoom;
+
+  constructor(private readonly tools: AttemptTools) {
+    const { tree, settings, trays } = tools;
+    this.room = new DiskRoom(tree, settings, trays);
+  }
 
   async prepare(assigned: AssignedAgent): Promise<Workspace | AttemptOutcome> {
     const { assignment } = assigned;
@@ -97,6 +108,7 @@ export class TaskWorktrees implements Workspaces {
         dir,
         buildsOn: branchToBuildOn(task, assigned.agent.settings),
         worktreesDir: worktreesDir(stateDir, settings),
+        takeRoom: (commonDir) => this.takeRoom(assignment, id, commonDir),
         // With these variables recovery finds the git calls of this process after it was killed.
         env: { [LEASE_VARIABLE]: lease, [STATE_VARIABLE]: stateDir },
       });
@@ -104,13 +116,19 @@ export class TaskWorktrees implements Workspaces {
       const { cwd, worktree, repository, found } = made;
       this.tell(repository, found);
       const ports = await takePorts(worktree.path);
-      const workspace = { cwd, env: { MAILCHUTE_PORT_BASE: String(ports) } };
+      const workspace = {
+        cwd,
+        env: { MAILCHUTE_PORT_BASE: String(ports) },
+        root: worktree.path,
+        git: assignment.walls === undefined ? undefined : privateGit(repository, worktree),
+      };
       const here = { ...assigned, assignment: { ...assignment, workspace } };
       const entered = await enterBase(here, made, dir);
       if (typeof entered === "object") return entered;
       const base = entered ? { base: () => findBase(here, there) } : {};
       if (!made.isReady) {
-        const fault = await runSetup(here);
+        const alert = (message: string): void => this.raise("cache", `task ${task.id}: ${message}`);
+        const fault = await setUp({ here, id, made, alert });
         if (fault !== undefined) return fault;
         await markReady(id, made);
       }
@@ -121,9 +139,25 @@ export class TaskWorktrees implements Workspaces {
     } catch (error) {
       return unmade(error);
     } finally {
+      this.room.release(id);
       // What `setup` has changed counts for the next run.
       if (made !== undefined && !isReady) await this.end(made.repository, run, false);
     }
+  }
+
+  private async takeRoom(
+    { stateDir, settings }: Assignment,
+    id: string,
+    commonDir: string,
+  ): Promise<void> {
+    await this.room.take(id, commonDir, async () => {
+      const { tree, trays } = this.tools;
+      const mayGo = settings.worktree_ignored_may_go;
+      const isLive = (one: string): boolean => isInUse(tree, trays, one);
+      const wish = { ids: [], withIgnored: false, isDryRun: false, mayGo, isLive };
+      const all = await findAll(stateDir, settings);
+      await cleanWorktrees(all, { ...wish, mayLeaveBranch: true });
+    });
   }
 
   private async finish(
@@ -195,6 +229,7 @@ export class TaskWorktrees implements Workspaces {
     const isCompleted = outcome.kind === "completed" && outcome.verdict !== "checkpoint";
     if (isCompleted) await this.commit(order, task, isLastTry);
     const { snapshot, ref } = await saveWork(order);
+    if (snapshot.use !== undefined) this.room.learn(repository.commonDir, snapshot.use.bytes);
     if (isGone(worktree)) await this.tellGone(order, task, ref);
     const work = isLast && isCompleted ? await noteWork(assigned, made, snapshot) : undefined;
     const isWhole = snapshot.missing.length === 0 && !isSuspect && !isGone(worktree);
@@ -313,6 +348,8 @@ export class TaskWorktrees implements Workspaces {
 function unmade(error: unknown): AttemptOutcome {
   if (error instanceof WorktreeTaken)
     return { kind: "deferred", message: error.message, delayMs: TAKEN_AGAIN_MS };
+  if (error instanceof NoRoom)
+    return { kind: "deferred", message: error.message, delayMs: TAKEN_AGAIN_MS, hold: ROOM_GATE };
   if (hasNoRoom(error)) return deferred(`its worktree cannot be made: ${messageOf(error)}`);
   const { hint } = error instanceof MailchuteError ? error : {};
   if (hint === undefined) return failed("worktree", "ErrWorktree", messageOf(error));

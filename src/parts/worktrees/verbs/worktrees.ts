@@ -2,18 +2,24 @@
 import { type Context, defineCommand, ErrUsage } from "../../../cli/shell/command-spec.ts";
 import { EXIT } from "../../../cli/shell/exit-codes.ts";
 import { existingTree, openMailbox } from "../../../cli/shell/options.ts";
+import { bytesText } from "../../../core/bytes-text.ts";
 import { messageOf } from "../../../core/errors.ts";
 import type { StateTree } from "../../../core/state-tree.ts";
-import { safe, tableWithTexts, wrap } from "../../../text/render.ts";
+import { type Column, safe, tableWithTexts, wrap } from "../../../text/render.ts";
 import { explainUnlanded } from "../../../view/landing.ts";
 import { type AllWorktrees, findAll } from "../all-worktrees.ts";
+import { cleanCache, listCache } from "../clean-cache.ts";
 import { cleanSaves } from "../clean-saves.ts";
 import { type Cleaned, type CleanWish, cleanWorktrees } from "../clean-worktrees.ts";
 import { lookAt, reasonsToStay } from "../holdings.ts";
 import { isInUse } from "../in-use.ts";
 import { userOf } from "../worktree-user.ts";
 
-const COLUMNS = [{ title: "TASK" }, { title: "BRANCH", min: 12 }];
+const COLUMNS: readonly Column[] = [
+  { title: "TASK" },
+  { title: "BRANCH", min: 12 },
+  { title: "SIZE", align: "right" },
+];
 /** Most lines about the contents of one worktree. `--json` has all of them. */
 const LINES_MAX = 4;
 
@@ -28,7 +34,8 @@ export const command = defineCommand({
     "A worktree holds nothing of worth when it is clean and its branch is empty, or another branch or a remote has all of its commits. `clean` removes those, and says why each other one stays.",
     "With an ID `clean` removes that worktree, too: what is modified, untracked, stashed or on no branch is saved first, and `mailchute rescue` brings it back. Its branch stays. Ignored files keep it, unless --ignored saves them as well, or worktree_ignored_may_go in config.yaml says that they may go.",
     "The worktree of a task that waits or runs always stays.",
-    "Without an ID `clean` also removes saves that are older than retention.saves_days, as a running supervisor does.",
+    "Without an ID `clean` also removes saves that are older than retention.saves_days, and what `cache` keeps that no worktree has used for retention.cache_days, as a running supervisor does.",
+    "SIZE is what only this worktree takes on the disk. Files that have other names elsewhere (hard links of `cache`) are not in it; --json has them as shared_bytes.",
   ],
   examples: ["worktrees ls", "worktrees clean", "worktrees clean fix-login"],
   options: {
@@ -42,9 +49,11 @@ export const command = defineCommand({
     const isLive = (id: string): boolean => isInUse(tree, trays, id);
     const mayGo = loaded.settings.worktree_ignored_may_go;
     if (ctx.subcommand === "clean") {
-      const { saves_days: days } = loaded.settings.retention;
-      if (ctx.positionals.length === 0 && !ctx.options["dry-run"])
+      const { saves_days: days, cache_days } = loaded.settings.retention;
+      if (ctx.positionals.length === 0 && !ctx.options["dry-run"]) {
         await cleanSaves(all, { days, nowMs: Date.now(), isLive });
+        await cleanCache(all.dir, { days: cache_days, nowMs: Date.now() });
+      }
       return clean(ctx, tree, all, { isLive, mayGo });
     }
     if (ctx.positionals.length > 0 || ctx.options.ignored || ctx.options["dry-run"])
@@ -59,7 +68,7 @@ export const command = defineCommand({
 async function list(
   ctx: Context,
   tree: StateTree,
-  { found, problems }: AllWorktrees,
+  { dir, found, problems }: AllWorktrees,
   { isLive, mayGo }: Pick<CleanWish, "isLive" | "mayGo">,
 ): Promise<number> {
   const rows = [];
@@ -74,13 +83,18 @@ async function list(
     const landing = explainUnlanded(tree, id)?.how ?? null;
     rows.push({ ...holdings, repository: repository.commonDir, is_live, landing, reasons });
   }
-  if (ctx.json) ctx.out.json({ worktrees: rows, problems });
+  const cache = listCache(dir);
+  if (ctx.json) ctx.out.json({ worktrees: rows, cache, problems });
   else if (rows.length === 0) noteNone(ctx, problems);
   else {
-    const cells = rows.map((row) => [safe(row.id), safe(row.branch)]);
+    const cells = rows.map((row) => [safe(row.id), safe(row.branch), bytesText(row.bytes)]);
     const texts = rows.map((row) => safe(holdsText(row)));
     for (const line of tableWithTexts(COLUMNS, cells, texts, ctx.columns, ctx.colour, LINES_MAX))
       ctx.out.line(line);
+  }
+  if (!ctx.json && cache.length > 0) {
+    const bytes = cache.reduce((sum, entry) => sum + entry.bytes, 0);
+    ctx.out.line(`${bytesText(bytes)} that setup has made are kept for new worktrees (cache)`);
   }
   if (!ctx.json) for (const problem of problems) ctx.out.note(safe(problem));
   return rows.length === 0 && problems.length > 0 ? EXIT.failed : EXIT.ok;
