@@ -10,6 +10,7 @@ import type { Briefing } from "./briefing.ts";
 import type { CostRecord } from "./cost-records.ts";
 import type { MakeMeter } from "./meter.ts";
 import type { RunLimiter } from "./run-limiter.ts";
+import type { RunPlace, Walls } from "./walls.ts";
 
 /** Why a running attempt is stopped from outside. */
 export type StopReason =
@@ -100,12 +101,14 @@ export interface Assignment {
   booked?: CostRecord[];
   /** Keeps its programs within their limits. Left out without limits. */
   limiter?: RunLimiter | undefined;
+  /** Puts its programs behind walls. Left out: they work in the open. */
+  walls?: Walls | undefined;
   /** Makes the meter of a program. Left out when its agent has none. */
   makeMeter?: MakeMeter | undefined;
   /** The size of the packets in the run's folder (bytes). */
   packetBytes?: number;
   /** Set when it runs in a worktree of its own: its directory there, and variables for its programs. */
-  workspace?: { readonly cwd: string; readonly env: Readonly<Record<string, string>> };
+  workspace?: RunPlace;
   /** What a coding agent is told besides its task. */
   briefing?: Briefing;
   /** The file that says how the check of the last run failed: see `worker/check.ts`. */

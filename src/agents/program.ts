@@ -36,8 +36,9 @@ import {
 } from "./agent.ts";
 import { OUTPUT_FILES_MAX, type OutputFault, OutputWatch, UsageWatch } from "./program-watch.ts";
 import { readTail } from "./report.ts";
-import type { LimitedProgram } from "./run-limiter.ts";
+import type { LimitedProgram, ProgramStart } from "./run-limiter.ts";
 import { readSecrets } from "./secrets.ts";
+import type { WalledProgram } from "./walls.ts";
 
 /** Variables that every program needs. It gets no other variable of ours. */
 const ENV_ALLOWED =
@@ -73,7 +74,7 @@ export interface ProgramSpec {
   stderrLog: string;
   /** Time limit of the whole attempt (ms); 0 = none. */
   limitMs: number;
-  /** Variables besides those of `programEnvironment`. Called when the run's directory exists. */
+  /** Variables besides those that all programs get. Called when the run's directory exists. */
   moreEnvironment?: () => Record<string, string>;
   /** True for variables that the program must not get, such as those of other agents' sessions. */
   withoutEnvironment?: (name: string) => boolean;
@@ -113,7 +114,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   if ("outcome" in secrets) return secrets;
   assignment.secrets = Object.values(secrets.variables);
   let child: ChildProcess;
-  let limited: LimitedProgram | undefined;
+  let begun: Begun | undefined;
   let forget = (): void => {};
   const logs: number[] = [];
   try {
@@ -125,12 +126,17 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     writeRegularText(join(runDir, CLAIM_NAME), assignment.claimFile);
     logs.push(openToAppend(stdoutLog), openToAppend(stderrLog));
     const env = environmentOf(assignment, spec, secrets.variables);
-    if (assignment.limiter !== undefined) limited = await beginLimited(assignment, argv, env, cwd);
-    const [program = "", ...args] = limited?.argv ?? argv;
+    const { limiter, walls } = assignment;
+    if (limiter !== undefined || walls !== undefined) {
+      const entered = await enter(assignment, { argv, env, cwd });
+      if ("kind" in entered) return { outcome: entered };
+      begun = entered;
+    }
+    const [program = "", ...args] = begun?.argv ?? argv;
     const sinceMs = Date.now();
     child = spawn(program, args, {
       cwd,
-      env,
+      env: begun?.env ?? env,
       // The program gets its own group and session. Signals meant for us do not reach it, and we can end the group as a whole.
       detached: true,
       stdio: [spec.onStdin === undefined ? "ignore" : "pipe", logs[0] as number, logs[1] as number],
@@ -138,6 +144,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     });
     if (child.pid !== undefined) forget = processes().noteProgram(child.pid, env, sinceMs);
   } catch (error) {
+    await begun?.walled?.leave();
     return { outcome: spawnFailure(argv, error, assignment) };
   } finally {
     for (const fd of logs) fs.closeSync(fd);
@@ -150,7 +157,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     },
   );
   const stop = new Stopper(assignment, child, limitMs, spec.beforeStop);
-  if (child.pid !== undefined) limited?.watch(child.pid, (fault) => stop.atLimit(fault));
+  if (child.pid !== undefined) begun?.limited?.watch(child.pid, (fault) => stop.atLimit(fault));
   spec.onStarted?.();
   if (child.stdin !== null) {
     // A program that has ended reads nothing more. Its exit code decides the outcome.
@@ -161,7 +168,8 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
   spec.onExit?.();
   await stop.finish(signal !== null || spec.endsTree === true);
   forget();
-  const fault = limited?.close({ exitCode, signal }) ?? stop.limitFault;
+  const fault = begun?.limited?.close({ exitCode, signal }) ?? stop.limitFault;
+  const lost = await begun?.walled?.leave();
 
   if (error !== undefined) return { outcome: spawnFailure(argv, error, assignment) };
   if (stop.reason === "room") return { outcome: writtenTooLong(), isRoomShort: true };
@@ -184,7 +192,7 @@ export async function runProgram(assignment: Assignment, spec: ProgramSpec): Pro
     const facts = { exitCode, signal, lastWords: lastWords(stderrLog) };
     return { outcome: failed("signal", "ErrSignal", `it was ended by ${signal}`, facts) };
   }
-  return { exitCode: exitCode ?? 0 };
+  return lost === undefined ? { exitCode: exitCode ?? 0 } : { outcome: lost };
 }
 
 /**
@@ -224,13 +232,25 @@ function outputBytesMax({ limiter, settings }: Assignment): number {
   return limiter?.limits.output_bytes ?? settings.output_bytes_max;
 }
 
-function beginLimited(
-  { limiter, lease }: Assignment,
-  argv: readonly string[],
-  env: NodeJS.ProcessEnv,
-  cwd: string,
-): Promise<LimitedProgram> | undefined {
-  return limiter?.begin({ argv, env, cwd, lease });
+/** A program with limits or walls, or both, that is about to start. */
+interface Begun {
+  argv: readonly string[];
+  env: NodeJS.ProcessEnv;
+  walled?: WalledProgram;
+  limited?: LimitedProgram | undefined;
+}
+
+/** @returns the outcome of a run that must not begin. Never rejects */
+async function enter(
+  assignment: Assignment,
+  start: Omit<ProgramStart, "lease">,
+): Promise<Begun | AttemptOutcome> {
+  const { limiter, walls, lease } = assignment;
+  const walled = await walls?.enter(start, assignment);
+  if (walled !== undefined && "kind" in walled) return walled;
+  const { argv, env } = walled ?? start;
+  const limited = await limiter?.begin({ argv, env, cwd: start.cwd, lease });
+  return { argv: limited?.argv ?? argv, env, limited, ...(walled === undefined ? {} : { walled }) };
 }
 
 /** The size of the files in a run's folder that we have written. */
@@ -248,23 +268,10 @@ function environmentOf(
   spec: ProgramSpec,
   secrets: Readonly<Record<string, string>>,
 ): NodeJS.ProcessEnv {
-  const env = { ...programEnvironment(assignment, secrets), ...spec.moreEnvironment?.() };
-  for (const name of Object.keys(env))
-    if (spec.withoutEnvironment?.(name) === true) delete env[name];
-  spec.changeEnvironment?.(env);
-  return env;
-}
-
-function programEnvironment(
-  assignment: Assignment,
-  secrets: Readonly<Record<string, string>>,
-): NodeJS.ProcessEnv {
-  const { task, settings } = assignment;
-  const inherited = inheritedVariables(process.env, settings);
-  const { workspace } = assignment;
+  const { task, settings, workspace } = assignment;
+  const env = inheritedVariables(process.env, settings);
   const trace = task.traceparent === undefined ? {} : { TRACEPARENT: task.traceparent };
-  const own = { ...workspace?.env, ...trace, ...task.env, ...secrets };
-  const env: NodeJS.ProcessEnv = { ...inherited, ...own };
+  Object.assign(env, workspace?.env, trace, task.env, secrets);
   env["MAILCHUTE_TASK_ID"] = task.id;
   env[TASK_FILE_VARIABLE] = taskFileOf(assignment);
   env["MAILCHUTE_ATTEMPT"] = String(assignment.attempt);
@@ -278,6 +285,10 @@ function programEnvironment(
     env["MAILCHUTE_PHASE"] = assignment.node.phase;
     env["MAILCHUTE_PACKET"] = assignment.node.packetFile;
   }
+  Object.assign(env, spec.moreEnvironment?.());
+  for (const name of Object.keys(env))
+    if (spec.withoutEnvironment?.(name) === true) delete env[name];
+  spec.changeEnvironment?.(env);
   return env;
 }
 

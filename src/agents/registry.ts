@@ -77,6 +77,7 @@ function makeAgent(
 const OF_WORK: readonly (keyof AgentSettings)[] = [
   "worktree",
   "setup",
+  "cache",
   "verify",
   "expect_files",
   ...LAND_FIELDS,

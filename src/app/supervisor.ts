@@ -15,9 +15,11 @@ import { plan } from "../parts/plan/part.ts";
 import { plugins } from "../parts/plugins/part.ts";
 import { questions } from "../parts/questions/part.ts";
 import { poolGroup } from "../parts/run-limits/part.ts";
+import { sandboxGuard } from "../parts/sandbox/part.ts";
 import { schedules } from "../parts/schedules/part.ts";
 import { service } from "../parts/service/part.ts";
 import { worktrees } from "../parts/worktrees/part.ts";
+import { worktreeRoom } from "../parts/worktrees/room-gate.ts";
 import type { MakePart } from "../supervisor/part.ts";
 import {
   type RunSummary,
@@ -42,10 +44,12 @@ export const PARTS: readonly MakePart[] = [
   notify,
   questions,
   poolGroup,
+  sandboxGuard,
   plugins,
   schedules,
   service,
   worktrees,
+  worktreeRoom,
   // Last: it counts only starts that nothing else holds back.
   memory,
 ];

@@ -186,7 +186,7 @@ export class BaseCheck {
     const facts = { v: 1, commit: base.commit, at_ms: Date.now(), shape: "", output: "" } as const;
     try {
       return await base.checkOut(async ({ root, cwd }) => {
-        const workspace = { env: {}, ...assignment.workspace, cwd };
+        const workspace = { env: {}, ...assignment.workspace, cwd, root, git: undefined };
         const there: Assignment = { ...rest, task, runDir, workspace };
         const limitMs = timeoutOf(there, agent.settings);
         const now = (): number => performance.now();

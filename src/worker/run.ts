@@ -21,7 +21,7 @@ import { checkRun, isToBeChecked, lastCheckPath, markStart } from "./check.ts";
 import type { Drop } from "./drop.ts";
 import { ProseQuestion, stillAsks } from "./prose-question.ts";
 import type { AssignedAgent, Attempt, AttemptTools, RunHooks, Runner } from "./runner.ts";
-import { limiterFor, meterFor, wantsWorktree, withChecks } from "./task-defaults.ts";
+import { limiterFor, meterFor, wallsFor, wantsWorktree, withChecks } from "./task-defaults.ts";
 
 /** A function, or another machine, leaves no process here. */
 const WITHOUT_PROGRAM: ReadonlySet<AgentSettings["kind"]> = new Set(["module", "remote"]);
@@ -192,6 +192,7 @@ function assign(
     usage,
     booked: [],
     limiter: limiterFor(tools, decoded.task, agent.settings),
+    walls: wallsFor(tools, agent.settings),
     makeMeter: meterFor(tools, agent.settings),
     onProgress,
     onStuck,

@@ -6,6 +6,7 @@ import type { Handler } from "../agents/handler.ts";
 import type { MakeMeter } from "../agents/meter.ts";
 import type { AgentRegistry } from "../agents/registry.ts";
 import type { MakeLimiter } from "../agents/run-limiter.ts";
+import type { MakeWalls, RunPlace } from "../agents/walls.ts";
 import type { DecodedTask } from "../codec/task-codec.ts";
 import type { BatchCounts } from "../core/batch.ts";
 import type { EventSubject } from "../core/events.ts";
@@ -76,6 +77,8 @@ export interface AttemptTools {
   readonly makeBriefing?: MakeBriefing | undefined;
   /** Undefined: there is no part that limits runs. */
   readonly makeLimiter?: MakeLimiter | undefined;
+  /** Undefined: there is no part that builds walls. */
+  readonly makeWalls?: MakeWalls | undefined;
   /** Undefined: there is no part that meters runs. */
   readonly makeMeter?: MakeMeter | undefined;
 }
@@ -126,6 +129,8 @@ export interface WorkerParts {
   /** The first one is used. */
   readonly limiters?: readonly MakeLimiter[];
   /** The first one is used. */
+  readonly walls?: readonly MakeWalls[];
+  /** The first one is used. */
   readonly meters?: readonly MakeMeter[];
   /** The first one is used. */
   readonly follow?: readonly MakeFollow[];
@@ -154,9 +159,7 @@ export interface Base {
 }
 
 /** The directory of a run, and the environment that belongs to it. */
-export interface Workspace {
-  readonly cwd: string;
-  readonly env: Readonly<Record<string, string>>;
+export interface Workspace extends RunPlace {
   /** The commit at which its work began, for a check that is red; undefined: the check alone counts. */
   readonly base?: (() => Promise<Base | undefined>) | undefined;
   /** Called when no process of the run is left. Never rejects. @param isLast the task ends with this outcome */

@@ -3,6 +3,7 @@ import type { Assignment } from "../agents/agent.ts";
 import { readPrograms } from "../codec/task-rules.ts";
 import { isId } from "../core/names.ts";
 import { nearestLimits } from "../core/run-limits.ts";
+import { wallsOf } from "../core/sandbox.ts";
 import { type AgentSettings, isFunction } from "../core/settings.ts";
 import type { Task } from "../core/task.ts";
 import type { AttemptTools } from "./runner.ts";
@@ -43,6 +44,15 @@ export function limiterFor(
 ): Assignment["limiter"] {
   const limits = nearestLimits(task.run_limits, agent.run_limits, settings.run_limits);
   return limits === undefined ? undefined : makeLimiter?.(limits);
+}
+
+/** Puts the programs of a run behind walls; undefined for an agent without them. */
+export function wallsFor(
+  { settings, makeWalls }: Pick<AttemptTools, "settings" | "makeWalls">,
+  agent: AgentSettings,
+): Assignment["walls"] {
+  const walls = wallsOf(agent, settings);
+  return walls === undefined ? undefined : makeWalls?.(walls, agent);
 }
 
 /** Makes the meter of a run; undefined for an agent without one. */

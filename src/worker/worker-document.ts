@@ -6,7 +6,13 @@ import type { WorkerDocument } from "../core/documents.ts";
 import { messageOf } from "../core/errors.ts";
 import type { StateTree } from "../core/state-tree.ts";
 import { removeDocument } from "../host/documents.ts";
-import { ownerPrefix, runnerSequence, thisProcess, workerIdOf } from "../host/identity.ts";
+import {
+  ownerPrefix,
+  runnerSequence,
+  savedSelf,
+  thisProcess,
+  workerIdOf,
+} from "../host/identity.ts";
 import { replaceDocument } from "../host/replace-document.ts";
 import { say } from "../host/say.ts";
 import { isOtherTree, treeIdOf } from "../host/tree-id.ts";
@@ -34,14 +40,11 @@ export class OwnDocument {
   private readonly document: WorkerDocument;
 
   constructor(tree: StateTree, { settings, slots, isSpawned }: WorkerBoot) {
-    const { place, startTicks } = thisProcess();
     this.path = join(tree.workers, `${this.id}.json`);
     this.dir = tree.dir;
     this.document = {
       id: this.id,
-      pid: process.pid,
-      place,
-      start_ticks: startTicks,
+      ...savedSelf(),
       tree: treeIdOf(tree.dir),
       host: os.hostname(),
       slots,

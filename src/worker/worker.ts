@@ -421,24 +421,24 @@ export class Worker {
 /** What the steps of each attempt work with. */
 function toolsOf(place: WorkerPlace, parts: WorkerParts, main: MainBeat): AttemptTools {
   const { tree, trays, settings } = place;
-  const { kinds, handlers, briefings, follow, limiters, meters, requests = [], workspaces } = parts;
   const tell = (message: string): void =>
     new Alerts(tree.alerts, trays.clock, say).alert("callback", message);
-  const makeFollow = follow?.[0];
+  const makeFollow = parts.follow?.[0];
   if (makeFollow !== undefined)
     trays.follow = makeFollow({ trays, runs: tree.runs, settings, tell });
   return {
     ...place,
     agents: new AgentRegistry(
       settings.agents,
-      kinds({ settings, stateDir: tree.dir }),
-      handlers,
+      parts.kinds({ settings, stateDir: tree.dir }),
+      parts.handlers,
       () => main.enter(),
     ),
-    loadWorkspaces: workspaces?.[0],
-    requests,
-    makeBriefing: briefings?.[0],
-    makeLimiter: limiters?.[0],
-    makeMeter: meters?.[0],
+    loadWorkspaces: parts.workspaces?.[0],
+    requests: parts.requests ?? [],
+    makeBriefing: parts.briefings?.[0],
+    makeLimiter: parts.limiters?.[0],
+    makeWalls: parts.walls?.[0],
+    makeMeter: parts.meters?.[0],
   };
 }

@@ -13,8 +13,10 @@ import {
 import { HANDSHAKES, PROBES } from "../../app/program-probes.ts";
 import { messageOf } from "../../core/errors.ts";
 import { withoutMeter } from "../../core/meter-address.ts";
+import { wallsOf } from "../../core/sandbox.ts";
 import type { AgentSettings, Settings } from "../../core/settings.ts";
 import type { StateTree } from "../../core/state-tree.ts";
+import { explainNoWalls } from "../../host/bubblewrap.ts";
 import { localTime } from "../../text/local-time.ts";
 import { type CheckResult, failing, ok, warned } from "./check.ts";
 import type { AgentProgramFile } from "./programs.ts";
@@ -41,7 +43,7 @@ export async function checkAgents(
   }
   const agents = programs.flatMap((program) => program.agents);
   results.push(
-    ...checkReach(agents, tree),
+    ...checkReach(agents, settings, tree),
     ...checkGates(agents, settings, env),
     ...checkLogins(agents, settings),
   );
@@ -184,15 +186,23 @@ function checkPrices(
     );
 }
 
-function checkReach(agents: readonly AgentSettings[], tree: StateTree): CheckResult[] {
-  const results: CheckResult[] = [];
-  const open = agents.filter((agent) => isUnsandboxed(agent)).map(({ name }) => name);
+function checkReach(
+  agents: readonly AgentSettings[],
+  settings: Settings,
+  tree: StateTree,
+): CheckResult[] {
+  const results: CheckResult[] = [...checkWalls(settings)];
+  const open = agents
+    .filter((agent) => wallsOf(agent, settings) === undefined && isUnsandboxed(agent))
+    .map(({ name }) => name);
   if (open.length > 0)
     results.push(
       warned(
         "sandbox",
         `without a sandbox (${open.join(", ")}): it can read and write the state tree, and all else that you can`,
-        "give it only work that you would run yourself",
+        explainNoWalls() === undefined
+          ? "put it behind walls (sandbox: {} in config.yaml), or give it only work that you would run yourself"
+          : "give it only work that you would run yourself",
       ),
     );
   for (const agent of agents) {
@@ -214,6 +224,17 @@ function checkReach(agents: readonly AgentSettings[], tree: StateTree): CheckRes
       );
   }
   return results;
+}
+
+/** Whether this machine has the walls that the settings ask for. */
+function checkWalls(settings: Settings): CheckResult[] {
+  const asked = [{}, ...settings.agents].flatMap((agent) => wallsOf(agent, settings) ?? []);
+  if (asked.length === 0) return [];
+  const fault = explainNoWalls();
+  if (fault === undefined) return [ok("sandbox", "bubblewrap builds the walls of `sandbox` here")];
+  const isOpen = asked.every(({ missing }) => missing === "open");
+  const what = isOpen ? "their programs run in the open" : "the pool does not start";
+  return [(isOpen ? warned : failing)("sandbox", `no walls here, so ${what}`, fault)];
 }
 
 function programOf({ kind }: AgentSettings) {

@@ -32,7 +32,7 @@ export async function checkLanding(
   const fresh = freshPrograms(assigned, order);
   const { accepted_files: accepted } = stateOf(tools.tree.dir, order);
   if (fresh.length > 0 && accepted === undefined) return forPerson(programsText(order, fresh));
-  const workspace = { cwd: join(worktree.path, prefix), env };
+  const workspace = { cwd: join(worktree.path, prefix), env, root: worktree.path };
   const task = { ...assigned.assignment.task, ...checks };
   const assignment = { ...assigned.assignment, task, workspace };
   const run = { id: task.id ?? "", tree: assignment.stateDir };

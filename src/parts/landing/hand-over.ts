@@ -17,7 +17,8 @@ export async function handOver(
   const { runDir } = assignment;
   const limitMs = timeoutOf(assignment, agent.settings);
   const end = await runProgram(
-    { ...assignment, workspace: { cwd: join(worktree, prefix), env: {} } },
+    // It is the person's own program, and works for the person.
+    { ...assignment, walls: undefined, workspace: { cwd: join(worktree, prefix), env: {} } },
     {
       argv: command,
       stdoutLog: join(runDir, "stdout.log"),

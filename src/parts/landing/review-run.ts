@@ -85,6 +85,7 @@ async function review(
       ...assignment,
       workspace: {
         cwd: fs.existsSync(inside) ? inside : top,
+        root: top,
         env: {
           MAILCHUTE_BRANCH: branch,
           MAILCHUTE_BASE: base,
