@@ -2,7 +2,7 @@
 /**
  * test-agents.mjs [--real] [NAME...]: the real coding agents against a mock of their services, which needs no account. They are installed
  * first. Without --real: claude, codex and opencode, as far as the files of these names. With --real: each of seven programs, or these, in
- * thirteen situations, some of them twenty times, which takes about an hour; its output is the table in docs/agents.md.
+ * fourteen situations, some of them twenty times, which takes about an hour; its output is the table in docs/agents.md.
  */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";

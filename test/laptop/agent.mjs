@@ -23,6 +23,10 @@ if (tests > 0) {
     console.error(`the tests ended with ${status ?? signal}`);
     process.exit(1);
   }
-  fs.writeFileSync("made.txt", kept.map((one) => one.length).join(" "));
+  // Not the commit of another task.
+  const made = [process.env.MAILCHUTE_TASK_ID, ...kept.map((one) => one.length)];
+  fs.writeFileSync("made.txt", made.join(" "));
+  const commit = "git add made.txt && git -c user.name=a -c user.email=a@b commit -qm done";
+  if (spawnSync("sh", ["-c", commit], { stdio: "inherit" }).status !== 0) process.exit(1);
   console.log("done");
 } else pause(stepMs);

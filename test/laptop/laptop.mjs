@@ -1,16 +1,20 @@
 #!/usr/bin/env node
 /**
- * laptop.mjs: 100 agents on a laptop, at a quarter of the size: a control group of 2 GiB, and programs that take 400 MiB each at their peak.
- * First with 1, 2, 4, 8 and 16 slots and no look at memory, then with 100 slots and `free_memory_min`.
+ * laptop.mjs: 100 agents on a laptop, at a quarter of the size: a control group of 2 GiB, a disk of 12.5 GiB, and programs that take 400 MiB
+ * each at their peak, in worktrees of 150 MiB: more than the disk holds. First with 1, 2, 4, 8 and 16 slots and no look at memory, then with
+ * 100 slots and `free_memory_min`.
  *
- *   --tasks N     how many (default 100)       --slots A,B   the numbers of slots (default 1,2,4,8,16)
- *   --memory MIB  of the group (default 2048)  --step MS     how long each step of a program lasts (default 1500)
+ *   --tasks N     how many (default 100)        --slots A,B     the numbers of slots (default 1,2,4,8,16)
+ *   --memory MIB  of the group (default 2048)   --step MS       how long each step of a program lasts (default 1500)
+ *   --disk MIB    of the disk (default 12800)   --worktree MIB  of each worktree (default 150)
  *
- * Prints a table. Ends with 1 when a process was killed with the look at memory, when a task is lost or used a second attempt, or when it
- * does less than 0.9 of what the best number of slots does of which nothing was killed. It needs root, and a memory group that it may make.
+ * Prints a table. Ends with 1 when a process was killed with the look at memory, when a task or a commit is lost, when a task used a second
+ * attempt, or when it does less than 0.9 of what the best number of slots does of which nothing was killed. It needs root, loop devices and
+ * a memory group that it may make.
  */
 import "../../scripts/own-folders.mjs";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { randomFillSync } from "node:crypto";
 import { once } from "node:events";
 import fs from "node:fs";
 import os from "node:os";
@@ -25,6 +29,8 @@ const { values } = readFlags(import.meta.url, {
     slots: text("1,2,4,8,16"),
     memory: text("2048"),
     step: text("1500"),
+    disk: text("12800"),
+    worktree: text("150"),
   },
 });
 const MIB = 1024 * 1024;
@@ -33,6 +39,36 @@ const TASKS = Number(values.tasks);
 const [SESSION, TESTS] = [140, 170];
 const LAUNCHER = fileURLToPath(new URL("../../bin/mailchute.js", import.meta.url));
 const AGENT = fileURLToPath(new URL("agent.mjs", import.meta.url));
+const FILES = 15;
+const run = (program, ...args) =>
+  execFileSync(program, args, { stdio: ["ignore", "pipe", "inherit"], encoding: "utf8" });
+
+/** A folder on a disk of its own. */
+function makeDisk() {
+  const dir = fs.mkdtempSync(join(os.tmpdir(), "mailchute-laptop-"));
+  const image = `${dir}.img`;
+  fs.writeFileSync(image, "");
+  fs.truncateSync(image, Number(values.disk) * MIB);
+  run("mkfs.ext4", "-q", "-m", "0", image);
+  run("mount", "-o", "loop", image, dir);
+  const remove = () => {
+    run("umount", dir);
+    fs.rmSync(image);
+    fs.rmdirSync(dir);
+  };
+  return { dir, remove };
+}
+
+function makeRepo(dir) {
+  const git = (...args) =>
+    run("git", "-C", dir, "-c", "user.name=a", "-c", "user.email=a@b", ...args);
+  run("git", "init", "-q", "--initial-branch=main", dir);
+  const bytes = Buffer.alloc((Number(values.worktree) * MIB) / FILES);
+  for (let n = 0; n < FILES; n++) fs.writeFileSync(join(dir, `f${n}`), randomFillSync(bytes));
+  git("add", "--all");
+  git("commit", "-qm", "first");
+  return git;
+}
 
 /** A new group with this limit. */
 function makeGroup(bytes) {
@@ -55,9 +91,20 @@ function makeGroup(bytes) {
   return { procs: join(dir, "cgroup.procs"), kills, remove: () => fs.rmdirSync(dir) };
 }
 
-/** Runs all tasks once. */
+/** Runs all tasks once, in a group and on a disk of their own. */
 async function play(slots, freeMin) {
-  const root = fs.mkdtempSync(join(os.tmpdir(), "mailchute-laptop-"));
+  const group = makeGroup(Number(values.memory) * MIB);
+  const disk = makeDisk();
+  try {
+    return await playIn(disk.dir, group, slots, freeMin);
+  } finally {
+    await removed(group);
+    disk.remove();
+  }
+}
+
+async function playIn(root, group, slots, freeMin) {
+  const git = makeRepo(join(root, "repo"));
   const state = join(root, "state");
   fs.mkdirSync(join(state, "mailbox", "inbox"), { recursive: true });
   const args = [AGENT, SESSION, TESTS, values.step].map((one) => JSON.stringify(String(one)));
@@ -67,15 +114,16 @@ async function play(slots, freeMin) {
       `  - {name: coder, kind: exec, program: ${process.execPath}, args: [${args.join()}], usual_memory_bytes: ${512 * MIB}}\n`,
   );
   for (let n = 0; n < TASKS; n++) {
-    const task = { agent: "coder", prompt: "work", expect_files: ["made.txt"] };
+    const task = { agent: "coder", prompt: "work", cwd: "repo", worktree: "auto" };
     fs.writeFileSync(join(state, "mailbox", "inbox", `t${n}.json`), JSON.stringify(task));
   }
-  const group = makeGroup(Number(values.memory) * MIB);
   const began = performance.now();
   const script = 'echo $$ > "$1"; shift; exec "$@"';
   const words = [process.execPath, LAUNCHER, "run", "--state", state, "--drain"];
   const child = spawn("sh", ["-c", script, "sh", group.procs, ...words], {
-    stdio: ["ignore", "ignore", fs.openSync(join(root, "run.err"), "w")],
+    cwd: root,
+    env: { ...process.env, XDG_STATE_HOME: root },
+    stdio: ["ignore", "ignore", "inherit"],
   });
   await once(child, "exit");
   const seconds = (performance.now() - began) / 1000;
@@ -86,17 +134,17 @@ async function play(slots, freeMin) {
     const record = JSON.parse(fs.readFileSync(join(state, "mailbox", "outbox", name), "utf8"));
     return record.attempts !== 1;
   });
-  const end = {
+  const isCommitted = (name) =>
+    git("log", "--format=%s", "-1", `mailchute/${name.split("_")[0]}`) === "done\n";
+  return {
     slots,
     seconds,
     killed: group.kills(),
     done: done.length,
     failed: records("failed").length,
     again: again.length,
+    commits: done.filter(isCommitted).length,
   };
-  await removed(group);
-  fs.rmSync(root, { recursive: true });
-  return end;
 }
 
 /** A group can be removed a moment after its last process has ended. */
@@ -115,11 +163,13 @@ async function removed(group) {
 const rate = ({ done, seconds }) => (60 * done) / seconds;
 const row = (name, end) =>
   console.log(
-    `${name.padEnd(22)} ${String(end.killed).padStart(6)} ${String(end.done).padStart(5)} ${String(end.failed).padStart(7)} ${String(end.again).padStart(6)} ${end.seconds.toFixed(0).padStart(6)} s ${rate(end).toFixed(1).padStart(6)}/min`,
+    `${name.padEnd(22)} ${String(end.killed).padStart(6)} ${String(end.done).padStart(5)} ${String(end.failed).padStart(7)} ${String(end.again).padStart(6)} ${String(end.commits).padStart(8)} ${end.seconds.toFixed(0).padStart(6)} s ${rate(end).toFixed(1).padStart(6)}/min`,
   );
 
-console.log(`${TASKS} tasks in ${values.memory} MiB, each up to ${SESSION + TESTS + 90} MiB`);
-console.log(`${"slots".padEnd(22)} killed  done  failed  again     time`);
+console.log(
+  `${TASKS} tasks in ${values.memory} MiB, each up to ${SESSION + TESTS + 90} MiB, worktrees of ${values.worktree} MiB on ${values.disk} MiB`,
+);
+console.log(`${"slots".padEnd(22)} killed  done  failed  again  commits     time`);
 let best = 0;
 for (const slots of values.slots.split(",").map(Number)) {
   const end = await play(slots, 0);
@@ -130,5 +180,6 @@ const end = await play(100, 128 * MIB);
 row("100, free_memory_min", end);
 const share = best > 0 ? rate(end) / best : 1;
 console.log(`${share.toFixed(2)} of the best number of slots of which nothing was killed`);
-const isRight = end.killed === 0 && end.done === TASKS && end.again === 0 && share >= 0.9;
+const isWhole = end.done === TASKS && end.commits === TASKS;
+const isRight = isWhole && end.killed === 0 && end.again === 0 && share >= 0.9;
 process.exitCode = isRight ? 0 : 1;
