@@ -104,6 +104,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   "parts/schedules": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
   "parts/meter": ["core", "host", "agents"],
   "parts/run-limits": ["core", "host", "agents", "supervisor", "supervisor/environment"],
+  "parts/sandbox": ["core", "host", "agents", "supervisor", "supervisor/environment"],
   "parts/service": [...SHELL, ...CLI_ROOMS, "supervisor", ...QUEUE_BELOW],
   "parts/stats": [...SHELL, ...CLI_ROOMS],
   "parts/top": [...SHELL, ...CLI_ROOMS, "cli/commands"],

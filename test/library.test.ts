@@ -49,7 +49,7 @@ test("importing the package starts nothing, and reads neither YAML nor the super
   expect(read.size).toBeGreaterThan(5);
   const code = [...read].map((file) => fs.readFileSync(`${dist}${file}`, "utf8")).join("\n");
   // Most of it is the check of tasks.
-  expect(code.length).toBeLessThan(525_000);
+  expect(code.length).toBeLessThan(527_000);
   expect(code).not.toMatch(/class (?:Supervisor|Worker|Scalar)\b/);
   const program = `await import(${JSON.stringify(`${dist}index.js`)}); console.log(process.getActiveResourcesInfo().join())`;
   const flags = ["--input-type=module", "-e", program];

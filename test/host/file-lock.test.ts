@@ -31,3 +31,13 @@ test("a lock whose owner's name cannot be removed is given back all the same", a
   await giveBack?.();
   expect(fs.existsSync(path)).toBe(false);
 });
+
+test("each waits for a lock that others hold as long as it asked for", async () => {
+  const path = join(tempDir(), "one.lock");
+  const giveBack = await lockFile(path);
+  const patient = lockFile(path, 60_000);
+  expect(await lockFile(path, 50)).toBeUndefined();
+  await giveBack?.();
+  await (await patient)?.();
+  expect(fs.existsSync(path)).toBe(false);
+});

@@ -18,6 +18,7 @@ import { systemClock } from "../../src/host/system-clock.ts";
 import { newSubmission } from "../../src/mailbox/claim/claim.ts";
 import type { Fault } from "../../src/parts/groups/gates.ts";
 import { openWatch } from "../../src/parts/mail/delivery/mail-watch.ts";
+import { ROOM_GATE } from "../../src/parts/worktrees/disk-room.ts";
 import { QuestionStore } from "../../src/questions/question-store.ts";
 import { assemble, type Services } from "../../src/supervisor/assemble.ts";
 import { openEnvironment } from "../../src/supervisor/environment/environment.ts";
@@ -246,6 +247,15 @@ const OF_PARTS: Record<string, Case> = {
     close: ({ host }) => partsOf(host).noteStart("coder", "trial"),
     says: /^May it go on\?/,
   },
+  worktreeRoom: {
+    put: (tree) => {
+      const room = join(tree.dir, "worktrees", ".room");
+      write(join(room, "wanted"), 2 ** 50);
+      write(join(room, "tidied"), "");
+      accepted(tree, "t", {}, ROOM_GATE);
+    },
+    says: /^a worktree usually takes 1024 TiB/,
+  },
 };
 
 function partsOf(host: PartHost): Parts {
@@ -383,7 +393,7 @@ it("each gate has a case", async () => {
   expect(Object.keys(OF_POOL)).toEqual(Object.keys(POOL_GATES));
   const pool = await open({ settings: { mail_enabled: true, ...CLOSED_GATE }, says: / / });
   const gated = PARTS.filter((make) => {
-    const { startLimit } = make({ ...pool.host, commands: new Map() }).ports;
+    const { startLimit } = make({ ...pool.host, commands: new Map() }).ports ?? {};
     return startLimit !== undefined && ("gates" in startLimit || "closed" in startLimit);
   });
   await pool.services.shutdown.run("stop", pool.services.ordered);

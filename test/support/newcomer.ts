@@ -40,12 +40,17 @@ export function putProgram(dir: string, name: string, script: string): void {
   fs.writeFileSync(join(dir, "bin", name), `#!/bin/sh\n${script}`, { mode: 0o755 });
 }
 
-/** A stand-in for a coding agent that does what its script says: test/fixtures/programs/fake-agent/script.mjs. */
+/**
+ * A stand-in for a coding agent that does what its script says: test/fixtures/programs/fake-agent/script.mjs. All of it lies where a
+ * program behind walls finds it: in `programs/`, and what it keeps in the home of the program.
+ */
 function putAgent(dir: string, name: string, script: object): void {
-  const path = join(dir, `${name}-script.json`);
+  const programs = join(dir, "programs");
+  fs.cpSync(join(ROOT, "test", "fixtures", "programs"), programs, { recursive: true });
+  const path = join(programs, `${name}-script.json`);
   fs.writeFileSync(path, JSON.stringify(script));
-  const program = join(ROOT, "test", "fixtures", "programs", `fake-${name}.mjs`);
-  const env = `FAKE_AGENT='${path}' FAKE_AGENT_STATE='${join(dir, `${name}-state`)}'`;
+  const program = join(programs, `fake-${name}.mjs`);
+  const env = `FAKE_AGENT='${path}' FAKE_AGENT_STATE='${join(dir, `.${name}`, "fake")}'`;
   putProgram(dir, name, `${env} exec '${process.execPath}' '${program}' "$@"\n`);
 }
 

@@ -1,5 +1,5 @@
 /**
- * Each real program through a pool in thirteen situations: the outcome is right, and no process is left. A word for each of them stands in
+ * Each real program through a pool in fourteen situations: the outcome is right, and no process is left. A word for each of them stands in
  * a table of the documents, which `npm run test:agents -- --real` writes.
  */
 import fs from "node:fs";
@@ -133,6 +133,17 @@ const SITUATIONS: Readonly<Record<string, Situation>> = {
       const end = await endOf(bench, "t");
       const isRight = end.how === "completed" && end.attempts === 1 && end.text.trim() === DONE;
       return isRight ? "completed" : oddly(end);
+    },
+    word: "completed",
+  },
+  "does its work behind walls": {
+    settings: { sandbox: {} },
+    step: { run: `${MAKES.run}; echo out > ../out` },
+    play: async (bench) => {
+      const dir = bench.drop("t");
+      const end = await endOf(bench, "t");
+      if (fs.existsSync(join(dir, "..", "out"))) return `it is out: ${oddly(end)}`;
+      return end.how === "completed" && end.attempts === 1 ? "completed" : oddly(end);
     },
     word: "completed",
   },

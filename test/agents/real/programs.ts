@@ -6,7 +6,7 @@ import { codexAgainst } from "../../../src/agents/mock-api/against.ts";
 import type { Step } from "../../../src/agents/mock-api/script.ts";
 import { type MockApi, startMockApi } from "../../../src/agents/mock-api/server.ts";
 import { newPool, type Pool } from "../../support/pool.ts";
-import type { OnEnd } from "../../support/temp-dir.ts";
+import { type OnEnd, tempDir } from "../../support/temp-dir.ts";
 import { type ProgramName, pathOf, programPath } from "./install.ts";
 
 const KEY = "not-a-key-of-anyone-0001";
@@ -134,7 +134,9 @@ export async function newProgramBench(
   onEnd(() => api.close());
   const { settings, setUp } = PROGRAMS[name];
   const env: Record<string, string> = {};
-  const pool = newPool({ env, onEnd });
+  // A sandbox has a /tmp of its own.
+  const parent = more["sandbox"] === undefined ? {} : { parent: tempDir(onEnd, "/var/tmp") };
+  const pool = newPool({ env, onEnd, ...parent });
   env["XDG_STATE_HOME"] = join(pool.dir, "user");
   const home = join(pool.dir, "home");
   fs.mkdirSync(home);

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { hasDebianPackage } from "../../support/debian-package.ts";
 import { newRepository, type TestRepository } from "../../support/git-repository.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { type AgentBench, KINDS, type Kind, newAgentBench } from "./agent-bench.ts";
@@ -71,6 +72,24 @@ describe.each(KINDS)("%s", (kind) => {
     const turns = api.requests.filter((request) => request.kind === "turn");
     expect(turns.at(-1)?.messages.join()).toContain("go: task");
   });
+});
+
+it.each(KINDS)("%s commits behind walls, and writes nothing beside its worktree", async (kind) => {
+  if (!hasDebianPackage("bubblewrap", "bwrap")) throw new Error("apt-get install bubblewrap");
+  const tool =
+    "git add -A && git commit -qm mine; echo out > ../../../repo/out || echo in > held.txt";
+  const place = await outsideOfTmp(() =>
+    placeOf(kind, [HALF, tool, REST], { sandbox: {}, permissions: { mode: "full" } }),
+  );
+  const { pool, repo } = place;
+  repo.git("config", "user.name", "Ada");
+  repo.git("config", "user.email", "ada@example.invalid");
+  drop(place, { verify: ["grep", "-q", "rest", "rest.txt"] });
+  await pool.start();
+  expect(await pool.result("task", SLOW_MS)).toMatchObject({ output: "Done.", attempts: 1 });
+  expect(filesOf(place)).toEqual([".gitignore", "README.md", "half.txt", "held.txt", "rest.txt"]);
+  expect(repo.git("log", "--format=%s", "mailchute/task")).toBe("Two files\nmine\nfirst");
+  expect(repo.git("status", "--porcelain")).toBe("");
 });
 
 /** The sandbox lets its tools write below /tmp, so the state tree must be elsewhere. */

@@ -7,6 +7,7 @@ import {
   newRepository,
   type TestRepository,
 } from "../../support/git-repository.ts";
+import { NOBODY } from "../../support/other-user.ts";
 import { newPool, type Pool, type PoolOptions, QUICK_CONFIG } from "../../support/pool.ts";
 
 export interface Place {
@@ -43,6 +44,16 @@ export function newPlace(config = "", more: PoolOptions = {}, init: readonly str
       return { code, json: JSON.parse(stdout) as never, stderr };
     },
   };
+}
+
+/** As a person who is not root. */
+export function placeOfNobody(): Place {
+  if (process.getuid?.() !== 0) return newPlace();
+  const place = newPlace("", { uid: NOBODY });
+  const { dir } = place.repo;
+  for (const path of [dir, ...fs.readdirSync(dir, { recursive: true }).map(String)])
+    fs.lchownSync(path === dir ? dir : join(dir, path), NOBODY, NOBODY);
+  return place;
 }
 
 /** A task that runs a shell script in a worktree of the repository. */

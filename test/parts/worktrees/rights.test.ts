@@ -5,17 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { canDropRoot, NOBODY } from "../../support/other-user.ts";
 import { waitFor } from "../../support/wait-for.ts";
-import { inWorktree, newPlace, type Place } from "./place.ts";
-
-/** As a person who is not root. */
-function placeOfNobody(): Place {
-  if (process.getuid?.() !== 0) return newPlace();
-  const place = newPlace("", { uid: NOBODY });
-  const { dir } = place.repo;
-  for (const path of [dir, ...fs.readdirSync(dir, { recursive: true }).map(String)])
-    fs.lchownSync(path === dir ? dir : join(dir, path), NOBODY, NOBODY);
-  return place;
-}
+import { inWorktree, placeOfNobody } from "./place.ts";
 
 const FILES = {
   file: ["new", "echo secret > new; chmod 000 new"],

@@ -237,6 +237,7 @@ function makeFor(
     dir: repo.dir,
     buildsOn: undefined,
     worktreesDir: join(dir, "worktrees"),
+    takeRoom: async () => {},
     env: GIT_ENVIRONMENT,
   });
 }
