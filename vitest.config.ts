@@ -70,6 +70,8 @@ const CONTAINER = "test/container/*.test.ts";
 /** 200 expressions beside the real cron of Debian, which is downloaded first: `npm run test:cron`. */
 const DEBIAN_CRON = "test/parts/schedules/debian-cron.test.ts";
 
+const IS_WHOLE = process.env["MAILCHUTE_WALKS"] === "all";
+
 // Chooses what the samples of walks take: all processes have the same one.
 process.env["MAILCHUTE_WALKS_SEED"] ??= String(Date.now() % 1_000_000);
 
@@ -78,8 +80,8 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
-    // For what hangs: tests wait with limits of their own, which grow with the load. A whole walk in one test has hundreds of cases.
-    testTimeout: process.env["MAILCHUTE_WALKS"] === "all" ? 1_800_000 : 300_000,
+    // For what hangs: tests wait with limits of their own, which grow with the load. Searches take long, and some machines an eighth of the speed.
+    testTimeout: IS_WHOLE ? 1_800_000 : 300_000,
     hookTimeout: 300_000,
     globalSetup: "test/support/persons-folders.ts",
     reporters: ["default", "./test/support/counts-reporter.ts"],
@@ -105,7 +107,15 @@ export default defineConfig({
           isolate: false,
         },
       },
-      { extends: true, test: { name: "searches", include: SEARCHES, isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: "searches",
+          include: SEARCHES,
+          isolate: false,
+          testTimeout: IS_WHOLE ? 1_800_000 : 900_000,
+        },
+      },
       { extends: true, test: { name: "container", include: [CONTAINER] } },
       { extends: true, test: { name: "debian-cron", include: [DEBIAN_CRON] } },
       { extends: true, test: { name: "git-kills", include: [GIT_KILLS], isolate: false } },

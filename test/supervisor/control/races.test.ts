@@ -15,6 +15,10 @@ import { waitFor } from "../../support/wait-for.ts";
 const RACES = Number(process.env["MAILCHUTE_RACES"] ?? 160);
 /** So many at once. */
 const ROUND = 40;
+/** Commands are given within so many ms one after the other, by round: how long a start takes differs from machine to machine. */
+const SPREAD_MS = [20, 80, 5, 320];
+/** As long as one side has never won, rounds are added, up to so many times the races. */
+const TIMES_MAX = 4;
 const KINDS = ["edit", "urgent", "cancel", "retry"] as const;
 type Kind = (typeof KINDS)[number];
 
@@ -67,7 +71,14 @@ test("a change, a cancel or a retry that races with a start: one wins, and nothi
   fs.mkdirSync(ran);
   await pool.start();
   const wins: Record<string, number> = {};
-  for (let from = 0; from < RACES; from += ROUND) {
+  const neverWon = (): string[] =>
+    ["edit", "urgent", "retry"]
+      .flatMap((kind) => [`${kind} first`, `${kind} late`])
+      .filter((win) => wins[win] === undefined);
+  const isEnough = (races: number): boolean =>
+    races >= RACES && (neverWon().length === 0 || races >= RACES * TIMES_MAX);
+  for (let from = 0; !isEnough(from); from += ROUND) {
+    const spreadMs = SPREAD_MS[(from / ROUND) % SPREAD_MS.length] ?? 20;
     const ids = Array.from({ length: ROUND }, (_, n) => `r${from + n}`);
     const kindOf = new Map(ids.map((id, n) => [id, KINDS[n % KINDS.length] as Kind]));
     const give = [...kindOf].map(([id, kind]) => race(pool, id, kind, ran));
@@ -79,7 +90,7 @@ test("a change, a cancel or a retry that races with a start: one wins, and nothi
       else one();
     }
     for (const one of later) {
-      await new Promise((resolve) => setTimeout(resolve, random.below(20)));
+      await new Promise((resolve) => setTimeout(resolve, random.below(spreadMs)));
       one();
     }
     const acks = (id: string): Json | undefined =>
@@ -115,11 +126,7 @@ test("a change, a cancel or a retry that races with a start: one wins, and nothi
   expect(fs.readdirSync(pool.inbox)).toEqual([]);
   expect(fs.readdirSync(pool.tmp)).toEqual([]);
   // Each side has won some: otherwise nothing raced.
-  for (const kind of ["edit", "urgent", "retry"])
-    for (const end of ["first", "late"])
-      expect(wins[`${kind} ${end}`] ?? 0, `seed ${seed}: ${JSON.stringify(wins)}`).toBeGreaterThan(
-        0,
-      );
+  expect(neverWon(), `seed ${seed}: ${JSON.stringify(wins)}`).toEqual([]);
   await pool.stop();
 });
 

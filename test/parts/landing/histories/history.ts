@@ -9,6 +9,7 @@ import { type CountingGit, countingGit, GIT } from "../../../support/counting-gi
 import { GIT_ENVIRONMENT, newRepository } from "../../../support/git-repository.ts";
 import { newPool, type Pool, QUICK_CONFIG } from "../../../support/pool.ts";
 import type { OnEnd } from "../../../support/temp-dir.ts";
+import { timeLimitMs } from "../../../support/time-limit.ts";
 import { type HistoryPlan, planOf, type TaskPlan } from "./plan.ts";
 import { type Before, judge, look, type Place } from "./reader.ts";
 
@@ -215,12 +216,13 @@ async function startOnce(world: World, killAtMs: number | undefined): Promise<bo
       () => killPool(pool.state),
       () => {},
     );
-  const tooLong = wait(START_MS_MAX, "late" as const, { signal }).catch(() => "ended" as const);
+  const limitMs = timeLimitMs(START_MS_MAX);
+  const tooLong = wait(limitMs, "late" as const, { signal }).catch(() => "ended" as const);
   const end = await Promise.race([ended, tooLong]);
   limit.abort();
   if (end === "late") {
     child.kill("SIGKILL");
-    throw new Error(`a supervisor has not ended after ${START_MS_MAX} ms: ${running.stderr()}`);
+    throw new Error(`a supervisor has not ended after ${limitMs} ms: ${running.stderr()}`);
   }
   return end !== "ended" && end.signal === null;
 }
