@@ -9,17 +9,21 @@ import { inWorktree, newPlace, type Place } from "./place.ts";
 /** Of a disk of 1 MiB, of which an eighth must stay free. */
 const SETUP = ["sh", "-ec", "mkdir -p build; head -c 500000 /dev/zero > build/made"];
 
-async function begin(): Promise<{
+async function begin(
+  config = "",
+  prepare: (place: Place) => void = () => {},
+): Promise<{
   place: Place;
   dir: string;
   drop: (id: string, then: string) => void;
 }> {
   const dir = join(smallDisk().dir, "worktrees");
-  const place = newPlace(`worktrees_dir: ${dir}\n`);
+  const place = newPlace(`worktrees_dir: ${dir}\n${config}`);
   const drop = (id: string, then: string): void => {
     const program = `echo x > ${id}.txt; ${then}`;
     place.pool.drop(id, inWorktree(program, { setup: SETUP, max_attempts: 1 }));
   };
+  prepare(place);
   await place.pool.start(["--workers", "1"]);
   return { place, dir, drop };
 }
@@ -70,5 +74,48 @@ test.skipIf(!canMount())(
     fs.utimesSync(join(dir, ".room", "tidied"), longAgo, longAgo);
     await pool.error("last");
     expect(namesIn(dir)).toEqual(["last"]);
+  },
+);
+
+/** Commits its first half and asks; with an answer it needs that half. */
+const ASKS = `
+if ! test -e first.txt; then
+  echo half > first.txt; git add -A; git -c user.name=x -c user.email=x@x commit -qm half
+  echo '<result>{"status": "checkpoint", "checkpoint": {"question": "Go on?"}}</result>'
+else
+  cat first.txt > second.txt; git add -A; git -c user.name=x -c user.email=x@x commit -qm whole
+  echo '<result>{"status": "success"}</result>'
+fi
+`;
+
+test.skipIf(!canMount())(
+  "a node that waits for an answer gives its room to another task, and goes on with its commits in a new worktree",
+  async () => {
+    const agent = { name: "asks", kind: "exec", program: "sh", args: ["-ec", ASKS] };
+    const more = { phases: ["IMPLEMENT"], worktree: "auto", setup: SETUP };
+    const { place, dir, drop } = await begin(
+      `agents: [${JSON.stringify({ ...agent, ...more })}]\n`,
+      ({ pool, repo }) =>
+        fs.writeFileSync(
+          join(pool.state, "roadmap.yaml"),
+          `nodes: [{ id: node, agent: asks, cwd: ${repo.dir} }]\n`,
+        ),
+    );
+    const { pool, repo } = place;
+    await waitFor(async () => (await pool.run(["status"])).stdout.includes("Go on?"), {
+      what: "the question",
+    });
+    expect(namesIn(dir)).toEqual(["node"]);
+    drop("other", "commit");
+    await pool.result("other");
+    expect(namesIn(dir)).toEqual(["other"]);
+    expect(repo.git("show", "mailchute/node:first.txt")).toBe("half");
+    expect(await pool.run(["answer", "node", "yes"])).toMatchObject({ code: 0 });
+    await waitFor(
+      () => repo.git("ls-tree", "--name-only", "mailchute/node").includes("second.txt"),
+      { what: "the second half" },
+    );
+    expect(repo.git("show", "mailchute/node:second.txt")).toBe("half");
+    expect(repo.git("log", "--format=%s", "-2", "mailchute/node")).toBe("whole\nhalf");
   },
 );
