@@ -292,6 +292,14 @@ describe("only host/ opens files", () => {
   });
 });
 
+test("processes are started by host/spawn.ts, which gives each child its streams", () => {
+  for (const path of sources("").filter((path) => !path.endsWith("host/spawn.ts")))
+    for (const [names] of fs
+      .readFileSync(path, "utf8")
+      .matchAll(/import (?:type )?\{[^}]*\} from "node:child_process"/g))
+      expect(names, relative(SRC, path)).not.toMatch(/\b(?:spawn|fork)\b/);
+});
+
 test("directories are made one at a time: Node's recursive form can run for ever", () => {
   for (const path of programs(["src", "scripts", "bin", "templates"])) {
     const text = fs.readFileSync(join(ROOT, path), "utf8");

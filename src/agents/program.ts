@@ -3,7 +3,7 @@
  * process tree ends.
  */
 
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import fs from "node:fs";
 import { dirname, join, sep } from "node:path";
 import type { Writable } from "node:stream";
@@ -27,6 +27,7 @@ import {
 } from "../host/process-tree.ts";
 import { processes } from "../host/processes/processes.ts";
 import { openToAppend, tryStatOf, writeRegularText } from "../host/regular-file.ts";
+import { spawn } from "../host/spawn.ts";
 import {
   type Assignment,
   type StopReason,

@@ -4,11 +4,12 @@
  * password, sees no variable but those that it needs, and ends after a time. Waits for a lock file of another git, and removes one that a
  * dead git left.
  */
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { ErrGit, messageOf, systemCode } from "../core/errors.ts";
 import { readEnd } from "../host/regular-file.ts";
+import { spawn } from "../host/spawn.ts";
 import { findHome } from "../host/user-state.ts";
 import { dropLeftLock, hintForLock, isLocked, type SeenLock } from "./left-locks.ts";
 import { behind } from "./own-common-dir.ts";

@@ -3,8 +3,9 @@
  * and stays a zombie until pid 1 waits for it. Node waits only for processes that it started itself. So this process starts itself
  * again, below a small program that adopts such processes and waits for all. That program is written in perl, which Debian images have.
  */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawnSync } from "node:child_process";
 import os from "node:os";
+import { spawn } from "./spawn.ts";
 
 /** The number of the system call prctl(2), by Node's name of the architecture. */
 const PRCTL: Readonly<Partial<Record<NodeJS.Architecture, number>>> = {

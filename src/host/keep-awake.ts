@@ -1,5 +1,5 @@
 /** Keeps the machine awake while this process lives. Uses systemd-inhibit; on macOS caffeinate. */
-import { spawn } from "node:child_process";
+import { spawn } from "./spawn.ts";
 
 const IS_MACOS = process.platform === "darwin";
 const PROGRAM = IS_MACOS ? "caffeinate" : "systemd-inhibit";

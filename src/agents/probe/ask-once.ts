@@ -1,10 +1,10 @@
 /** Asks a coding agent one question and reads its whole answer. It never hangs: the program has a time limit and a size limit. */
-import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import type { AgentSettings } from "../../core/settings.ts";
 import { endGroup } from "../../host/process-tree.ts";
+import { spawn } from "../../host/spawn.ts";
 import type { AgentProgram, Dialogue } from "../stream/agent-program.ts";
 import type { Fact } from "../stream/facts.ts";
 

@@ -1,5 +1,4 @@
 /** `attach`: a person goes on in the session of a task's coding agent, on the program's own screen. While that lasts the task does not run. */
-import { spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Attached, attachedIn, judgePerson, leaseOfPerson } from "../../agents/attached.ts";
 import { type ByHand, byHandIn, screenOf } from "../../agents/by-hand.ts";
@@ -15,6 +14,7 @@ import type { StateTree } from "../../core/state-tree.ts";
 import type { Task } from "../../core/task.ts";
 import { identityOf, ownerPrefix, thisProcess } from "../../host/identity.ts";
 import { LEASE_VARIABLE, STATE_VARIABLE } from "../../host/process-tree.ts";
+import { spawn } from "../../host/spawn.ts";
 import type { Trays } from "../../mailbox/files/trays.ts";
 import { retry } from "../../mailbox/retry/retry.ts";
 import { safe } from "../../text/render.ts";

@@ -1,5 +1,4 @@
 /** Starts `run` as its own process, which outlives the terminal. Its log is in the state tree, and has a bounded size. */
-import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -13,6 +12,7 @@ import {
   statOf,
   writeAnew,
 } from "../../host/regular-file.ts";
+import { spawn } from "../../host/spawn.ts";
 import { safe } from "../../text/render.ts";
 import { readSupervisor } from "../../view/supervisor.ts";
 import type { Context } from "./command-spec.ts";

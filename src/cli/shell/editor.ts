@@ -1,10 +1,10 @@
 /** Lets a person change a text in the editor of their choice. */
-import { spawn } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
 import { ErrIo } from "../../core/errors.ts";
 import { NAMED, readRegularText, writeNew } from "../../host/regular-file.ts";
+import { spawn } from "../../host/spawn.ts";
 import { ErrUsage } from "./command-spec.ts";
 
 export interface Edited {

@@ -1,5 +1,4 @@
 /** What is not ours on the command line: plugins of the tree with their verbs, and programs named `mailchute-NAME` on PATH. */
-import { spawn } from "node:child_process";
 import os from "node:os";
 import { delimiter, isAbsolute, join } from "node:path";
 import { parseArgs } from "node:util";
@@ -10,6 +9,7 @@ import { factsOf, joinGates } from "../../core/gates.ts";
 import { laneOf, readLane } from "../../core/waiting-task.ts";
 import { findProgram } from "../../host/find-program.ts";
 import { listDir } from "../../host/list-dir.ts";
+import { spawn } from "../../host/spawn.ts";
 import type { LoadedPlugin } from "../../plugin.ts";
 import { safe } from "../../text/render.ts";
 import { idsIn } from "../../view/find-task.ts";

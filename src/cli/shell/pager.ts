@@ -1,6 +1,6 @@
 /** Shows a long text in the pager of the person: one of the environment, or less. The settings of a repository name none. */
-import { spawn } from "node:child_process";
 import { findProgram } from "../../host/find-program.ts";
+import { spawn } from "../../host/spawn.ts";
 import { safeOutput } from "../../text/render.ts";
 import type { Context } from "./command-spec.ts";
 

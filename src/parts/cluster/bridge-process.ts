@@ -1,9 +1,10 @@
 /** Runs a bridge for a supervisor as a separate process, so that its faults do not touch the pool. It ends with the supervisor. */
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { messageOf } from "../../core/errors.ts";
 import { pathInPackage } from "../../host/package.ts";
+import { spawn } from "../../host/spawn.ts";
 
 /** Pause before an ended bridge is started again (ms). It doubles up to the longest, until a bridge lives for `HEALTHY_MS`. */
 const AGAIN_MS = { first: 1000, max: 30_000 };

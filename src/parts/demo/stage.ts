@@ -1,5 +1,5 @@
 /** A temporary state tree with a real supervisor. However the demo ends, it leaves no process, and no file without --keep. */
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
@@ -10,6 +10,7 @@ import { listDir } from "../../host/list-dir.ts";
 import { pathInPackage } from "../../host/package.ts";
 import { processes } from "../../host/processes/processes.ts";
 import { openToAppend } from "../../host/regular-file.ts";
+import { spawn } from "../../host/spawn.ts";
 import { readJsonObject } from "../../view/scan.ts";
 
 const LAUNCHER = pathInPackage("bin/mailchute.js");

@@ -1,6 +1,6 @@
 /** Runs a verb of the command line in a separate process, as a user's program would, and collects its output. */
-import { spawn } from "node:child_process";
 import { pathInPackage } from "../../host/package.ts";
+import { spawn } from "../../host/spawn.ts";
 
 export interface Said {
   /** The exit code; null when the process was ended by a signal, or could not start. */

@@ -1,8 +1,8 @@
 /** Sends one message to a target, once. */
-import { spawn } from "node:child_process";
 import { messageOf } from "../../core/errors.ts";
 import type { NotifySettings } from "../../core/notify-settings.ts";
 import { visibleMessage } from "../../core/visible.ts";
+import { spawn } from "../../host/spawn.ts";
 import type { Message } from "./gathered.ts";
 import { BadTarget, requestFor, type Sender } from "./request.ts";
 

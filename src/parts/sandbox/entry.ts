@@ -1,7 +1,7 @@
 /** Runs in the program's own network: passes connections on to the socket of `network.ts`, and starts the program. */
-import { spawn } from "node:child_process";
 import net from "node:net";
 import os from "node:os";
+import { spawn } from "../../host/spawn.ts";
 import { PROXY_PORT } from "./bubblewrap.ts";
 
 const [socketPath = "", program = "", ...args] = process.argv.slice(2);

@@ -1,5 +1,6 @@
 /** Tells systemd the state of the supervisor. Runs systemd-notify, because Node has no Unix datagram sockets. See sd_notify(3). */
-import { spawn } from "node:child_process";
+
+import { spawn } from "../../host/spawn.ts";
 import { UNIT_VARIABLE } from "./unit.ts";
 
 /** Limit for systemd-notify (ms). It waits until systemd has read its message, so that systemd can see which process sent it. */

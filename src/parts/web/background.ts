@@ -1,5 +1,4 @@
 /** Starts `web` as its own process, which outlives the terminal: a closed one ends a Node process even under nohup. */
-import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -7,6 +6,7 @@ import type { Context } from "../../cli/shell/command-spec.ts";
 import { EXIT } from "../../cli/shell/exit-codes.ts";
 import { makeDirs } from "../../host/make-dirs.ts";
 import { NAMED, openToAppend, readEnd } from "../../host/regular-file.ts";
+import { spawn } from "../../host/spawn.ts";
 import { safe } from "../../text/render.ts";
 import type { Servers } from "./servers.ts";
 

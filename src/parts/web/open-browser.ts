@@ -2,12 +2,12 @@
  * Opens a link in the user's browser. The link holds a secret, and all users of the machine can see the arguments of a command. So
  * the browser opens a file that only its user can read, and the file leads to the link.
  */
-import { spawn } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { writeNew } from "../../host/regular-file.ts";
+import { spawn } from "../../host/spawn.ts";
 
 /** The file is removed after this time, when the link no longer works (ms). */
 const KEPT_MS = 60_000;

@@ -1,8 +1,9 @@
 /** A worker process that is our child: how it is started, which files it was offered, what it has reported, and how its death is judged. */
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { UNSETTLED_MAX } from "../../core/limits.ts";
 import { identityOf, ownerPrefix, workerIdOf } from "../../host/identity.ts";
 import { pathOfEntry } from "../../host/package.ts";
+import { spawn } from "../../host/spawn.ts";
 import type { ToSupervisor, ToWorker, WorkerBoot, WorkerProcess } from "../../worker/protocol.ts";
 import type { Death } from "./restart-policy.ts";
 import type { WorkerInfo } from "./worker-info.ts";

@@ -1,0 +1,18 @@
+/**
+ * `spawn` of Node, whose child has its streams in any case. Without a free file descriptor that of Node has none: it tells the error later, and
+ * what reads the streams before that breaks.
+ */
+import { type ChildProcess, spawn as spawnOfNode } from "node:child_process";
+
+export const spawn = ((...args: Parameters<typeof spawnOfNode>): ChildProcess => {
+  const child = spawnOfNode(...args);
+  return (child.stdio as unknown) === undefined ? withStreams(child) : child;
+}) as typeof spawnOfNode;
+
+/** Nothing comes out of them, and what is written is lost. */
+function withStreams(child: ChildProcess): ChildProcess {
+  const { PassThrough } = process.getBuiltinModule("node:stream");
+  const stdin = new PassThrough().resume();
+  const [stdout, stderr] = [new PassThrough().end(), new PassThrough().end()];
+  return Object.assign(child, { stdin, stdout, stderr, stdio: [stdin, stdout, stderr] });
+}
