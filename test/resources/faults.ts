@@ -75,19 +75,33 @@ function fewFilesForLife(max: number) {
   };
 }
 
-/** A limit of the system, lowered in all processes that run. */
-function limitUnderLoad(limit: string, to: number) {
+/** The limit that leaves a process so many descriptors. It may have larger ones. */
+function limitForFree(pid: number, left: number): number {
+  const open = new Set(fs.readdirSync(`/proc/${pid}/fd`).map(Number));
+  let limit = 0;
+  for (let free = 0; free < left; limit++) if (!open.has(limit)) free++;
+  return limit;
+}
+
+/** A limit of the system, lowered in the pool's own processes, between two starts: a program that is just starting would die of it. */
+function limitUnderLoad(limit: string, to: number | ((pid: number) => number)) {
   return (options: PoolOptions): Faulty => {
     const uid = freshUid();
     const pool = newPool({ ...options, uid });
     const lifts: (() => void)[] = [];
     return {
       pool,
-      strike: () => {
-        for (const pid of pool.pids()) {
-          const lift = tryLimit(pid, uid, limit, to);
+      strike: async () => {
+        const workers = pool.workers().map(({ pid }) => pid);
+        const ours = [pool.supervisor()?.pid ?? 0, ...workers];
+        await waitFor(() => workers.every(isStoppedAtRest), {
+          what: "a moment between two starts",
+        });
+        for (const pid of ours) {
+          const lift = tryLimit(pid, uid, limit, typeof to === "number" ? to : to(pid));
           if (lift !== undefined) lifts.push(lift);
         }
+        for (const pid of workers) process.kill(pid, "SIGCONT");
       },
       lift: () => {
         for (const lift of lifts)
@@ -101,7 +115,18 @@ function limitUnderLoad(limit: string, to: number) {
   };
 }
 
-/** A program of a task may have ended before its limit is set. */
+/** `epoll_wait` and `epoll_pwait` by their numbers on x64 and arm64. */
+const WAITS = new Set(["232", "281", "22"]);
+
+/** Stops a process in which nothing is under way: a fork that a signal has held up begins again. Else it goes on. */
+function isStoppedAtRest(pid: number): boolean {
+  process.kill(pid, "SIGSTOP");
+  const [call = ""] = fs.readFileSync(`/proc/${pid}/syscall`, "utf8").split(" ");
+  if (!WAITS.has(call)) process.kill(pid, "SIGCONT");
+  return WAITS.has(call);
+}
+
+/** A process may have ended before its limit is set. */
 function tryLimit(pid: number, uid: number, limit: string, to: number): (() => void) | undefined {
   try {
     return lowerLimit(pid, uid, limit, to);
@@ -327,6 +352,15 @@ export const FAULTS: readonly Fault[] = [
     whyNot: needsLimits,
     make: limitUnderLoad("nofile", 3),
     says: /EMFILE/,
+  },
+  {
+    name: "open files, 1 left (ulimit -n)",
+    when: "under load",
+    whyNot: needsLimits,
+    make: limitUnderLoad("nofile", (pid) => limitForFree(pid, 1)),
+    says: /EMFILE/,
+    // Some of them start while it lasts.
+    tasks: { count: 60, task: { exec: ["sleep", "0.05"] } },
   },
   {
     name: "file events, none (inotify)",

@@ -1,6 +1,6 @@
 /**
  * What a machine may be short of, at the start of a pool and under load: the pool says what it is, uses up no attempt, and goes on
- * when it is over. Three of them in `npm test`, all with `npm run test:resources`, which prints a table of them.
+ * when it is over. Four of them in the searches, all with `npm run test:resources`, which prints a table of them.
  */
 import fs from "node:fs";
 import { join } from "node:path";
@@ -27,6 +27,7 @@ const SAMPLE = [
   "processes and threads, 60 (ulimit -u)",
   "address space for threads (ulimit -v)",
   "open files, none (ulimit -n)",
+  "open files, 1 left (ulimit -n)",
 ];
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const HEARTBEAT_MS = 250;
