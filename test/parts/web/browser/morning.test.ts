@@ -122,7 +122,7 @@ it("a log is searched, and its long lines are wrapped in each log from then on",
   await field.press("Enter");
   await until(tab, "location.search.includes('find=chapter-6')");
   await until(tab, "document.querySelector('.ansi-mark')?.textContent === 'chapter-6'");
-  const wraps = "document.querySelector('pre').classList.contains('wrapped')";
+  const wraps = "document.querySelector('pre')?.classList.contains('wrapped')";
   expect(await tab.evaluate(wraps)).toBe(false);
   await tab.getByLabel("wrap").click();
   expect(await tab.evaluate(wraps)).toBe(true);
