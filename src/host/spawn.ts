@@ -1,6 +1,6 @@
 /**
- * `spawn` of Node, whose child has its streams in any case. Without a free file descriptor that of Node has none: it tells the error later, and
- * what reads the streams before that breaks.
+ * Starts programs. When no file descriptor is free, Node's `spawn` returns a child without streams and emits the error in the next tick: what
+ * uses the streams at once breaks before that. Here such a child has streams, at their end.
  */
 import { type ChildProcess, spawn as spawnOfNode } from "node:child_process";
 

@@ -12,7 +12,7 @@ const OPEN_MS_MIN = 10_000;
 /** Tasks that have waited for so long need a person (ms). */
 const TELL_MS = 600_000;
 const TELL_AGAIN_MS = 3_600_000;
-const TODO =
+const WHAT_TO_DO =
   "make room on the disk: `mailchute worktrees ls` shows what each worktree holds, `clean ID` saves that and removes it. Or wait for tasks that run";
 
 class RoomGate implements Part, StartLimit, StatusSource {
@@ -35,7 +35,7 @@ class RoomGate implements Part, StartLimit, StatusSource {
     if (why !== undefined) this.tellWhenLong(why, nowMs);
     if (why === this.gates[0]?.why) return;
     if (why === undefined) this.openedAtMs = nowMs;
-    this.gates = why === undefined ? [] : [closedGate(ROOM_GATE, why, TODO)];
+    this.gates = why === undefined ? [] : [closedGate(ROOM_GATE, why, WHAT_TO_DO)];
     this.version++;
   }
 
@@ -43,7 +43,7 @@ class RoomGate implements Part, StartLimit, StatusSource {
     const isOpen = this.gates.length === 0;
     if (isOpen && nowMs - this.openedAtMs >= OPEN_MS_MIN) this.closedAtMs = nowMs;
     if (nowMs - this.closedAtMs < TELL_MS) return;
-    const message = `tasks have waited for room on the disk for more than 10 minutes: ${why}; ${TODO}`;
+    const message = `tasks have waited for room on the disk for more than 10 minutes: ${why}; ${WHAT_TO_DO}`;
     this.env.alerts.report(ROOM_GATE, message, TELL_AGAIN_MS);
   }
 
